@@ -1,0 +1,1 @@
+"""Statistics: events of a map become player lines, leaderboards and cross-checks."""

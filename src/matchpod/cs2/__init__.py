@@ -1,0 +1,1 @@
+"""THE LANGUAGE of CS2 servers, sans-IO: log lines, RCON frames, console commands, MatchZy."""
