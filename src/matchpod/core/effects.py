@@ -11,6 +11,9 @@ import msgspec
 
 from matchpod.core.model import PlayerId
 
+UNKNOWN_USER_ID = -1
+"""The line that told the user id was lost: find the player by his player id."""
+
 
 class CancelReason(StrEnum):
     """Why a match ended without a result."""

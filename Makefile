@@ -1,0 +1,63 @@
+# Everything runs from .venv in this checkout; the first target that needs it sets it up.
+# Needed beforehand: make, git and Python 3.11 or newer with venv and pip. Another Python: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+COVERAGE_REPORT := build/coverage.json
+
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fix bench
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
+		printf '  make %-7s %s\n' "$$name" "$$text"; \
+	done
+
+run: $(READY) ## Run the command line tool: make run ARGS="replay file.log"
+	@$(BIN)/matchpod $(or $(ARGS),--help)
+
+test: $(READY) ## Run all tests, then check how much of the code they covered
+	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
+	$(BIN)/pytest -n 2 --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
+	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+
+check: $(READY) ## Check format, lint, types, import contracts and layout rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/check_layout.py
+
+fix: $(READY) ## Mend what ruff can mend: lint, then format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure speed on generated and real logs
+	@$(BIN)/python tests/bench/run.py
+
+# --- the set-up: three files, each made once ----------------------------------------------------------------------
+
+$(READY): pyproject.toml uv.lock | $(BIN)/uv
+	@echo "installing what uv.lock lists into .venv"
+	@$(BIN)/uv sync --quiet --locked --inexact --python $(BIN)/python
+	@touch $@
+
+$(BIN)/uv: | $(BIN)/pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
+
+# pip is the last thing that venv installs, so an interrupted set-up starts over.
+$(BIN)/pip:
+	@command -v $(PYTHON) >/dev/null 2>&1 || \
+		{ echo "$(PYTHON) was not found. Install Python 3.11 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Matchpod needs 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) has no ensurepip or venv. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "creating .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear .venv

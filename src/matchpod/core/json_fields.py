@@ -1,0 +1,182 @@
+"""How is a decoded JSON object read so that every fault is told at once?
+
+`Faults` collects, `Fields` reads one object. A reading method answers None for a field that is absent or wrong; what
+is wrong stands in the faults. JSON null counts as absent. True and false are not numbers, 30.0 is the whole number 30.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeVar
+
+from matchpod.core.errors import Fault, InvalidParamsError
+from matchpod.core.text_rules import nearest, shown
+
+MAX_FAULTS = 100
+"""Nobody mends more at once, and an answer should not be larger than the body that caused it."""
+
+TextRule = Callable[[str], str | None]
+"""None for good text, else what would be right."""
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class Faults:
+    """All faults of one body, in the order they were found; past the limit they are only counted."""
+
+    def __init__(self) -> None:
+        self._listed: list[Fault] = []
+        self._total = 0
+
+    def __bool__(self) -> bool:
+        return self._total > 0
+
+    @property
+    def is_full(self) -> bool:
+        """True when a further fault will only be counted, so its wording need not be worked out."""
+        return len(self._listed) == MAX_FAULTS
+
+    def add(self, path: str, message: str) -> None:
+        """Note a fault; the message is a predicate of the path."""
+        self._total += 1
+        if not self.is_full:
+            self._listed.append(Fault(path, message))
+
+    def error(self) -> InvalidParamsError:
+        """The answer to the caller."""
+        listed = tuple(self._listed)
+        if self._total > len(listed):
+            listed = listed[:-1]
+            listed += (Fault("", f"{self._total - len(listed)} more faults are not listed"),)
+        if self._total == 1:
+            only = listed[0]
+            return InvalidParamsError(f"{only.path or 'the request body'} {only.message}", listed)
+        return InvalidParamsError(f"{self._total} faults in the request body", listed)
+
+
+class Fields:
+    """One JSON object at a path, with the names it may have."""
+
+    def __init__(self, members: dict[object, object], path: str, known: tuple[str, ...], faults: Faults) -> None:
+        self._members = members
+        self._path = path
+        self._known = known
+        self.faults = faults
+
+    @staticmethod
+    def of(value: object, path: str, known: tuple[str, ...], faults: Faults) -> Fields | None:
+        """The fields of an object; unknown ones are faults, and so is anything that is no object."""
+        if not isinstance(value, dict):
+            faults.add(path, "must be a JSON object")
+            return None
+        fields = Fields(value, path, known, faults)
+        fields._refuse_unknown()
+        return fields
+
+    def at(self, name: str) -> str:
+        """The path of a field."""
+        return f"{self._path}.{name}" if self._path else name
+
+    def has(self, name: str) -> bool:
+        """True when the field is there and not null."""
+        return self._members.get(name) is not None
+
+    def fault(self, name: str, message: str) -> None:
+        """Note a fault of a field."""
+        self.faults.add(self.at(name), message)
+
+    def inside(self, name: str, known: tuple[str, ...], *, required: bool = False) -> Fields | None:
+        """The fields of a nested object."""
+        value = self._value(name, required=required)
+        return None if value is None else Fields.of(value, self.at(name), known, self.faults)
+
+    def text(self, name: str, rule: TextRule | None = None, *, required: bool = False) -> str | None:
+        """A string that keeps its rule."""
+        value = self._value(name, required=required)
+        return None if value is None else self._checked(value, self.at(name), rule)
+
+    def texts(self, name: str, rule: TextRule) -> tuple[tuple[str, str], ...] | None:
+        """The good strings of an array, each with its path."""
+        value = self._value(name)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            self.fault(name, "must be an array of strings")
+            return None
+        paths = [f"{self.at(name)}[{index}]" for index in range(len(value))]
+        checked = ((path, self._checked(item, path, rule)) for path, item in zip(paths, value, strict=True))
+        return tuple((path, text) for path, text in checked if text is not None)
+
+    def choice(self, name: str, values: type[E], *, required: bool = False) -> E | None:
+        """One value of a closed set."""
+        value = self._value(name, required=required)
+        if value is None:
+            return None
+        member = next((member for member in values if member.value == value), None)
+        if member is None:
+            self.fault(name, f"must be one of {', '.join(values)}")
+        return member
+
+    def whole(self, name: str, *, at_least: int, at_most: int) -> int | None:
+        """A whole number within its bounds."""
+        value = self._number(name)
+        if value is None:
+            return None
+        if isinstance(value, float) and not value.is_integer():
+            self.fault(name, "must be a whole number")
+            return None
+        return int(value) if self._is_within(name, value, at_least, at_most) else None
+
+    def number(self, name: str, *, at_least: float, at_most: float) -> float | None:
+        """A number within its bounds; a fraction is welcome."""
+        value = self._number(name)
+        # Compared before it is converted: float() of a whole number with 400 digits raises.
+        return float(value) if value is not None and self._is_within(name, value, at_least, at_most) else None
+
+    def _number(self, name: str) -> int | float | None:
+        value = self._value(name)
+        if value is None:
+            return None
+        # bool is a subclass of int in Python, not in JSON.
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.fault(name, "must be a number")
+            return None
+        if isinstance(value, float) and not math.isfinite(value):
+            self.fault(name, "must be a finite number")
+            return None
+        return value
+
+    def _is_within(self, name: str, value: float, at_least: float, at_most: float) -> bool:
+        if value < at_least:
+            self.fault(name, f"must be at least {at_least}")
+        elif value > at_most:
+            self.fault(name, f"must be at most {at_most}")
+        return at_least <= value <= at_most
+
+    def _value(self, name: str, *, required: bool = False) -> object:
+        value = self._members.get(name)
+        if value is None and required:
+            self.fault(name, "is required")
+        return value
+
+    def _checked(self, value: object, path: str, rule: TextRule | None) -> str | None:
+        if not isinstance(value, str):
+            self.faults.add(path, "must be a string")
+            return None
+        message = rule(value) if rule else None
+        if message is not None:
+            self.faults.add(path, message)
+            return None
+        return value
+
+    def _refuse_unknown(self) -> None:
+        for key in self._members:
+            name = str(key)
+            if name in self._known:
+                continue
+            # Looking for the nearest name is the dear part: not done for a fault that nobody will read.
+            meant = None if self.faults.is_full else nearest(name, self._known)
+            hint = f"; did you mean {meant}?" if meant else ""
+            self.fault(shown(name), f"is not a known field{hint}")

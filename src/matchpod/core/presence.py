@@ -1,0 +1,178 @@
+"""Who is on the server, who ever was, and who may be? Connections of humans; bots are ignored everywhere.
+
+With a roster only listed players count: the others are turned away and kept in no list. A client counts as connected
+from its first line, and is in the game when it has entered. A map change drops everybody and brings them back, so its
+time is kept: how long to wait for them is decided by the match, which has the timers.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.effects import UNKNOWN_USER_ID, Kick
+from matchpod.core.events import (
+    GameEvent,
+    MapLoading,
+    PlayerConnected,
+    PlayerDisconnected,
+    PlayerEntered,
+    PlayerJoinedSide,
+    PlayerRenamed,
+    RoundStarted,
+    ServerRestarted,
+)
+from matchpod.core.model import PlayerId, Side, Team, is_human
+
+MAX_SEEN_PLAYERS = 1024
+"""Far more people than a server of 64 seats sees in the hours of a match; ends growth by made-up ids."""
+
+NOT_LISTED = "You are not on the player list of this match"
+"""What a player reads who is kicked because a roster exists and he is not on it."""
+
+
+class Connection(msgspec.Struct):
+    """A client on the server. `entered_ms` is None while it loads the map, `side` while it has none."""
+
+    user_id: int
+    name: str
+    entered_ms: int | None = None
+    side: Side | None = None
+
+
+class Presence(msgspec.Struct, kw_only=True):
+    """The people of a match.
+
+    `empty_since_ms` is when the last one left: None while someone is there and before anyone came. `is_map_over`
+    says that clients still stand on a map that has ended and must enter the next one.
+    """
+
+    roster: tuple[PlayerId, ...] = ()
+    connected: dict[PlayerId, Connection] = msgspec.field(default_factory=dict)
+    ever_connected: list[PlayerId] = msgspec.field(default_factory=list)
+    teams: dict[PlayerId, Team] = msgspec.field(default_factory=dict)
+    turned_away: dict[PlayerId, int] = msgspec.field(default_factory=dict)
+    empty_since_ms: int | None = None
+    map_change_at_ms: int | None = None
+    is_map_over: bool = False
+
+    def is_unlisted(self, player_id: PlayerId) -> bool:
+        """A human who must not be here."""
+        return bool(self.roster) and is_human(player_id) and player_id not in self.roster
+
+    def missing(self) -> tuple[PlayerId, ...]:
+        """Listed players who never connected, in roster order."""
+        return tuple(player for player in self.roster if player not in self.ever_connected)
+
+    def joined(self) -> tuple[PlayerId, ...]:
+        """Listed players who connected at least once, in roster order."""
+        return tuple(player for player in self.roster if player in self.ever_connected)
+
+    def complete_since_ms(self) -> int | None:
+        """When the last listed player entered; None while one is not in the game, and without a roster."""
+        entered = [self.connected[player].entered_ms for player in self.roster if player in self.connected]
+        known = [at_ms for at_ms in entered if at_ms is not None]
+        return max(known) if known and len(known) == len(self.roster) else None
+
+    def is_everyone_on_a_side(self) -> bool:
+        """Every listed player has chosen, or was put on, a side."""
+        return all(player in self.connected and self.connected[player].side is not None for player in self.roster)
+
+    def apply(self, event: GameEvent, now_ms: int) -> list[Kick]:
+        """Follow who comes and goes; the kicks are for those who may not stay."""
+        match event:
+            case PlayerConnected() | PlayerEntered() | PlayerJoinedSide():
+                return self._arrive(event, now_ms)
+            case PlayerDisconnected():
+                self._leave(event, now_ms)
+            case PlayerRenamed() if event.player_id in self.connected:
+                self.connected[event.player_id].name = event.name
+            case MapLoading() | ServerRestarted():
+                self._drop_everyone(now_ms)
+            case RoundStarted():
+                self._trust_line_ups(event, now_ms)
+            case _:
+                pass
+        return []
+
+    def map_ended(self, now_ms: int) -> None:
+        """Another map follows: everybody has to enter that one."""
+        self.is_map_over = True
+        self.map_change_at_ms = now_ms
+        for connection in self.connected.values():
+            connection.entered_ms = None
+            connection.side = None
+
+    def _arrive(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide, now_ms: int) -> list[Kick]:
+        if not is_human(event.player_id):
+            return []
+        if self.is_unlisted(event.player_id):
+            return [self._turn_away(event)]
+        match event:
+            case PlayerConnected():
+                self._connect(event.player_id, Connection(event.user_id, event.name))
+            case PlayerEntered():
+                self._connect(event.player_id, Connection(event.user_id, event.name, now_ms, self._side(event)))
+            case PlayerJoinedSide():
+                self._join_side(event, now_ms)
+        return []
+
+    def _turn_away(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide) -> Kick:
+        # Kicking a client that still loads may fail, so each later line of it asks again; the last has no user id.
+        if isinstance(event, PlayerJoinedSide):
+            user_id = self.turned_away.get(event.player_id, UNKNOWN_USER_ID)
+        else:
+            user_id = event.user_id
+            if len(self.turned_away) < MAX_SEEN_PLAYERS:
+                self.turned_away[event.player_id] = user_id
+        return Kick(event.player_id, user_id, NOT_LISTED)
+
+    def _side(self, event: PlayerEntered) -> Side | None:
+        known = self.connected.get(event.player_id)
+        return known.side if known else None
+
+    def _join_side(self, event: PlayerJoinedSide, now_ms: int) -> None:
+        connection = self.connected.get(event.player_id)
+        if connection is None:
+            # Leaving a side is also printed for clients that are already gone; taking one is not.
+            if event.side is None:
+                return
+            connection = Connection(UNKNOWN_USER_ID, event.name)
+            self._connect(event.player_id, connection)
+        if event.team is not None and event.player_id in self.ever_connected:
+            self.teams[event.player_id] = event.team
+        connection.name = event.name
+        connection.side = event.side
+        # After the end the game moves everybody between sides of the old map: no sign of having entered the next.
+        if connection.entered_ms is None and event.side is not None and not self.is_map_over:
+            connection.entered_ms = now_ms
+
+    def _connect(self, player_id: PlayerId, connection: Connection) -> None:
+        if player_id not in self.ever_connected:
+            if len(self.ever_connected) >= MAX_SEEN_PLAYERS:
+                return
+            self.ever_connected.append(player_id)
+        self.connected[player_id] = connection
+        self.empty_since_ms = None
+
+    def _leave(self, event: PlayerDisconnected, now_ms: int) -> None:
+        self.turned_away.pop(event.player_id, None)
+        if self.connected.pop(event.player_id, None) is None:
+            return
+        if event.is_map_change:
+            self.map_change_at_ms = now_ms
+        if not self.connected:
+            self.empty_since_ms = now_ms
+
+    def _drop_everyone(self, now_ms: int) -> None:
+        if self.connected:
+            self.connected.clear()
+            self.empty_since_ms = now_ms
+        self.turned_away.clear()
+        self.map_change_at_ms = now_ms
+        self.is_map_over = False
+
+    def _trust_line_ups(self, event: RoundStarted, now_ms: int) -> None:
+        # Where connect lines were lost, a match with people in it must not be taken for an empty one.
+        for player_id in (*event.team1, *event.team2):
+            if is_human(player_id) and player_id not in self.connected and not self.is_unlisted(player_id):
+                self._connect(player_id, Connection(UNKNOWN_USER_ID, "", now_ms))

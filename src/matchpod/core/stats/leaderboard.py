@@ -1,0 +1,129 @@
+"""Who did best on a map? The players of the leaderboard, in the shape in which they are served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from matchpod.core.model import PlayerId, Team, is_human
+from matchpod.core.stats.derived import accuracy
+from matchpod.core.stats.player_line import PlayerLine
+
+DEFAULT_LIMIT = 10
+MAX_LIMIT = 32
+"""As many players as the largest server seats."""
+
+_TEAM_NUMBERS = {None: 0, Team.TEAM1: 1, Team.TEAM2: 2}
+
+
+class LeaderboardSort(StrEnum):
+    """By what a leaderboard can be sorted, always the most first."""
+
+    KILLS = "kills"
+    DAMAGE = "damage"
+    HEADSHOTS = "headshots"
+    ACCURACY = "accuracy"
+    UTILITY = "utility"
+    PLANTS = "plants"
+    DEFUSES = "defuses"
+
+
+class UtilityThrown(msgspec.Struct, frozen=True, kw_only=True):
+    """Grenades thrown, by kind."""
+
+    total: int
+    he: int
+    flash: int
+    smoke: int
+    molly: int
+    decoy: int
+
+
+class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
+    """The weapon a player killed most with, in the log's word."""
+
+    weapon_name: str
+    kills: int
+
+
+class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One row. `team` is 1, 2, or 0 for none; what nobody counted is None."""
+
+    name: str
+    steam_id: PlayerId
+    team: int
+    kills: int
+    deaths: int
+    assists: int
+    headshots: int
+    damage_dealt: int
+    bullets_fired: int | None
+    bullets_hit: int | None
+    accuracy_percent: float | None
+    bomb_plants: int
+    bomb_defuses: int
+    utility: UtilityThrown
+    top_weapon: TopWeapon | None
+
+
+# A player whose accuracy nobody counted stands behind everybody who has one, even one of 0.
+_KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
+    LeaderboardSort.KILLS: lambda player: player.kills,
+    LeaderboardSort.DAMAGE: lambda player: player.damage_dealt,
+    LeaderboardSort.HEADSHOTS: lambda player: player.headshots,
+    LeaderboardSort.ACCURACY: lambda player: -1.0 if player.accuracy_percent is None else player.accuracy_percent,
+    LeaderboardSort.UTILITY: lambda player: player.utility.total,
+    LeaderboardSort.PLANTS: lambda player: player.bomb_plants,
+    LeaderboardSort.DEFUSES: lambda player: player.bomb_defuses,
+}
+
+
+def rank_players(
+    lines: Iterable[PlayerLine],
+    names: Mapping[PlayerId, str],
+    *,
+    sort_by: LeaderboardSort = LeaderboardSort.KILLS,
+    limit: int = DEFAULT_LIMIT,
+) -> list[LeaderboardPlayer]:
+    """The best human players; ties go by kills, then damage, then name. A player without a name goes by his id."""
+    key = _KEYS[sort_by]
+    players = [_row(line, names.get(line.player_id, line.player_id)) for line in lines if is_human(line.player_id)]
+    # The id comes last, so that two players of one name always stand in the same order.
+    players.sort(key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))
+    return players[: max(0, min(limit, MAX_LIMIT))]
+
+
+def _row(line: PlayerLine, name: str) -> LeaderboardPlayer:
+    return LeaderboardPlayer(
+        name=name,
+        steam_id=line.player_id,
+        team=_TEAM_NUMBERS[line.team],
+        kills=line.kills,
+        deaths=line.deaths,
+        assists=line.assists,
+        headshots=line.headshots,
+        damage_dealt=line.damage,
+        bullets_fired=line.shots_fired,
+        bullets_hit=line.shots_hit,
+        accuracy_percent=accuracy(line.shots_hit, line.shots_fired),
+        bomb_plants=line.bomb_plants,
+        bomb_defuses=line.bomb_defuses,
+        utility=UtilityThrown(
+            total=line.grenades_thrown,
+            he=line.he_thrown,
+            flash=line.flash_thrown,
+            smoke=line.smoke_thrown,
+            molly=line.molly_thrown,
+            decoy=line.decoy_thrown,
+        ),
+        top_weapon=_top_weapon(line.weapon_kills),
+    )
+
+
+def _top_weapon(kills: Mapping[str, int]) -> TopWeapon | None:
+    if not kills:
+        return None
+    weapon = min(kills, key=lambda name: (-kills[name], name))
+    return TopWeapon(weapon, kills[weapon])

@@ -1,0 +1,128 @@
+"""What did one player do on a map, or in a series? The sum of his rounds.
+
+A line has the counters of a round, summed, and three numbers that not every server can tell: they are None until
+somebody counted them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from matchpod.core.model import PlayerId, Team
+from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
+
+
+class PlayerLine(PlayerRound, kw_only=True, array_like=False):
+    """The totals of one player. Bots have lines too: whoever publishes them leaves the bots out."""
+
+    player_id: PlayerId
+    team: Team | None = None
+    mvps: int | None = None
+    shots_fired: int | None = None
+    shots_hit: int | None = None
+    weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def clutch_wins(self) -> int:
+        """Rounds won as the last one alive, against any number."""
+        return self.clutch1v1 + self.clutch1v2 + self.clutch1v3 + self.clutch1v4 + self.clutch1v5
+
+    @property
+    def grenades_thrown(self) -> int:
+        """Grenades of all kinds that left the hand."""
+        return self.he_thrown + self.flash_thrown + self.smoke_thrown + self.molly_thrown + self.decoy_thrown
+
+
+_COUNTERS = len(PlayerRound.__struct_fields__)
+
+
+def sum_rounds(rounds: Sequence[RoundRecord], *, has_teams: bool = True) -> list[PlayerLine]:
+    """One line for each player of these rounds: most kills first, then most damage, then by id."""
+    rows: dict[PlayerId, list[PlayerRound]] = {}
+    weapons: dict[PlayerId, dict[str, int]] = {}
+    shots: dict[PlayerId, Shots] = {}
+    for record in rounds:
+        for player_id, counts in record.players.items():
+            rows.setdefault(player_id, []).append(counts)
+        for player_id, kills in record.weapon_kills.items():
+            _add_kills(weapons.setdefault(player_id, {}), kills)
+        for player_id, counted in record.shots.items():
+            total = shots.setdefault(player_id, Shots())
+            total.fired += counted.fired
+            total.hit += counted.hit
+    teams = _last_teams(rounds) if has_teams else {}
+    mvps = _newest_mvps(rounds)
+    lines = [
+        PlayerLine(
+            *_sum_columns(counts),
+            player_id=player_id,
+            team=teams.get(player_id),
+            mvps=None if mvps is None else mvps.get(player_id, 0),
+            shots_fired=shots[player_id].fired if player_id in shots else None,
+            shots_hit=shots[player_id].hit if player_id in shots else None,
+            weapon_kills=weapons.get(player_id, {}),
+        )
+        for player_id, counts in rows.items()
+    ]
+    return sorted(lines, key=_by_kills)
+
+
+def add(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
+    """The overall lines of several maps. The team is the last one known; an uncounted map adds nothing to a count."""
+    overall: dict[PlayerId, PlayerLine] = {}
+    for line in lines:
+        former = overall.get(line.player_id)
+        overall[line.player_id] = line if former is None else _add_two(former, line)
+    return sorted(overall.values(), key=_by_kills)
+
+
+def _add_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
+    weapons = dict(former.weapon_kills)
+    _add_kills(weapons, line.weapon_kills)
+    return PlayerLine(
+        *_sum_columns([former, line]),
+        player_id=line.player_id,
+        team=line.team or former.team,
+        mvps=_add_counted(former.mvps, line.mvps),
+        shots_fired=_add_counted(former.shots_fired, line.shots_fired),
+        shots_hit=_add_counted(former.shots_hit, line.shots_hit),
+        weapon_kills=weapons,
+    )
+
+
+def _sum_columns(rows: Sequence[PlayerRound]) -> list[int]:
+    # Summed column by column in C: this runs over every round of a map at each round's end.
+    return [sum(column) for column in zip(*(msgspec.structs.astuple(row)[:_COUNTERS] for row in rows), strict=True)]
+
+
+def _add_kills(total: dict[str, int], kills: dict[str, int]) -> None:
+    for weapon, count in kills.items():
+        total[weapon] = total.get(weapon, 0) + count
+
+
+def _add_counted(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
+
+
+def _last_teams(rounds: Sequence[RoundRecord]) -> dict[PlayerId, Team]:
+    teams: dict[PlayerId, Team] = {}
+    for record in rounds:
+        teams.update(dict.fromkeys(record.team1, Team.TEAM1))
+        teams.update(dict.fromkeys(record.team2, Team.TEAM2))
+    return teams
+
+
+def _newest_mvps(rounds: Sequence[RoundRecord]) -> dict[PlayerId, int] | None:
+    """The newest total of each player, None when no source spoke of any round."""
+    totals: dict[PlayerId, int] = {}
+    for record in rounds:
+        totals.update(record.mvps)
+    return totals or None
+
+
+def _by_kills(line: PlayerLine) -> tuple[int, int, PlayerId]:
+    return -line.kills, -line.damage, line.player_id

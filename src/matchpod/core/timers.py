@@ -1,0 +1,47 @@
+"""How long does a match wait, and for what? Times in seconds, each with its reason."""
+
+from __future__ import annotations
+
+import msgspec
+
+JOIN_S = 300
+"""Five minutes for everyone to connect: the promise of the API."""
+
+ALL_LEFT_GRACE_S = 30
+"""A crash or a lost line of all players at once must not end a match; half a minute is enough to be back."""
+
+IDLE_S = 600
+"""People came and went before play: long enough to agree on another try, short enough to free the server."""
+
+MAX_DURATION_S = 6 * 3600
+"""Longer than any bo5; what still runs then is forgotten."""
+
+TEAM_CHOICE_S = 20
+"""In the game but on no side: the plugin or the player settles that in a few seconds, nobody waits longer for it."""
+
+MAP_CHANGE_GRACE_S = 120
+"""Loading a map takes a slow client about a minute; twice that before nobody is expected back."""
+
+ASK_AGAIN_S = 60
+"""Starting play and changing the map take half that; a command that got lost is repeated."""
+
+DM_END_MARGIN_S = 30
+"""The game ends a deathmatch by itself. No log line is proven for that, so our clock ends it a little later."""
+
+
+class Timers(msgspec.Struct, frozen=True, kw_only=True):
+    """The waits of one match; a sandbox whose world runs faster divides all of them."""
+
+    join_s: float = JOIN_S
+    all_left_grace_s: float = ALL_LEFT_GRACE_S
+    idle_s: float = IDLE_S
+    max_duration_s: float = MAX_DURATION_S
+    team_choice_s: float = TEAM_CHOICE_S
+    map_change_grace_s: float = MAP_CHANGE_GRACE_S
+    ask_again_s: float = ASK_AGAIN_S
+    dm_end_margin_s: float = DM_END_MARGIN_S
+    dm_minute_s: float = 60
+
+    def at_speed(self, speed: float) -> Timers:
+        """The same waits in a world that runs `speed` times as fast."""
+        return Timers(**{name: seconds / speed for name, seconds in msgspec.structs.asdict(self).items()})

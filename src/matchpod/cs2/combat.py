@@ -1,0 +1,168 @@
+"""What happened between players in a round? Combat, grenade and bomb lines as events, for rounds that count.
+
+CS2 logs no `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and is
+still alive when the server says the bomb was defused; the money he gets in the same tick settles it between two.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from matchpod.core import events
+from matchpod.core.events import GameEvent, GrenadeKind
+from matchpod.core.model import PlayerId
+from matchpod.cs2.log_lines import player_lines as lines
+from matchpod.cs2.log_lines.player_token import PlayerToken
+
+DEFUSE_REWARD = 300
+"""What the game pays the defuser, in the tick of the defuse."""
+
+_LAUNCHED = {
+    "hegrenade": GrenadeKind.HE,
+    "flashgrenade": GrenadeKind.FLASH,
+    "smokegrenade": GrenadeKind.SMOKE,
+    "molotov": GrenadeKind.MOLLY,
+    "decoygrenade": GrenadeKind.DECOY,
+}
+_LANDED = {
+    "hegrenade": GrenadeKind.HE,
+    "flashbang": GrenadeKind.FLASH,
+    "smokegrenade": GrenadeKind.SMOKE,
+    "molotov": GrenadeKind.MOLLY,
+    "decoy": GrenadeKind.DECOY,
+}
+
+
+class Combat(msgspec.Struct):
+    """The little that has to be remembered between combat lines of one round."""
+
+    is_free_for_all: bool = False
+    defusing: list[PlayerId] = []
+    paid: PlayerId = ""
+    paid_at_ms: int = 0
+    is_defuse_logged: bool = False
+    has_launch_lines: bool = False
+    left: PlayerId = ""
+    left_at_ms: int = 0
+
+    def new_round(self) -> None:
+        """Forget the bomb of the last round."""
+        self.defusing = []
+        self.is_defuse_logged = False
+
+    def attacked(self, at_ms: int, line: lines.Attacked) -> GameEvent:
+        """A hit, on friend, foe or oneself; the fold needs all of them to know who has how much health left."""
+        victim = line.victim
+        return events.Damage(
+            at_ms, line.player.player_id, victim.player_id, line.weapon, line.hitgroup, line.damage, line.health,
+            self._are_enemies(line.player, victim),
+        )  # fmt: skip
+
+    def killed(self, at_ms: int, line: lines.Killed) -> GameEvent:
+        """A kill, or the death of a player by his own weapon."""
+        killer, victim = line.player, line.victim
+        self._out(victim.player_id)
+        if killer.player_id == victim.player_id:
+            return events.Death(at_ms, victim.player_id, line.weapon)
+        words = line.modifiers
+        return events.Kill(
+            at_ms,
+            killer.player_id,
+            victim.player_id,
+            line.weapon,
+            self._are_enemies(killer, victim),
+            is_headshot="headshot" in words,
+            is_wallbang="penetrated" in words,
+            is_through_smoke="throughsmoke" in words,
+            is_blind="attackerblind" in words,
+            is_noscope="noscope" in words,
+            is_in_air="attackerinair" in words,
+            distance=_distance(line.position, line.victim_position),
+        )
+
+    def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent | None:
+        """A death by the world, but not the one that is printed for a player who has just left."""
+        player_id = line.player.player_id
+        if player_id == self.left and at_ms == self.left_at_ms:
+            return None
+        self._out(player_id)
+        return events.Death(at_ms, player_id, line.weapon)
+
+    def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
+        """A death by the bomb; the fold takes the suicide line that follows for the same death."""
+        self._out(line.player.player_id)
+        return events.Death(at_ms, line.player.player_id, "bomb")
+
+    def gone(self, at_ms: int, player_id: PlayerId) -> GameEvent:
+        """A player left the server in the middle of it."""
+        self._out(player_id)
+        self.left, self.left_at_ms = player_id, at_ms
+        return events.PlayerGone(at_ms, player_id)
+
+    def assisted(self, at_ms: int, line: lines.Assisted) -> GameEvent:
+        """An assist."""
+        is_enemy = self._are_enemies(line.player, line.victim)
+        return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
+
+    def blinded(self, at_ms: int, line: lines.BlindedBy) -> GameEvent:
+        """A blinding."""
+        is_enemy = self._are_enemies(line.player, line.thrower)
+        return events.Blinded(at_ms, line.player.player_id, line.thrower.player_id, float(line.seconds), is_enemy)
+
+    def launched(self, at_ms: int, line: lines.GrenadeLaunched) -> GameEvent:
+        """A throw; the grammar admits the five kinds only."""
+        self.has_launch_lines = True
+        return events.GrenadeThrown(at_ms, line.player.player_id, _LAUNCHED[line.grenade])
+
+    def landed(self, at_ms: int, line: lines.GrenadeLanded) -> GameEvent | None:
+        """A throw too, in the logs of CS:GO, which print no other line for it."""
+        kind = _LANDED.get(line.grenade)
+        if self.has_launch_lines or kind is None:
+            return None
+        return events.GrenadeThrown(at_ms, line.player.player_id, kind)
+
+    def killed_other(self, at_ms: int, line: lines.KilledOther) -> GameEvent | None:
+        """Chickens count; windows and props do not."""
+        return events.ChickenKilled(at_ms, line.player.player_id, line.weapon) if line.thing == "chicken" else None
+
+    def triggered(self, at_ms: int, line: lines.Triggered) -> GameEvent | None:
+        """The bomb goes down, or somebody begins to defuse it."""
+        player_id = line.player.player_id
+        match line.trigger:
+            case "Planted_The_Bomb":
+                return events.BombPlanted(at_ms, player_id, line.site)
+            case "Begin_Bomb_Defuse_With_Kit" | "Begin_Bomb_Defuse_Without_Kit":
+                self._out(player_id)
+                self.defusing.append(player_id)
+            case "Defused_The_Bomb":
+                self.is_defuse_logged = True
+                return events.BombDefused(at_ms, player_id)
+        return None
+
+    def money(self, at_ms: int, line: lines.MoneyChange) -> None:
+        """Remember who was paid what a defuse pays."""
+        if line.change == DEFUSE_REWARD and line.player.player_id in self.defusing:
+            self.paid, self.paid_at_ms = line.player.player_id, at_ms
+
+    def defused(self, at_ms: int) -> GameEvent | None:
+        """The server says the bomb was defused: by whom? None where a line has said so already."""
+        if self.is_defuse_logged:
+            return None
+        if self.paid in self.defusing and self.paid_at_ms == at_ms:
+            return events.BombDefused(at_ms, self.paid)
+        return events.BombDefused(at_ms, self.defusing[-1] if self.defusing else None)
+
+    def _out(self, player_id: PlayerId) -> None:
+        if player_id in self.defusing:
+            self.defusing.remove(player_id)
+
+    def _are_enemies(self, one: PlayerToken, other: PlayerToken) -> bool:
+        if one.player_id == other.player_id:
+            return False
+        return self.is_free_for_all or one.side is not other.side
+
+
+def _distance(one: str, other: str) -> float:
+    return round(math.dist([int(n) for n in one.split()], [int(n) for n in other.split()]), 1)

@@ -1,0 +1,153 @@
+"""How is a line of the server's own read? One table from its first word to the forms it may take, cheapest first.
+
+Lines that begin with a quote but name no player (console variables, the statistics block, the console's own chat) are
+read by `read_quoted`, after every reading as a player's line has failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines import world_lines as lines
+
+_Form = tuple[re.Pattern[str], Callable[[re.Match[str]], lines.WorldLine]]
+
+STATS_BEGIN = "JSON_BEGIN{"
+STATS_NAME = '"name": "round_stats",'
+STATS_PLAYERS = '"players" : {'
+STATS_END = "}}JSON_END"
+
+_CONSOLE_CHAT = '"Console<0>" say "'
+_CVAR = re.compile(r'"(\w+)" = "(.*)"', re.ASCII | re.DOTALL)
+_STATS_PLAYER = re.compile(r'"player_(\d{1,3})" : "([-\d., ]*)"', re.ASCII)
+# The host name stands unescaped in its quotes (`"Server "#1""` is real), and some captures lost the closing quote.
+_STATS_FIELD = re.compile(r'"(round_number|score_t|score_ct|map|server|fields)" : "(.*?)(?:",?)?', re.DOTALL)
+
+
+def read_world(text: str) -> lines.WorldLine | None:
+    """The server's own line that `text` is, or None."""
+    end = text.find(" ")
+    for pattern, make in _FORMS.get(text if end < 0 else text[:end], ()):
+        found = pattern.fullmatch(text)
+        if found is not None:
+            return make(found)
+    return None
+
+
+def read_quoted(text: str) -> lines.WorldLine | None:
+    """A line that begins with a quote and is no player's, or None."""
+    found = _STATS_PLAYER.fullmatch(text)
+    if found is not None:
+        return lines.StatsPlayer(int(found[1]), found[2])
+    if text.startswith(STATS_NAME[:-2]) and text in (STATS_NAME, STATS_NAME[:-2]):
+        return lines.StatsMark(STATS_NAME)
+    if text == STATS_PLAYERS:
+        return lines.StatsMark(STATS_PLAYERS)
+    found = _STATS_FIELD.fullmatch(text)
+    if found is not None:
+        return lines.StatsField(found[1], found[2])
+    if text.startswith(_CONSOLE_CHAT) and text.endswith('"') and len(text) > len(_CONSOLE_CHAT):
+        return lines.ConsoleChat(text[len(_CONSOLE_CHAT) : -1])
+    found = _CVAR.fullmatch(text)
+    return found and lines.CvarListed(found[1], found[2])
+
+
+def _triggered(found: re.Match[str]) -> lines.WorldLine:
+    return lines.WorldTriggered(found[1], found[2])
+
+
+def _notice(found: re.Match[str]) -> lines.WorldLine:
+    return lines.Notice(Side(found[1]), found[2], int(found[3]), int(found[4]))
+
+
+def _draw(found: re.Match[str]) -> lines.WorldLine:
+    return lines.Notice(None, found[1], int(found[2]), int(found[3]))
+
+
+def _scored(found: re.Match[str]) -> lines.WorldLine:
+    return lines.TeamScored(Side(found[1]), int(found[2]), int(found[3]))
+
+
+def _playing(found: re.Match[str]) -> lines.WorldLine:
+    return lines.TeamPlaying(Side(found[1]), found[2], is_status=False)
+
+
+def _status_playing(found: re.Match[str]) -> lines.WorldLine:
+    return lines.TeamPlaying(Side(found[1]), found[2], is_status=True)
+
+
+def _status_unset(found: re.Match[str]) -> lines.WorldLine:
+    return lines.TeamPlaying(Side(found[1]), None, is_status=True)
+
+
+def _score(found: re.Match[str]) -> lines.WorldLine:
+    return lines.MatchScore(int(found[1]), int(found[2]), found[3], int(found[4]))
+
+
+def _game_over(found: re.Match[str]) -> lines.WorldLine:
+    return lines.GameOver(found[1], found[2], found[3], int(found[4]), int(found[5]), int(found[6]))
+
+
+def _accolade(found: re.Match[str]) -> lines.WorldLine:
+    return lines.Accolade(found[1], found[2], int(found[3]), found[4], int(found[5]), found[6])
+
+
+def _form(pattern: str, make: Callable[[re.Match[str]], lines.WorldLine]) -> _Form:
+    return re.compile(pattern, re.ASCII | re.DOTALL), make
+
+
+_SCORES = r'\(CT "(\d{1,6})"\) \(T "(\d{1,6})"\)'
+_NUMBERS = r"(-?[\d.]+ -?[\d.]+ -?[\d.]+)"
+
+_FORMS: dict[str, tuple[_Form, ...]] = {
+    "rcon": (_form(r'rcon from "([^"]*)": command "(.*)"', lambda f: lines.RconCommand(f[1], f[2])),),
+    "World": (
+        _form(rf'World triggered "SFUI_Notice_(\w+)" {_SCORES}', _draw),
+        _form(r'World triggered "([\w()]+)"(?: on "([^"]*)")?', _triggered),
+    ),
+    "Team": (
+        _form(rf'Team "(CT|TERRORIST)" triggered "SFUI_Notice_(\w+)" {_SCORES}', _notice),
+        _form(r'Team "(CT|TERRORIST)" scored "(\d{1,6})" with "(\d{1,6})" players', _scored),
+        _form(r'Team playing "(CT|TERRORIST)": (.*)', _playing),
+    ),
+    "MatchStatus:": (
+        _form(r'MatchStatus: Score: (\d{1,6}):(\d{1,6}) on map "([^"]*)" RoundsPlayed: (-?\d{1,6})', _score),
+        _form(r'MatchStatus: Team playing "(CT|TERRORIST)": (.*)', _status_playing),
+        _form(r'MatchStatus: Team "(CT|TERRORIST)" is unset\.', _status_unset),
+    ),
+    "Match": (
+        _form(r"Match pause is (enabled|disabled) - (\w+)", lambda f: lines.PauseChanged(f[1] == "enabled", f[2])),
+        _form(r"Match unpaused", lambda _: lines.MatchUnpaused()),
+    ),
+    "Starting": (_form(r"Starting Freeze period", lambda _: lines.FreezeStarted()),),
+    "Molotov": (
+        _form(
+            rf"Molotov projectile spawned at {_NUMBERS}, velocity {_NUMBERS}",
+            lambda f: lines.MolotovSpawned(f[1], f[2]),
+        ),
+    ),
+    "server_cvar:": (_form(r'server_cvar: "(\w+)" "(.*)"', lambda f: lines.CvarChanged(f[1], f[2])),),
+    "server": (_form(r"server cvars (start|end)", lambda f: lines.CvarsListed(f[1] == "start")),),
+    "server_message:": (_form(r'server_message: "(.*)"', lambda f: lines.ServerMessage(f[1])),),
+    "Loading": (_form(r'Loading map "([^"]*)"', lambda f: lines.LoadingMap(f[1])),),
+    "Started:": (_form(r'Started:  "([^"]*)"', lambda f: lines.MapStarted(f[1])),),
+    "Started": (_form(r'Started map "([^"]*)" \(CRC "([^"]*)"\)', lambda f: lines.MapStarted(f[1], f[2])),),
+    "Log": (
+        _form(
+            r'Log file started \(file "([^"]*)"\) \(game "([^"]*)"\) \(version "([^"]*)"\)',
+            lambda f: lines.LogFileStarted(f[1], f[2], f[3]),
+        ),
+        _form(r"Log file closed", lambda _: lines.LogFileClosed()),
+    ),
+    "Game": (_form(r"Game Over: (\S+) (.*?) ?(\S+) score (\d{1,6}):(\d{1,6}) after (\d{1,6}) min", _game_over),),
+    "ACCOLADE,": (
+        _form(
+            r"ACCOLADE, FINAL: \{(\w+)\},\t(.*)<(\d{1,10})>,\tVALUE: ([-\d.]+),\tPOS: (\d{1,6}),\tSCORE: ([-\d.]+)",
+            _accolade,
+        ),
+    ),
+    STATS_BEGIN: (_form(re.escape(STATS_BEGIN), lambda _: lines.StatsMark(STATS_BEGIN)),),
+    STATS_END: (_form(re.escape(STATS_END), lambda _: lines.StatsMark(STATS_END)),),
+}

@@ -1,0 +1,179 @@
+"""How is a recorded list of log posts read? Two forms: a text transcript and one JSON object a line.
+
+The transcript is what receivers print while they watch a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`,
+`BODY:`, the body, `---`. Its clock has no date and no zone: the date comes from the post, and both clocks are read as
+UTC. Ours is `{"receivedAt": 0, "headers": {}, "body": ""}` a line, with `bodyBase64` where the bytes are not UTF-8.
+A recording is a file of ours, not a server's word: what is wrong with it is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import msgspec
+
+from matchpod.cs2.log_batches import LogPost, read_post
+from matchpod.cs2.log_clock import parse_stamp
+
+_DAY_MS = 86_400_000
+_STAMP_CHARS = 25
+
+_OPENING = re.compile(rb"\[(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\] POST \S+\r?\n")
+_HEADERS = re.compile(rb"HEADERS: ?([^\r\n]*)\r?\n")
+_BODY = re.compile(rb"BODY:\r?\n")
+_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n|\Z)")
+# Without a length: a body may hold a line of three dashes, so it ends at the one before the next post or the end.
+_LAST_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n\s*\[\d\d:\d\d:\d\d|\s*\Z)")
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_NAMED = re.compile(r"([A-Za-z0-9-]+)=(.*)", re.DOTALL)
+
+
+class RecordingError(ValueError):
+    """A recording that is not one; the message names the line."""
+
+
+class RecordingForm(StrEnum):
+    """How a recording is written down."""
+
+    TRANSCRIPT = "transcript"
+    JSON_LINES = "json_lines"
+
+
+class _RecordedPost(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    received_at: int | str
+    headers: dict[str, str] = {}
+    body: str | None = None
+    body_base64: str | None = None
+
+
+def looks_like_posts(first_bytes: bytes) -> RecordingForm | None:
+    """The form of a recording by its first bytes, None for anything else, such as a log file."""
+    start = first_bytes.lstrip()
+    if _OPENING.match(start):
+        return RecordingForm.TRANSCRIPT
+    return RecordingForm.JSON_LINES if start.startswith(b"{") else None
+
+
+def read_posts(recording: bytes) -> Iterator[LogPost]:
+    """The posts of a recording in their order; RecordingError at the first fault."""
+    form = looks_like_posts(recording)
+    if form is RecordingForm.TRANSCRIPT:
+        return _read_transcript(recording)
+    if form is RecordingForm.JSON_LINES:
+        return _read_json_lines(recording)
+    raise RecordingError("line 1: expected `[HH:MM:SS] POST …` or a JSON object")
+
+
+def _read_transcript(recording: bytes) -> Iterator[LogPost]:
+    at = _skip_blank(recording, 0)
+    while at < len(recording):
+        opening = _expect(_OPENING, recording, at, "`[HH:MM:SS.mmm] POST …`")
+        named = _expect(_HEADERS, recording, opening.end(), "`HEADERS: name=value; …`")
+        headers = _split_headers(named[1].decode("utf-8", "replace"))
+        start = _expect(_BODY, recording, named.end(), "`BODY:`").end()
+        length = _length(headers)
+        closing = _find_closing(recording, start, length)
+        body = _fit(recording[start : closing.start()], length)
+        yield read_post(headers, body, received_ms=_received_ms(opening[1].decode(), headers, body))
+        at = _skip_blank(recording, closing.end())
+
+
+def _find_closing(recording: bytes, start: int, length: int | None) -> re.Match[bytes]:
+    """The end of a body: where its length says, else at the first closing line that a post or the end follows."""
+    exact = None if length is None else _CLOSING.match(recording, start + length)
+    # The line end before the dashes belongs to the closing; that of an empty body may be the one after `BODY:`.
+    closing = exact or _LAST_CLOSING.search(recording, start - 1)
+    if closing is None:
+        raise RecordingError(f"line {_line_of(recording, start)}: the body does not end with a line `---`")
+    return closing
+
+
+def _fit(body: bytes, length: int | None) -> bytes:
+    """Mend what editors do to the last line end of a body, so that its length is the one the server gave."""
+    if length is None:
+        return body
+    if len(body) == length - 1:
+        return body + b"\n"
+    return body[:length] if not body[length:].strip() else body
+
+
+def _length(headers: dict[str, str]) -> int | None:
+    """How many bytes the body had: by its length header, else by its offsets."""
+    if _LENGTH.fullmatch(headers.get("content-length", "")):
+        return int(headers["content-length"])
+    offsets = read_post(headers, b"", received_ms=0)
+    if offsets.begin is None or offsets.end is None:
+        return None
+    return max(0, offsets.end - offsets.begin)
+
+
+def _split_headers(text: str) -> dict[str, str]:
+    """`name=value` parts between `; `, names in lower case. A part without a name belongs to the value before it."""
+    headers: dict[str, str] = {}
+    last = ""
+    for part in text.split("; "):
+        named = _NAMED.fullmatch(part)
+        if named:
+            last = named[1].lower()
+            headers[last] = named[2]
+        elif last:
+            headers[last] += f"; {part}"
+    return headers
+
+
+def _received_ms(clock: str, headers: dict[str, str], body: bytes) -> int:
+    """The time of day of the transcript on the day that brings it closest to the server's own time."""
+    time_of_day = parse_stamp(f"01/01/1970 - {clock[:8]}.{clock[9:].ljust(3, '0')}") or 0
+    sent_ms = parse_stamp(headers.get("x-timestamp", ""))
+    if sent_ms is None:
+        sent_ms = parse_stamp(body[:_STAMP_CHARS].decode("utf-8", "replace")) or 0
+    day = sent_ms // _DAY_MS
+    return min((time_of_day + (day + step) * _DAY_MS for step in (0, -1, 1)), key=lambda ms: abs(ms - sent_ms))
+
+
+def _read_json_lines(recording: bytes) -> Iterator[LogPost]:
+    for number, line in enumerate(recording.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            recorded = msgspec.json.decode(line, type=_RecordedPost)
+            yield read_post(recorded.headers, _recorded_body(recorded), received_ms=_recorded_ms(recorded.received_at))
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as exc:
+            raise RecordingError(f"line {number}: {exc}") from exc
+
+
+def _recorded_body(recorded: _RecordedPost) -> bytes:
+    if (recorded.body is None) == (recorded.body_base64 is None):
+        raise ValueError("expected one of `body` and `bodyBase64`")
+    if recorded.body_base64 is not None:
+        return b64decode(recorded.body_base64, validate=True)
+    return (recorded.body or "").encode()
+
+
+def _recorded_ms(received_at: int | str) -> int:
+    """Milliseconds as they are, or an ISO time; without a zone it is UTC."""
+    if isinstance(received_at, int):
+        return received_at
+    at = datetime.fromisoformat(received_at)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _expect(pattern: re.Pattern[bytes], recording: bytes, at: int, what: str) -> re.Match[bytes]:
+    found = pattern.match(recording, at)
+    if found is None:
+        raise RecordingError(f"line {_line_of(recording, at)}: expected {what}")
+    return found
+
+
+def _skip_blank(recording: bytes, at: int) -> int:
+    while at < len(recording) and recording[at : at + 1].isspace():
+        at += 1
+    return at
+
+
+def _line_of(recording: bytes, at: int) -> int:
+    return recording.count(b"\n", 0, at) + 1

@@ -1,0 +1,65 @@
+"""What did the game count itself? The `round_stats` block of a freeze start, line by line, as one event.
+
+The block is not JSON: commas are missing and the host name stands unescaped in its quotes. Columns 0 to 20 mean what
+their labels say; the labels after that are wrong and differ between builds, so those columns are not read at all.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.events import GameCount
+from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END
+from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from matchpod.cs2.steam_id import MAX_ACCOUNT, from_account
+
+COLUMNS_READ = 21
+MAX_ROWS = 128
+"""A server seats 64; a longer block is not the server's."""
+
+
+class StatsBlock(msgspec.Struct):
+    """The block being read, if one is open."""
+
+    is_open: bool = False
+    round_number: int = 0
+    rows: list[GameCount] = []
+
+    def see_mark(self, line: StatsMark) -> bool:
+        """Open or close the block; True when it is complete and its numbers can be taken."""
+        if line.mark == STATS_BEGIN:
+            self.is_open, self.round_number, self.rows = True, 0, []
+        elif line.mark == STATS_END and self.is_open:
+            self.is_open = False
+            return self.round_number > 0
+        return False
+
+    def see_field(self, line: StatsField) -> None:
+        """Take the number of the round about to start."""
+        if line.name == "round_number" and line.value.isascii() and line.value.isdigit() and len(line.value) < 6:
+            self.round_number = int(line.value)
+
+    def see_player(self, line: StatsPlayer) -> None:
+        """Take a player's row; bots and CSTV have account 0 and are passed over."""
+        row = _read_row(line.columns)
+        if self.is_open and row is not None and len(self.rows) < MAX_ROWS:
+            self.rows.append(row)
+
+
+def _read_row(columns: str) -> GameCount | None:
+    cells = columns.split(",")
+    if len(cells) < COLUMNS_READ:
+        return None
+    try:
+        account = int(cells[0])
+        numbers = [float(cell) for cell in cells[3:COLUMNS_READ]]
+    except ValueError:
+        return None
+    if not 0 < account <= MAX_ACCOUNT or not all(abs(number) < 1e9 for number in numbers):
+        return None
+    kills, deaths, assists, damage, hs_percent, _kdr, adr, mvps, flashed, utility, *rest = numbers
+    triple, quad, ace, clutch, first, pistol, sniper, blind = (int(number) for number in rest)
+    return GameCount(
+        from_account(account), int(kills), int(deaths), int(assists), damage, hs_percent, adr, int(mvps), int(flashed),
+        utility, triple, quad, ace, clutch, first, pistol, sniper, blind,
+    )  # fmt: skip

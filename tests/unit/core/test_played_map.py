@@ -1,0 +1,226 @@
+"""One map: status, score, names, times, and what reaches its ledger."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from matchpod.core import events as ev
+from matchpod.core.model import Side, Team, Winner
+from matchpod.core.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
+from tests.unit.core.match_builder import ANN, BEN, MAPS, deathmatch, duel, open_match
+
+
+def upcoming() -> PlayedMap:
+    return PlayedMap.upcoming(duel(), 1)
+
+
+def live(**changes: int) -> ev.MapLive:
+    event = ev.MapLive(2_000, "de_nuke", 1_000, Side.T, "log name 1", "log name 2")
+    return msgspec.structs.replace(event, **changes)
+
+
+def live_map() -> PlayedMap:
+    played = upcoming()
+    played.apply(live())
+    return played
+
+
+def decided(number: int, team1: int, team2: int) -> ev.RoundDecided:
+    return ev.RoundDecided(9_000, number, Team.TEAM1, Side.T, ev.RoundEndReason.TERRORISTS_WIN, team1, team2)
+
+
+def kill() -> ev.Kill:
+    return ev.Kill(8_000, ANN, BEN, "ak47", is_enemy=True)
+
+
+def kills_of(played: PlayedMap) -> int:
+    return sum(line.kills for line in played.ledger.live_counts().values())
+
+
+def test_map_starts_as_upcoming_with_the_callers_names() -> None:
+    played = upcoming()
+    assert (played.number, played.name, played.status) == (1, MAPS[0], MapStatus.UPCOMING)
+    assert (played.team1_name, played.team2_name) == ("Reds", "Blues")
+    assert played.duration_s is None
+
+
+def test_short_list_of_maps_starts_over() -> None:
+    assert map_name(open_match(), 3) == MAPS[0]
+
+
+def test_map_live_sets_name_start_and_side() -> None:
+    played = live_map()
+    assert (played.status, played.name) == (MapStatus.LIVE, "de_nuke")
+    assert (played.started_at_ms, played.team1_side) == (1_000, Side.T)
+
+
+def test_names_of_the_log_fill_in_where_the_caller_gave_none() -> None:
+    played = PlayedMap.upcoming(open_match(), 1)
+    played.apply(live())
+    assert (played.team1_name, played.team2_name) == ("log name 1", "log name 2")
+    assert live_map().team1_name == "Reds"
+
+
+def test_nothing_counts_before_the_map_is_live() -> None:
+    played = upcoming()
+    for event in (kill(), decided(1, 1, 0), ev.MapEnded(9_000, "de_nuke", 13, 1), ev.RoundRestored(9_000, 3, 2, 1)):
+        played.apply(event)
+    assert (played.status, played.team1_score, played.last_event_at_ms) == (MapStatus.UPCOMING, 0, None)
+    assert kills_of(played) == 0
+
+
+def test_live_map_feeds_its_ledger() -> None:
+    played = live_map()
+    played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
+    played.apply(kill())
+    assert kills_of(played) == 1
+
+
+def test_score_is_what_the_round_says() -> None:
+    played = live_map()
+    played.apply(decided(9, 4, 5))
+    assert (played.team1_score, played.team2_score) == (4, 5)
+
+
+def test_round_is_open_from_its_start_to_its_decision() -> None:
+    played = live_map()
+    assert played.round_number is None
+    played.apply(ev.RoundStarted(7_000, 3, (ANN,), (BEN,), Side.CT))
+    assert (played.round_number, played.latest_round, played.team1_side) == (3, 3, Side.CT)
+    played.apply(decided(3, 2, 1))
+    assert (played.round_number, played.latest_round) == (None, 3)
+
+
+def test_swapped_sides_and_pauses_are_followed() -> None:
+    played = live_map()
+    played.apply(ev.SidesSwapped(3_000, Side.CT))
+    played.apply(ev.Paused(3_000, "mp_pause_match"))
+    assert (played.team1_side, played.is_paused) == (Side.CT, True)
+    played.apply(ev.Unpaused(3_500, "mp_unpause_match"))
+    assert not played.is_paused
+
+
+def test_ended_map_has_score_winner_and_duration() -> None:
+    played = live_map()
+    played.apply(ev.MapEnded(62_999, "de_nuke", 7, 13))
+    assert played.is_finished
+    assert (played.team1_score, played.team2_score, played.winner) == (7, 13, Winner.TEAM2)
+    assert (played.finished_at_ms, played.duration_s) == (62_999, 61)
+
+
+def test_clock_that_went_back_gives_no_negative_duration() -> None:
+    played = live_map()
+    played.apply(ev.MapEnded(500, "de_nuke", 13, 7))
+    assert played.duration_s == 0
+
+
+def test_nothing_counts_after_the_end_but_a_late_mvp() -> None:
+    played = live_map()
+    played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
+    played.apply(decided(1, 1, 0))
+    played.apply(ev.MapEnded(10_000, "de_nuke", 1, 0))
+    for event in (kill(), decided(2, 9, 9), live(), ev.MvpNamed(11_000, 1, ANN, 1)):
+        played.apply(event)
+    assert (played.status, played.team1_score, kills_of(played)) == (MapStatus.FINISHED, 1, 0)
+    assert [line.mvps for line in played.ledger.lines() if line.player_id == ANN] == [1]
+
+
+def test_restart_of_a_live_map_begins_anew() -> None:
+    played = live_map()
+    played.apply(decided(4, 3, 1))
+    played.apply(live(at_ms=50_000, since_ms=49_000))
+    assert (played.started_at_ms, played.team1_score, played.team2_score) == (49_000, 0, 0)
+    assert played.latest_round is None
+
+
+def test_map_joined_late_keeps_the_score_it_knows() -> None:
+    played = live_map()
+    played.apply(decided(4, 3, 1))
+    played.apply(live(rounds_played=4))
+    assert (played.team1_score, played.team2_score, played.latest_round) == (3, 1, 4)
+
+
+def test_restored_backup_opens_a_finished_map_again() -> None:
+    played = live_map()
+    played.apply(ev.MapEnded(60_000, "de_nuke", 13, 11))
+    played.apply(ev.RoundRestored(70_000, 20, 10, 10))
+    assert (played.status, played.winner, played.finished_at_ms) == (MapStatus.LIVE, None, None)
+    assert (played.team1_score, played.team2_score, played.latest_round) == (10, 10, 20)
+    played.apply(ev.MapEnded(90_000, "de_nuke", 10, 13))
+    assert (played.winner, played.duration_s) == (Winner.TEAM2, 89)
+
+
+def test_latest_name_of_a_human_is_kept() -> None:
+    played = upcoming()
+    for event in (
+        ev.PlayerConnected(1, ANN, "first", 1),
+        ev.PlayerEntered(1, BEN, "ben", 2),
+        ev.PlayerRenamed(2, ANN, "second"),
+        ev.PlayerConnected(3, "BOT:Han", "Han", 3),
+    ):
+        played.apply(event)
+    assert played.names == {ANN: "second", BEN: "ben"}
+
+
+def test_names_are_taken_until_the_end() -> None:
+    played = live_map()
+    played.apply(ev.ChatSaid(3_000, ANN, "ann", is_team_only=False, text="hi"))
+    played.apply(ev.MapEnded(4_000, "de_nuke", 13, 1))
+    played.apply(ev.PlayerRenamed(5_000, ANN, "later"))
+    assert played.names == {ANN: "ann"}
+
+
+def test_names_do_not_grow_without_end() -> None:
+    played = upcoming()
+    for number in range(MAX_NAMES + 10):
+        played.remember_name(str(number), "x")
+    played.remember_name("0", "known ones still change")
+    assert len(played.names) == MAX_NAMES
+    assert played.names["0"] == "known ones still change"
+
+
+def test_deathmatch_has_neither_score_nor_winner() -> None:
+    played = PlayedMap.upcoming(deathmatch(), 1)
+    played.apply(live())
+    played.apply(decided(1, 40, 30))
+    played.apply(ev.MapEnded(60_000, "de_nuke", 40, 30))
+    assert (played.team1_score, played.team2_score, played.winner) == (0, 0, None)
+    assert played.is_finished
+
+
+def test_canceled_live_map_ends_with_the_last_that_was_told() -> None:
+    played = live_map()
+    played.apply(ev.Paused(31_000, "mp_pause_match"))
+    played.apply(kill())
+    played.cancel()
+    assert (played.status, played.finished_at_ms, played.duration_s) == (MapStatus.CANCELLED, 31_000, 30)
+    assert not played.is_paused
+
+
+def test_canceled_map_that_never_started_has_no_times() -> None:
+    played = upcoming()
+    played.cancel()
+    assert (played.status, played.started_at_ms, played.finished_at_ms) == (MapStatus.CANCELLED, None, None)
+    played.apply(live())
+    assert played.status is MapStatus.CANCELLED
+
+
+def test_finished_map_stays_finished_when_the_match_is_canceled() -> None:
+    played = live_map()
+    played.apply(ev.MapEnded(60_000, "de_nuke", 13, 1))
+    played.cancel()
+    assert played.is_finished
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_map_survives_a_snapshot_at_any_point(count: int) -> None:
+    story = [live(), ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T), kill(), ev.MapEnded(9_000, "de_nuke", 1, 0)]
+    kept, restored = upcoming(), upcoming()
+    for event in story[:count]:
+        kept.apply(event)
+        restored.apply(event)
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(restored), type=PlayedMap)
+    for event in story[count:]:
+        kept.apply(event)
+        restored.apply(event)
+    assert restored == kept

@@ -1,0 +1,60 @@
+"""Maps won, the end of a series and its winner."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matchpod.core import series
+from matchpod.core.model import SeriesFormat, Winner
+
+ONE, TWO, TIE = Winner.TEAM1, Winner.TEAM2, Winner.TIE
+BO1, BO3, BO5 = SeriesFormat.BO1, SeriesFormat.BO3, SeriesFormat.BO5
+
+
+def test_tied_map_counts_for_nobody() -> None:
+    assert series.maps_won([ONE, TIE, TWO, ONE]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("series_format", "winners", "expected"),
+    [
+        (BO1, [ONE], ONE),
+        (BO1, [TIE], TIE),
+        (BO3, [TWO, TWO], TWO),
+        (BO3, [ONE, TWO, ONE], ONE),
+        (BO3, [ONE, TIE, TIE], ONE),
+        (BO3, [ONE, TIE, TWO], TIE),
+        (BO5, [TWO, ONE, TWO, TWO], TWO),
+        (BO5, [TIE] * 5, TIE),
+    ],
+)
+def test_decided_series_has_a_winner_and_no_next_map(
+    series_format: SeriesFormat, winners: list[Winner], expected: Winner
+) -> None:
+    assert series.is_decided(series_format, winners)
+    assert series.winner(series_format, winners) is expected
+    assert series.next_map_number(series_format, winners) is None
+
+
+@pytest.mark.parametrize(
+    ("series_format", "winners"),
+    [(BO1, []), (BO3, [ONE]), (BO3, [ONE, TWO]), (BO3, [ONE, TIE]), (BO5, [ONE, ONE]), (BO5, [ONE, ONE, TWO, TWO])],
+)
+def test_undecided_series_goes_on_with_the_next_map(series_format: SeriesFormat, winners: list[Winner]) -> None:
+    assert not series.is_decided(series_format, winners)
+    assert series.winner(series_format, winners) is None
+    assert series.next_map_number(series_format, winners) == len(winners) + 1
+
+
+@given(st.sampled_from(SeriesFormat), st.lists(st.sampled_from(Winner), min_size=5, max_size=5))
+def test_series_played_map_by_map_ends_in_time_and_its_winner_leads(
+    series_format: SeriesFormat, results: list[Winner]
+) -> None:
+    played: list[Winner] = []
+    while (number := series.next_map_number(series_format, played)) is not None:
+        played.append(results[number - 1])
+    assert len(played) <= series_format.length
+    team1, team2 = series.maps_won(played)
+    assert max(team1, team2) <= series_format.wins_needed
+    assert series.winner(series_format, played) is Winner.of(team1, team2)

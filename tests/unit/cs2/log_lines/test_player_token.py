@@ -1,0 +1,60 @@
+"""Player tokens and the players already met."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines import player_token as module
+from matchpod.cs2.log_lines.player_token import KnownPlayers, player_token
+
+from .samples import ANN, BEN
+
+
+@pytest.mark.parametrize(
+    ("steam_id", "player_id"),
+    [
+        ("[U:1:37572195]", "76561197997837923"),
+        ("STEAM_1:1:18786097", "76561197997837923"),
+        ("BOT", "BOT:Ann"),
+        ("STEAM_ID_PENDING", ""),
+        ("<none>", ""),
+        ("", ""),
+        ("\x02`As", ""),
+    ],
+)
+def test_the_player_id_comes_from_the_steam_id_and_a_bots_from_its_name(steam_id: str, player_id: str) -> None:
+    assert player_token("Ann", 1, steam_id, "CT").player_id == player_id
+
+
+@pytest.mark.parametrize(
+    ("team", "side"), [("CT", Side.CT), ("TERRORIST", Side.T), ("Spectator", None), ("", None), (None, None)]
+)
+def test_only_the_two_teams_are_sides(team: str | None, side: Side | None) -> None:
+    assert player_token("Ann", 1, "BOT", team).side is side
+
+
+def test_a_player_is_known_on_every_side_once_met_on_one() -> None:
+    known = KnownPlayers()
+    known.learn(ANN)
+    assert known.knows(player_token("Ann", 1, "[U:1:101]", "TERRORIST"))
+    assert not known.knows(player_token("Ann", 2, "[U:1:101]", "CT"))
+
+
+def test_being_named_in_second_place_makes_nobody_known() -> None:
+    known = KnownPlayers()
+    assert known.second("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert known.second("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert not known.knows(BEN)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KNOWN_TOKENS", 3)
+    known = KnownPlayers()
+    for number in range(50):
+        known.learn(player_token(f"n{number}", number, "[U:1:101]", "CT"))
+        known.second(f"n{number}<{number}><[U:1:101]><CT>", BEN)
+        known.second(f"m{number}<{number}><[U:1:101]><CT>", BEN)
+    assert len(known.tokens) <= 3
+    assert len(known.bases) <= 3
+    assert len(known.seconds) <= 3

@@ -1,0 +1,179 @@
+"""Prefixes, readings, and players who imitate the server."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import msgspec
+import pytest
+
+from matchpod.cs2.log_lines import player_lines, world_lines
+from matchpod.cs2.log_lines.player_token import player_token
+from matchpod.cs2.log_lines.reader import MAX_PLAYER_LINE, LineReader, format_file_line, format_http_line
+from matchpod.cs2.log_lines.world_lines import Unknown
+
+from .hostile import hostile_texts
+from .samples import ANN, BEN, PLAYER_LINES, A
+
+EVIL_ID = "[U:1:666]"
+
+
+def reader_with(*names: str) -> LineReader:
+    """A reader that met Ann, Ben and players of these names, the way a server introduces them."""
+    reader = LineReader()
+    for player in (ANN, BEN):
+        reader.known.learn(player)
+    for number, name in enumerate(names):
+        reader.parse(f'"{name}<{10 + number}><{EVIL_ID}><>" STEAM USERID validated')
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("raw", "ms"),
+    [
+        (b'L 01/19/2026 - 19:02:08: World triggered "Round_Start"', 1768849328000),
+        (b'01/19/2026 - 19:02:08.278 - World triggered "Round_Start"', 1768849328278),
+        (b'L 01/19/2026 - 19:02:08.170: World triggered "Round_Start"', 1768849328170),
+        (b'01/19/2026 - 19:02:08: World triggered "Round_Start"', 1768849328000),
+    ],
+)
+def test_all_prefixes_are_read(raw: bytes, ms: int) -> None:
+    assert LineReader().read(raw) == (ms, world_lines.WorldTriggered("Round_Start"))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"no prefix at all",
+        b'L 13/45/2026 - 19:02:08: World triggered "Round_Start"',
+        b'L 01/19/2026 - 25:61:61: World triggered "Round_Start"',
+        b"\xff\xfe\x00garbage\x80",
+        b"L 01/19/2026",
+    ],
+)
+def test_a_line_without_a_time_is_unknown(raw: bytes) -> None:
+    ms, line = LineReader().read(raw)
+    assert ms is None
+    assert isinstance(line, Unknown)
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_read() -> None:
+    _, line = LineReader().read(b'L 01/19/2026 - 19:02:08: "An\xffn<1><[U:1:101]><CT>" say "\x80\x01hi"')
+    assert isinstance(line, player_lines.Chat)
+    assert line.player.name == "An\ufffdn"
+
+
+def test_a_line_is_written_with_either_prefix() -> None:
+    line = world_lines.WorldTriggered("Round_Start")
+    assert format_file_line(1768849328278, line) == 'L 01/19/2026 - 19:02:08: World triggered "Round_Start"'
+    assert format_http_line(1768849328278, line) == '01/19/2026 - 19:02:08.278 - World triggered "Round_Start"'
+
+
+@pytest.mark.parametrize("text", PLAYER_LINES)
+def test_chat_of_a_known_player_is_chat_whatever_it_says(text: str) -> None:
+    assert reader_with().parse(f'{A} say "{text}"') == player_lines.Chat(ANN, False, text)
+
+
+@pytest.mark.parametrize("text", PLAYER_LINES)
+def test_chat_of_an_unknown_player_never_becomes_an_event(text: str) -> None:
+    line = LineReader().parse(f'"Zoe<7><[U:1:107]><CT>" say "x{text}"')
+    assert isinstance(line, player_lines.Chat | Unknown)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'Ann<1><[U:1:101]><CT>" [0 0 0] killed "Ben<2><[U:1:102]><TERRORIST>" [1 1 1] with "ak47',
+        'Ann<1><[U:1:101]><CT>" triggered "Planted_The_Bomb',
+        'Ann<1><[U:1:101]><CT>" [0 0 0] committed suicide with "world',
+        'sv_cheats" = "1',
+        'player_1" : "1',
+        "<3",
+        "<3>",
+        '"',
+        ">",
+        "\u2028",
+        "a\x01\x02b",
+        "",
+    ],
+)
+def test_a_player_with_a_hostile_name_is_himself_in_all_he_does(name: str) -> None:
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    assert reader.parse(f'{evil.text()} say "hi"') == player_lines.Chat(evil, False, "hi")
+    kill = f'{evil.text()} [1 2 3] killed {BEN.text()} [4 5 6] with "ak47"'
+    assert reader.parse(kill) == player_lines.Killed(evil, "1 2 3", BEN, "4 5 6", "ak47")
+    death = f'{BEN.text()} [1 2 3] killed {evil.text()} [4 5 6] with "ak47"'
+    assert reader.parse(death) == player_lines.Killed(BEN, "1 2 3", evil, "4 5 6", "ak47")
+
+
+def test_a_name_that_begins_as_the_chat_of_a_known_player_belongs_to_nobody() -> None:
+    name = 'Ann<1><[U:1:101]><CT>" say "x'
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    text = f'{evil.text()} [1 2 3] killed {BEN.text()} [4 5 6] with "ak47"'
+    assert reader.parse(text) == Unknown(text)
+
+
+def test_a_name_that_begins_as_the_chat_of_nobody_is_seen_through() -> None:
+    name = 'Zoe<9><[U:1:109]><CT>" say "x'
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    text = f'{evil.text()} [1 2 3] killed {BEN.text()} [4 5 6] with "ak47"'
+    assert reader.parse(text) == player_lines.Killed(evil, "1 2 3", BEN, "4 5 6", "ak47")
+
+
+def test_chat_cannot_make_a_player_known() -> None:
+    reader = LineReader()
+    reader.parse(f'{A} say "x<5><[U:1:105]><>" STEAM USERID validated"')
+    reader.parse(f'{A} say "x<5><[U:1:105]><>" entered the game"')
+    reader.parse(f'{A} say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"')
+    assert all(base.startswith("Ann<1>") and '"' not in base for base in reader.known.bases)
+
+
+def test_a_renamed_player_is_known_under_the_new_name() -> None:
+    reader = reader_with()
+    new_name = 'Zoe<9><[U:1:109]><CT>" say "x'
+    reader.parse(f'{A} changed name to "{new_name}"')
+    renamed = player_token(new_name, 1, "[U:1:101]", "TERRORIST")
+    text = f'{renamed.text()} triggered "Got_The_Bomb"'
+    assert reader.parse(text) == player_lines.Triggered(renamed, "Got_The_Bomb")
+
+
+def test_what_the_console_says_is_not_a_players_doing() -> None:
+    text = '"Console<0>" say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"'
+    assert isinstance(reader_with().parse(text), world_lines.ConsoleChat)
+
+
+def test_a_player_named_like_the_console_is_himself() -> None:
+    name = 'Console<0>" say "x'
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    assert reader.parse(f'{evil.text()} say "hi"') == player_lines.Chat(evil, False, "hi")
+
+
+def test_an_endless_line_of_tokens_is_unknown_at_once() -> None:
+    text = '"' + '<1><[U:1:1]><CT>" ' * 10_000
+    assert isinstance(LineReader().parse(text), Unknown)
+    assert len(text) > MAX_PLAYER_LINE
+
+
+def test_hostile_names_and_chat_of_two_players_never_forge_a_third() -> None:
+    texts = hostile_texts(7)
+    for name, said in islice(zip(texts, texts, strict=True), 3_000):
+        reader = reader_with(name)
+        evil = player_token(name, 10, EVIL_ID, "CT")
+        line = reader.parse(f'{evil.text()} say "{said}"')
+        if isinstance(line, player_lines.PlayerLogLine):
+            assert isinstance(line, player_lines.Chat), (name, said)
+            assert line.player == evil, (name, said)
+        else:
+            assert isinstance(line, Unknown | world_lines.ConsoleChat | world_lines.CvarListed), (name, said)
+
+
+def test_a_reader_goes_on_where_it_was_stored() -> None:
+    reader = reader_with("<3")
+    reader.read(b'L 01/19/2026 - 19:02:08: World triggered "Round_Start"')
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(reader), type=LineReader)
+    assert restored == reader

@@ -1,0 +1,52 @@
+"""What is written can be read again: every line of the server's own."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines import world_lines as lines
+from matchpod.cs2.log_lines.reader import LineReader
+from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
+
+from .test_player_lines import decimals, free_text, numbers, words
+
+sides = st.sampled_from(Side)
+quoted = free_text.map(lambda text: text.replace('"', ""))
+triples = st.tuples(decimals, decimals, decimals).map(" ".join)
+
+any_line = st.one_of(
+    st.builds(lines.WorldTriggered, words, st.none() | quoted),
+    st.builds(lines.Notice, st.none() | sides, words, numbers, numbers),
+    st.builds(lines.TeamScored, sides, numbers, numbers),
+    st.builds(lines.TeamPlaying, sides, free_text, st.booleans()),
+    st.builds(lines.TeamPlaying, sides, st.none(), st.just(True)),
+    st.builds(lines.MatchScore, numbers, numbers, quoted, st.integers(-1, 200)),
+    st.builds(lines.PauseChanged, st.booleans(), words),
+    st.builds(lines.MatchUnpaused),
+    st.builds(lines.FreezeStarted),
+    st.builds(lines.LoadingMap, quoted),
+    st.builds(lines.MapStarted, quoted, st.none() | quoted),
+    st.builds(lines.CvarsListed, st.booleans()),
+    st.builds(lines.CvarListed, words, words),
+    st.builds(lines.CvarChanged, words, free_text),
+    st.builds(lines.LogFileStarted, quoted, quoted, quoted),
+    st.builds(lines.LogFileClosed),
+    st.builds(lines.ServerMessage, free_text),
+    st.builds(lines.GameOver, words, st.just("") | words, words, numbers, numbers, numbers),
+    st.builds(lines.Accolade, words, free_text, numbers, decimals, numbers, decimals),
+    st.builds(lines.MolotovSpawned, triples, triples),
+    st.builds(lines.RconCommand, quoted, free_text),
+    st.builds(lines.ConsoleChat, words),
+    st.builds(lines.StatsMark, st.sampled_from([STATS_BEGIN, STATS_NAME, STATS_PLAYERS, STATS_END])),
+    st.builds(lines.StatsField, st.sampled_from(["round_number", "score_t", "map", "server", "fields"]), words),
+    st.builds(
+        lines.StatsPlayer, st.integers(0, 64), st.lists(numbers, max_size=26).map(lambda n: ",".join(map(str, n)))
+    ),
+)
+
+
+@given(any_line)
+def test_what_is_written_is_read_again(line: lines.WorldLine) -> None:
+    assert LineReader().parse(line.text()) == line

@@ -1,0 +1,446 @@
+"""Answers of the console: real samples, hostile names, and any text at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.model import Side
+from matchpod.cs2.console_answers import (
+    MAX_OBJECT_STARTS,
+    CvarValue,
+    Get5State,
+    LogListener,
+    Status,
+    StatusJsonClient,
+    StatusPlayer,
+    parse_cvar,
+    parse_get5_status,
+    parse_log_listeners,
+    parse_status,
+    parse_status_json,
+    unknown_commands,
+)
+
+SPEW = 'L 01/19/2026 - 19:02:08: "Eve<2><[U:1:7]><CT>" say "hostname : owned"'
+
+
+def status_with(*rows: str) -> Status:
+    """`status` with these lines in its table."""
+    answer = parse_status("\n".join(["---------players--------", *rows, "#end"]))
+    assert answer is not None
+    return answer
+
+
+def names(status: Status | None) -> list[str]:
+    assert status is not None
+    return [player.name for player in status.players]
+
+
+# --- status ---
+
+
+def test_status_of_a_server_with_bots(corpus: Path) -> None:
+    answer = parse_status((corpus / "status_1.41.2.8_bots_hibernating.txt").read_text())
+    assert answer is not None
+    assert answer.hostname == "Larry's Server"
+    assert (answer.version, answer.build) == ("1.41.2.8", 10603)
+    assert answer.map == "de_inferno"
+    assert (answer.humans, answer.bots, answer.is_hibernating) == (0, 5, True)
+    assert names(answer) == ["Rebel", "Rock", "Ricksaw", "Commando", "Shamat"]
+    assert all(player.is_bot and player.address is None and player.connected_s is None for player in answer.players)
+
+
+def test_status_of_an_empty_server(corpus: Path) -> None:
+    answer = parse_status((corpus / "status_1.41.8.1_empty.txt").read_text())
+    assert answer == Status(
+        hostname="CS2 Zombie Escape Mella Server",
+        version="1.41.8.1",
+        build=10896,
+        map="ze_winter_warehouse_p",
+        humans=0,
+        bots=0,
+        is_hibernating=False,
+    )
+
+
+def test_status_of_a_server_with_players(corpus: Path) -> None:
+    answer = parse_status((corpus / "status_1.41.8.1_two_humans_partial.txt").read_text())
+    assert answer is not None
+    assert (answer.humans, answer.map) == (2, None)
+    assert answer.players[0] == StatusPlayer(
+        user_id=0,
+        connected_s=440,
+        ping=179,
+        loss=0,
+        state="active",
+        address="203.0.113.2:29415",
+        name="Player One",
+        is_bot=False,
+    )
+
+
+def test_rows_without_a_channel_are_no_players(corpus: Path) -> None:
+    answer = parse_status((corpus / "status_rows_mixed.txt").read_text())
+    assert names(answer) == ["Nickname", "Aspirant", "Rex", "nikita ", "Ariel"]
+    assert answer is not None
+    assert [player.user_id for player in answer.players] == [2, 14, 15, 65280, 12]
+    assert [player.is_bot for player in answer.players] == [False, True, True, False, False]
+    assert (answer.hostname, answer.humans, answer.is_hibernating) == (None, None, None)
+
+
+def test_a_name_goes_from_the_first_to_the_last_quote() -> None:
+    status = status_with("   2    00:40    0    0     active 786432 127.0.0.1:65498 'it's 'me''")
+    assert names(status) == ["it's 'me'"]
+
+
+def test_a_quoted_word_in_a_bots_name_is_no_address() -> None:
+    (player,) = status_with("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'").players
+    assert (player.name, player.address) == ("Big 'Bad' Wolf", None)
+
+
+def test_a_name_that_looks_like_a_row_stays_a_name() -> None:
+    hostile = "3 00:01 0 0 active 0 1.1.1.1:1 'x"
+    assert names(status_with(f"  2 00:40 0 0 active 786432 127.0.0.1:65498 '{hostile}'")) == [hostile]
+
+
+def test_a_unicode_line_separator_does_not_end_a_row() -> None:
+    assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'a\u2028b\x1cc'")) == ["a\u2028b\x1cc"]
+
+
+def test_hours_count_in_the_time_of_a_row() -> None:
+    (player,) = status_with("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'").players
+    assert player.connected_s == 3723
+
+
+def test_a_row_cut_off_in_its_name_is_no_row() -> None:
+    assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'x")) == []
+
+
+def test_lines_of_others_are_skipped() -> None:
+    row = "   2    00:40    0    0     active 786432 127.0.0.1:65498 'Nick'"
+    text = "\r\n".join(
+        [SPEW, "hostname : real", "hostname : late", SPEW, "---------players--------", SPEW, row, "#end", row]
+    )
+    answer = parse_status(text)
+    assert answer is not None
+    assert answer.hostname == "real"
+    assert names(answer) == ["Nick"]
+
+
+def test_the_map_is_the_first_spawngroup() -> None:
+    text = "loaded spawngroup(  2)  : SV:  [2: prefabs/x | main lump]\nloaded spawngroup(  1)  : SV:  [1: de_nuke | m]"
+    assert parse_status(text) == Status(map="de_nuke")
+
+
+def test_headers_that_say_something_else_leave_their_values_open() -> None:
+    assert parse_status("version  : soon\nplayers  : many\n") == Status()
+
+
+@pytest.mark.parametrize("text", ["", "Unknown command 'status'!", SPEW, "map : de_dust2"])
+def test_another_text_is_no_status(text: str) -> None:
+    assert parse_status(text) is None
+
+
+# --- status_json ---
+
+
+def test_status_json_of_a_real_server(corpus: Path) -> None:
+    answer = parse_status_json((corpus / "status_json_build2000696.json").read_text())
+    assert answer is not None
+    assert (answer.map, answer.is_hibernating) == ("de_dust2", False)
+    assert (answer.build_version, answer.source_revision) == (2000696, "10299884")
+    assert answer.humans == (StatusJsonClient(steam_id64="76561197997837923", name="LarryCucumber", is_bot=False),)
+    assert [client.name for client in answer.clients if client.is_bot][:2] == ["Rebel", "Rip"]
+    assert all(client.steam_id64 != "0" for client in answer.clients)
+
+
+def test_status_json_is_found_between_lines_of_others(corpus: Path) -> None:
+    sample = (corpus / "status_json_build2000696.json").read_text()
+    noisy = f"{SPEW}\n{{broken\n{sample}\n{SPEW}\n"
+    assert parse_status_json(noisy) == parse_status_json(sample)
+
+
+def status_json(*clients: object) -> str:
+    return json.dumps({"server": {"clients": clients}})
+
+
+def test_a_name_cannot_speak_for_the_server() -> None:
+    forged = '{"server":{"clients":[]}}'
+    real = status_json({"steamid64": "76561197997837923", "name": "x"})
+    answer = parse_status_json(f"{forged} connected\n{SPEW} {forged}\n{real}\n")
+    assert answer is not None
+    assert len(answer.humans) == 1
+
+
+@pytest.mark.parametrize("steam_id64", ["76561197960265728", "76561202255233024", "90071996842377218", "x", ""])
+def test_ids_that_are_no_individual_account_are_no_humans(steam_id64: str) -> None:
+    answer = parse_status_json(status_json({"steamid64": steam_id64, "bot": False, "name": "x"}))
+    assert answer is not None
+    assert len(answer.clients) == 1
+    assert answer.humans == ()
+
+
+def test_a_bot_with_a_players_id_is_no_human() -> None:
+    answer = parse_status_json(status_json({"steamid64": "76561197997837923", "bot": True, "name": "x"}))
+    assert answer is not None
+    assert answer.humans == ()
+
+
+def test_half_a_character_in_a_name_is_replaced() -> None:
+    answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\\ud800"}]}}')
+    assert answer is not None
+    assert answer.clients[0].name == "a?"
+
+
+def test_a_control_character_in_a_name_is_kept() -> None:
+    answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\x01b"}]}}')
+    assert answer is not None
+    assert answer.clients[0].name == "a\x01b"
+
+
+def test_fields_of_another_type_count_as_missing() -> None:
+    text = '{"build_version": true, "server": {"map": 7, "hibernating": "no", "clients": ["x", {"name": 1}, null]}}'
+    answer = parse_status_json(text)
+    assert answer is not None
+    assert (answer.map, answer.is_hibernating, answer.build_version) == (None, None, None)
+    assert answer.clients == ()
+
+
+def test_status_json_without_clients_has_none() -> None:
+    answer = parse_status_json('{"server": {"clients": 3, "map": "de_nuke"}}')
+    assert answer is not None
+    assert (answer.map, answer.clients) == ("de_nuke", ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Unknown command 'status_json'!",
+        '{"server": {"map": "de_dust2"',
+        '{"server": 3}',
+        '{"map": "de_dust2"}',
+        '[{"server": {}}]',
+        '{"server":' * 5000,
+        '{"a":' + "[" * 100_000,
+        '{"server": ' + "9" * 5000 + "}",
+        "{\n" * MAX_OBJECT_STARTS + '{"server": {}}',
+    ],
+)
+def test_broken_or_other_json_is_no_status_json(text: str) -> None:
+    assert parse_status_json(text) is None
+
+
+# --- logaddress_list_http ---
+
+
+def test_listeners_are_listed_with_their_ticks() -> None:
+    text = (
+        "http://10.0.0.1:8080/ingest/abc?x=1 - no pending request\n"
+        "    last acknowledged tick 3391\n"
+        "https://logs.example/CS2Logs - has pending request\n"
+        f"{SPEW}\n"
+    )
+    assert parse_log_listeners(text) == (
+        LogListener(uri="http://10.0.0.1:8080/ingest/abc?x=1", has_pending_request=False, acknowledged_tick=3391),
+        LogListener(uri="https://logs.example/CS2Logs", has_pending_request=True),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "last acknowledged tick 5",
+        "Internal HTTP error posting to url http://10.0.0.1/",
+        f"{SPEW} http://evil.example/",
+    ],
+)
+def test_an_address_inside_a_line_is_no_listener(text: str) -> None:
+    assert parse_log_listeners(text) == ()
+
+
+# --- get5_status ---
+
+LIVE = {
+    "plugin_version": "0.15.0",
+    "gamestate": "live",
+    "paused": True,
+    "matchid": 27,
+    "map_number": 0,
+    "round_number": 4,
+    "team1": {"name": "Alpha", "series_score": 1, "current_map_score": 3, "ready": True, "side": "ct"},
+    "team2": {"name": "Beta", "series_score": 0, "current_map_score": 1, "ready": False, "side": "t"},
+}
+
+
+def test_get5_status_of_a_live_match() -> None:
+    answer = parse_get5_status(f"{SPEW}\n{json.dumps(LIVE)}\n{SPEW}")
+    assert answer is not None
+    assert (answer.state, answer.is_paused, answer.match_id) == (Get5State.LIVE, True, "27")
+    assert (answer.map_number, answer.round_number) == (0, 4)
+    assert answer.team1 is not None
+    assert (answer.team1.name, answer.team1.series_score, answer.team1.map_score) == ("Alpha", 1, 3)
+    assert (answer.team1.side, answer.team1.is_ready) == (Side.CT, True)
+    assert answer.team2 is not None
+    assert (answer.team2.side, answer.team2.is_ready) == (Side.T, False)
+
+
+def test_get5_status_without_a_match_has_only_its_state() -> None:
+    answer = parse_get5_status('{\n  "plugin_version": "0.15.0",\n  "gamestate": "none"\n}')
+    assert answer is not None
+    assert answer.state is Get5State.NONE
+    assert (answer.match_id, answer.map_number, answer.team1, answer.team2) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("gamestate", ['"overtime_break"', "7", "null", "[]"])
+def test_a_state_we_do_not_know_is_unknown(gamestate: str) -> None:
+    answer = parse_get5_status(f'{{"gamestate": {gamestate}}}')
+    assert answer is not None
+    assert answer.state is Get5State.UNKNOWN
+
+
+@pytest.mark.parametrize(("written", "read"), [('"m-1"', "m-1"), ("1700000000123", "1700000000123"), ("true", None)])
+def test_a_match_id_may_be_text_or_number(written: str, read: str | None) -> None:
+    answer = parse_get5_status(f'{{"gamestate": "live", "matchid": {written}}}')
+    assert answer is not None
+    assert answer.match_id == read
+
+
+def test_a_team_without_fields_is_empty() -> None:
+    answer = parse_get5_status('{"gamestate": "live", "team1": {"side": "spec"}, "team2": "x"}')
+    assert answer is not None
+    assert answer.team1 is not None
+    assert (answer.team1.name, answer.team1.map_score, answer.team1.side) == ("", 0, None)
+    assert answer.team2 is None
+
+
+def test_a_server_without_the_plugin_has_no_get5_status() -> None:
+    text = "Unknown command 'get5_status'!\n"
+    assert parse_get5_status(text) is None
+    assert unknown_commands(text) == ("get5_status",)
+
+
+# --- cvars and unknown commands ---
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("mp_maxrounds = 24\n", "24"),
+        (f"{SPEW}\nmp_maxrounds = 24\r\n{SPEW}", "24"),
+        ("MP_MaxRounds = true", "true"),
+        ('"mp_maxrounds" = "24" ( def. "30" ) min. 0.0 replicated', "24"),
+        ('mp_maxrounds = "a = b"', "a = b"),
+        ("mp_maxrounds = some text ", "some text"),
+        ("mp_maxrounds = ", ""),
+    ],
+)
+def test_a_cvar_is_read_from_its_line(text: str, value: str) -> None:
+    assert parse_cvar(text, "mp_maxrounds") == CvarValue("mp_maxrounds", value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Unknown command 'mp_maxrounds'!", "mp_maxrounds2 = 1", "say mp_maxrounds = 1", f"{SPEW} mp_maxrounds = 1"],
+)
+def test_a_cvar_the_text_does_not_answer_is_none(text: str) -> None:
+    assert parse_cvar(text, "mp_maxrounds") is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted"),
+    [
+        ("true", "1"),
+        ("false", "0"),
+        ("24", "24"),
+        ("1.920000", "1.92"),
+        ("0.300000012", ".3"),
+        ("My Server", "My Server"),
+    ],
+)
+def test_a_value_means_what_was_set(printed: str, wanted: str) -> None:
+    assert CvarValue("x", printed).means(wanted)
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted"),
+    [("true", "0"), ("24", "30"), ("", "0"), ("nan", "1"), ("My Server", "my server"), ("24", "24x")],
+)
+def test_another_value_does_not_mean_what_was_set(printed: str, wanted: str) -> None:
+    assert not CvarValue("x", printed).means(wanted)
+
+
+def test_unknown_commands_are_named_in_every_spelling() -> None:
+    text = f"Unknown command 'a_b'!\n{SPEW} Unknown command 'no'!\nUnknown command \"c\"\nUnknown command: css_x\n"
+    assert unknown_commands(text) == ("a_b", "c", "css_x")
+
+
+# --- any text ---
+
+pieces = st.sampled_from(
+    [
+        "hostname : ",
+        "version  : 1.41.2.8/14128 10603",
+        "players  : ",
+        "---------players--------",
+        "  2 00:40 0 0 active 0 ",
+        "'",
+        "\n",
+        "#end",
+        "{",
+        "}",
+        '"server": ',
+        '{"server": {"clients": [',
+        '{"gamestate": ',
+        "]",
+        "http://x - has pending request",
+        "last acknowledged tick 1",
+        "x = ",
+        "Unknown command ",
+    ]
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["server", "clients", "steamid64", "name", "gamestate", "matchid", "team1", "side"]), inner
+        )
+    ),
+    max_leaves=12,
+)
+answers = st.text() | st.lists(pieces | st.text(max_size=4), max_size=12).map("".join) | json_values.map(json.dumps)
+
+
+def read_as_everything(text: str) -> None:
+    parse_status(text)
+    parse_status_json(text)
+    parse_log_listeners(text)
+    parse_get5_status(text)
+    parse_cvar(text, "x")
+    unknown_commands(text)
+
+
+@given(answers)
+def test_any_text_is_read_without_raising(text: str) -> None:
+    read_as_everything(text)
+
+
+@pytest.mark.parametrize("piece", [" ", "\n", "-", "'", "0 ", "{", '{"a":\n', "x", "Unknown command ", "\t\n"])
+def test_a_long_text_is_no_trap_for_the_patterns(piece: str) -> None:
+    # A pattern that is quadratic in any of these takes minutes here instead of milliseconds.
+    long = piece * 60_000
+    read_as_everything(long)
+    read_as_everything("---------players--------\n  2 00:40 0 0 active 0" + long)
+
+
+@given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=40))
+def test_any_name_on_one_line_comes_back_whole(name: str) -> None:
+    status = status_with(f"   2    00:40    0    0     active 786432 127.0.0.1:65498 '{name}'")
+    assert names(status) == [name]

@@ -1,0 +1,507 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.cs2.console_tokenizer import tokenize
+
+from matchpod.core.errors import InvalidParamsError
+from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.text_rules import team_name_fault
+from matchpod.core.validation import RegionRules, read_match_request
+from matchpod.cs2 import console_commands as console
+from matchpod.cs2.cvar_names import CVAR_NAMES
+from matchpod.cs2.cvars import read_custom_cvars
+
+PLAYER_1 = "76561197990682262"
+PLAYER_2 = "76561198034202275"
+PLAYER_3 = "76561198034202276"
+
+OUR_WORDS = {
+    "bot_kick",
+    "changelevel",
+    "css_start",
+    "game_mode",
+    "game_type",
+    "host_workshop_map",
+    "log",
+    "mp_logdetail",
+    "mp_logdetail_items",
+    "mp_logmoney",
+    "mp_restartgame",
+    "mp_teamname_1",
+    "mp_teamname_2",
+    "mp_warmup_end",
+    "mp_warmup_pausetimer",
+    "mp_warmup_start",
+    "sv_hibernate_when_empty",
+    "sv_log_roundstats",
+    "sv_password",
+}
+
+HOSTILE_PARTS = [
+    *('"', ";", "'", "`", "\\", '\\"', "\n", "\r", "\r\n", "\0", "\t", "\x0b", "\x0c", "\x1b", "\x7f", "\x85"),
+    *(
+        "\u2028",
+        "\u2029",
+        "\u200b",
+        "\u202e",
+        "\ufeff",
+        "\u00a0",
+        "\u3000",
+        "\ud800",
+        "\U000e0001",
+        "“",
+        "”",
+        "‘",
+        "；",
+        "＂",
+    ),
+    *("//", "/", "/*", "{", "}", "(", ")", ":", ",", "$", "%", "%s", "+", "-", "|", "&&", "!", "\x01"),
+    *("quit", "exec autoexec", "rcon_password x", "alias a b", "sv_cheats 1", "say hi", "changelevel", "mp_maxrounds"),
+    *(
+        "a",
+        "b",
+        "7",
+        "0.5",
+        "Team",
+        " ",
+        "  ",
+        "é",
+        "日本",
+        "🎯",
+        "x" * 40,
+        "y" * 600,
+        "http://a/b",
+        "workshop/1",
+        "de_nuke",
+    ),
+]
+
+
+def hostile(rng: random.Random) -> str:
+    return "".join(rng.choice(HOSTILE_PARTS) for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 8))))
+
+
+def competitive(**changes: object) -> GameSettings:
+    settings = GameSettings(
+        match_type=MatchType.COMPETITIVE,
+        maps=("de_mirage",),
+        team1=TeamRoster("Astralis", (PLAYER_1,)),
+        team2=TeamRoster("NaVi", (PLAYER_2,)),
+    )
+    return msgspec.structs.replace(settings, **changes)
+
+
+def of_type(match_type: MatchType, **changes: object) -> GameSettings:
+    return msgspec.structs.replace(GameSettings(match_type=match_type, maps=("de_nuke",)), **changes)
+
+
+def plugin_match(settings: GameSettings, **changes: object) -> dict[str, object]:
+    address = {"log_url": "http://10.0.0.1/mz/t", "log_header_name": "Authorization", "log_header_value": "Bearer x"}
+    return console.matchzy_match(settings, **{"match_id": 27, **address, **changes})  # type: ignore[arg-type]
+
+
+def cvars_of(commands: tuple[str, ...]) -> dict[str, str]:
+    """Variables as a console would have them after these commands."""
+    argvs = [argv for command in commands for argv in tokenize(command)]
+    return {argv[0]: argv[1] for argv in argvs if len(argv) == 2}
+
+
+# --- the order and content of commands ---------------------------------------------------------------------------
+
+
+def test_setup_turns_the_log_on_first_and_loads_the_map_last() -> None:
+    commands = console.setup_commands(competitive(), map_name="de_mirage")
+    assert commands[0] == "log on"
+    assert commands[-3:] == ("game_type 0", "game_mode 1", "changelevel de_mirage")
+    assert cvars_of(commands)["mp_logdetail"] == "3"
+    assert cvars_of(commands)["sv_hibernate_when_empty"] == "0"
+    assert "bot_kick" in commands
+
+
+@pytest.mark.parametrize(
+    ("match_type", "game_type", "game_mode"),
+    [
+        (MatchType.CASUAL, "0", "0"),
+        (MatchType.COMPETITIVE, "0", "1"),
+        (MatchType.WINGMAN, "0", "2"),
+        (MatchType.RETAKES, "0", "5"),
+        (MatchType.DEATHMATCH, "1", "2"),
+        (MatchType.CUSTOM, "3", "0"),
+    ],
+)
+def test_each_match_type_has_its_game_mode(match_type: MatchType, game_type: str, game_mode: str) -> None:
+    cvars = cvars_of(console.setup_commands(of_type(match_type), map_name="de_nuke"))
+    assert (cvars["game_type"], cvars["game_mode"]) == (game_type, game_mode)
+
+
+def test_a_workshop_map_is_loaded_by_its_number() -> None:
+    assert console.load_map_command("workshop/3070284539") == "host_workshop_map 3070284539"
+
+
+@pytest.mark.parametrize("name", ["", "de nuke", "de_nuke;quit", "workshop/", "workshop/1;quit", "../x", "DE_NUKE\n"])
+def test_what_is_no_map_name_is_not_loaded(name: str) -> None:
+    with pytest.raises(ValueError, match="map"):
+        console.load_map_command(name)
+
+
+def test_a_password_is_set_and_its_absence_clears_an_old_one() -> None:
+    assert 'sv_password "let me in"' in console.match_commands(competitive(server_password="let me in"))
+    assert 'sv_password ""' in console.match_commands(competitive())
+
+
+def test_our_settings_come_after_custom_ones_and_win() -> None:
+    custom = (
+        CvarSetting("mp_overtime_enable", "1"),
+        CvarSetting("mp_maxrounds", "2"),
+        CvarSetting("mp_logdetail", "0"),
+    )
+    commands = console.match_commands(competitive(custom_cvars=custom, max_rounds=16, freeze_time=0))
+    assert commands[0] == "mp_overtime_enable 1"
+    cvars = cvars_of(commands)
+    assert (cvars["mp_maxrounds"], cvars["mp_freezetime"], cvars["mp_logdetail"]) == ("16", "0", "3")
+    assert [command.split()[0] for command in commands].count("mp_maxrounds") == 1
+
+
+def test_settings_nobody_asked_for_stay_the_modes_own() -> None:
+    cvars = cvars_of(console.match_commands(competitive()))
+    assert "mp_maxrounds" not in cvars
+    assert "mp_freezetime" not in cvars
+
+
+def test_a_caller_who_wants_bots_keeps_them() -> None:
+    wanted = of_type(MatchType.CUSTOM, custom_cvars=(CvarSetting("bot_quota", "4"),))
+    commands = console.match_commands(wanted)
+    assert "bot_quota 4" in commands
+    assert "bot_kick" not in commands
+    assert {"bot_quota 0", "bot_kick"} <= set(console.match_commands(of_type(MatchType.CUSTOM)))
+
+
+def test_named_teams_are_never_rebalanced_by_the_game() -> None:
+    custom = (CvarSetting("mp_autoteambalance", "1"), CvarSetting("mp_limitteams", "2"))
+    assert cvars_of(console.match_commands(competitive(custom_cvars=custom)))["mp_autoteambalance"] == "0"
+    without_teams = of_type(MatchType.CASUAL, custom_cvars=custom)
+    assert cvars_of(console.match_commands(without_teams))["mp_autoteambalance"] == "1"
+
+
+def test_warmup_is_held_for_a_roster_only() -> None:
+    waiting = of_type(MatchType.DEATHMATCH, players=(PLAYER_1,))
+    cvars = cvars_of(console.match_commands(waiting))
+    assert (cvars["mp_warmup_pausetimer"], cvars["mp_warmuptime"]) == ("1", "9999")
+    assert console.warmup_commands(waiting) == ("mp_warmup_start",)
+    assert "mp_warmup_pausetimer" not in cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH)))
+    assert console.warmup_commands(of_type(MatchType.DEATHMATCH)) == ()
+    assert console.warmup_commands(competitive()) == ()
+
+
+def test_free_for_all_makes_everyone_an_enemy() -> None:
+    ffa = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH)))
+    team = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_sub_mode=DmSubMode.TEAM)))
+    assert (ffa["mp_teammates_are_enemies"], ffa["mp_dm_teammode"]) == ("1", "0")
+    assert (team["mp_teammates_are_enemies"], team["mp_dm_teammode"]) == ("0", "1")
+    assert "mp_timelimit" not in ffa
+
+
+@pytest.mark.parametrize(
+    ("minutes", "limit", "round_time", "ignores_conditions"),
+    [(1.0, "1", "1", "0"), (7.5, "7.5", "8", "0"), (60.0, "60", "60", "0"), (1440.0, "1440", "60", "1")],
+)
+def test_a_deathmatch_round_lasts_as_long_as_its_time_limit(
+    minutes: float, limit: str, round_time: str, ignores_conditions: str
+) -> None:
+    cvars = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_round_minutes=minutes)))
+    assert (cvars["mp_timelimit"], cvars["mp_roundtime"], cvars["mp_roundtime_defuse"]) == (limit, round_time, "0")
+    assert cvars["mp_ignore_round_win_conditions"] == ignores_conditions
+
+
+def test_the_plugin_names_teams_and_we_do_where_there_is_none() -> None:
+    assert not [command for command in console.match_commands(competitive()) if "teamname" in command]
+    open_match = competitive(team1=TeamRoster("Les Bleus"), team2=TeamRoster("O'Neill (2)"))
+    commands = console.match_commands(open_match)
+    assert commands[-2:] == ('mp_teamname_1 "Les Bleus"', 'mp_teamname_2 "O\'Neill (2)"')
+    assert console.match_commands(of_type(MatchType.CASUAL))[-2:] == ('mp_teamname_1 ""', 'mp_teamname_2 ""')
+
+
+def test_the_server_waits_for_us_after_a_map_without_plugin() -> None:
+    cvars = cvars_of(console.match_commands(of_type(MatchType.CASUAL)))
+    assert (cvars["mp_match_end_restart"], cvars["mp_endmatch_votenextmap"]) == ("1", "0")
+    assert "mp_match_end_restart" not in cvars_of(console.match_commands(competitive()))
+
+
+def test_play_starts_through_the_plugin_where_it_runs_the_match() -> None:
+    assert console.start_commands(competitive()) == ("css_start",)
+    assert console.start_commands(of_type(MatchType.DEATHMATCH, players=(PLAYER_1,))) == (
+        "mp_warmup_pausetimer 0",
+        "mp_warmup_end",
+        "mp_restartgame 1",
+    )
+
+
+def test_single_commands_read_as_the_console_expects_them() -> None:
+    assert console.kick_command(7, "not on the list") == 'kickid 7 "not on the list"'
+    assert console.say_command("good luck") == 'say "good luck"'
+    assert console.log_address_command("https://a.example/l/t") == 'logaddress_add_http "https://a.example/l/t"'
+    assert console.end_match_command() == "css_endmatch"
+    command = console.load_match_command("http://a/m", header_name="Authorization", header_value="Bearer x")
+    assert tokenize(command) == [["matchzy_loadmatch_url", "http://a/m", "Authorization", "Bearer x"]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(console.kick_command, -1, "x"),
+        partial(console.say_command, "x" * 500),
+        partial(console.log_address_command, "10.0.0.1/log"),
+        partial(console.log_address_command, "http://10.0.0.1/" + "x" * 500),
+        partial(console.load_match_command, "file:///etc/passwd", header_name="a", header_value="b"),
+        partial(console.bare, ""),
+        partial(console.bare, "a b"),
+        partial(console.match_commands, competitive(custom_cvars=(CvarSetting("mp_x;quit", "1"),))),
+        partial(console.match_commands, competitive(custom_cvars=(CvarSetting("mp_x", 'a" b'),))),
+    ],
+)
+def test_a_command_that_cannot_be_proved_safe_is_not_made(make: Callable[[], object]) -> None:
+    with pytest.raises(ValueError):
+        make()
+
+
+def test_what_is_read_back_is_what_was_set() -> None:
+    settings = competitive(max_rounds=16, custom_cvars=(CvarSetting("mp_buytime", "5"),))
+    expected = console.expected_cvars(settings)
+    assert expected["mp_maxrounds"] == "16"
+    assert "mp_buytime" not in expected
+    assert "sv_password" not in expected
+    after = cvars_of(console.match_commands(settings))
+    assert {name: after[name] for name in expected} == dict(expected)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("1", "true", True),
+        ("0", "false", True),
+        ("7.5", "7.500000", True),
+        ("24", "24", True),
+        ("24", "30", False),
+        ("weapon_ak47", '"weapon_ak47"', True),
+        ("", "", True),
+        ("1", "", False),
+    ],
+)
+def test_a_printed_value_is_compared_by_meaning(expected: str, printed: str, same: bool) -> None:
+    assert console.is_same_value(expected, printed) is same
+
+
+# --- the plugin's match file -------------------------------------------------------------------------------------
+
+
+def test_the_plugin_runs_a_series_match_with_listed_players_only() -> None:
+    assert console.uses_plugin_match(competitive())
+    assert console.uses_plugin_match(competitive(team2=TeamRoster("B")))
+    assert not console.uses_plugin_match(competitive(team1=TeamRoster("A"), team2=TeamRoster("B")))
+    assert not console.uses_plugin_match(of_type(MatchType.DEATHMATCH, players=(PLAYER_1,)))
+
+
+def test_the_match_file_names_maps_sides_teams_and_our_address() -> None:
+    maps = ("de_mirage", "workshop/3070284539", "de_nuke")
+    match = plugin_match(
+        competitive(
+            maps=maps, series_format=SeriesFormat.BO3, max_rounds=16, custom_cvars=(CvarSetting("mp_buytime", "5"),)
+        )
+    )
+    assert match["matchid"] == 27
+    assert (match["num_maps"], match["maplist"]) == (3, ["de_mirage", "3070284539", "de_nuke"])
+    assert match["map_sides"] == ["team1_ct"] * 3
+    assert match["team1"] == {"name": "Astralis", "players": {PLAYER_1: ""}}
+    assert match["spectators"] == {"players": {}}
+    assert (match["skip_veto"], match["clinch_series"], match["wingman"]) == (True, True, False)
+    assert (match["players_per_team"], match["min_players_to_ready"]) == (5, 5)
+    cvars = match["cvars"]
+    assert isinstance(cvars, dict)
+    assert cvars["matchzy_remote_log_url"] == "http://10.0.0.1/mz/t"
+    assert cvars["matchzy_remote_log_header_key"] == "Authorization"
+    assert cvars["matchzy_remote_log_header_value"] == "Bearer x"
+    assert (cvars["mp_maxrounds"], cvars["mp_buytime"], cvars["sv_hibernate_when_empty"]) == ("16", "5", "0")
+
+
+def test_the_plugin_is_never_told_to_hold_warmup() -> None:
+    # It executes its variables again when play begins.
+    cvars = plugin_match(competitive())["cvars"]
+    assert isinstance(cvars, dict)
+    assert not [name for name in cvars if "warmup" in name]
+
+
+def test_a_wingman_team_is_two_players_or_as_many_as_are_listed() -> None:
+    wingman = competitive(match_type=MatchType.WINGMAN)
+    assert plugin_match(wingman)["wingman"] is True
+    assert plugin_match(wingman)["players_per_team"] == 2
+    three = TeamRoster("C", (PLAYER_1, PLAYER_2, PLAYER_3))
+    assert plugin_match(competitive(match_type=MatchType.WINGMAN, team1=three))["players_per_team"] == 3
+
+
+@pytest.mark.parametrize("match_id", [0, -1, 2**31])
+def test_a_match_id_that_the_plugin_cannot_read_is_refused(match_id: int) -> None:
+    with pytest.raises(ValueError, match="match id"):
+        plugin_match(competitive(), match_id=match_id)
+
+
+def test_a_match_without_roster_has_no_match_file() -> None:
+    with pytest.raises(ValueError, match="listed"):
+        plugin_match(of_type(MatchType.CASUAL))
+
+
+@pytest.mark.parametrize("name", ["a;quit", 'a"b', "a//b", "a\nquit", "", " a"])
+def test_a_team_name_the_plugin_would_execute_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="team name"):
+        plugin_match(competitive(team1=TeamRoster(name, (PLAYER_1,))))
+
+
+@pytest.mark.parametrize("value", ['x" ; quit "', "x\nquit", "x;quit"])
+def test_an_address_that_would_break_out_of_the_plugins_quotes_is_refused(value: str) -> None:
+    with pytest.raises(ValueError, match="quoted"):
+        plugin_match(competitive(), log_header_value=value)
+
+
+# --- nothing a caller writes becomes a command -------------------------------------------------------------------
+
+
+def _argv_of(make: Callable[[], str]) -> list[list[str]] | None:
+    try:
+        return tokenize(make())
+    except ValueError:
+        return None
+
+
+def _sinks(text: str) -> dict[str, tuple[Callable[[], str], list[str]]]:
+    """Every way a text can get into a command, with the arguments it must give."""
+    url = "http://a/" + text
+    load_match = partial(console.load_match_command, "http://a/m", header_name="H", header_value=text)
+    map_argv = ["host_workshop_map", text[9:]] if text.startswith("workshop/") else ["changelevel", text]
+    return {
+        "quoted": (lambda: f"echo {console.quoted(text)}", ["echo", text]),
+        "bare": (lambda: f"echo {console.bare(text)}", ["echo", text]),
+        "say": (lambda: console.say_command(text), ["say", text]),
+        "kickid": (lambda: console.kick_command(3, text), ["kickid", "3", text]),
+        "url": (lambda: console.log_address_command(url), ["logaddress_add_http", url]),
+        "header": (load_match, ["matchzy_loadmatch_url", "http://a/m", "H", text]),
+        "map": (lambda: console.load_map_command(text), map_argv),
+    }
+
+
+def _accepted_cvars(line: str) -> int:
+    settings = read_custom_cvars(line).settings
+    own = len(console.match_commands(competitive()))
+    commands = console.match_commands(competitive(custom_cvars=settings))
+    assert [tokenize(command) for command in commands[:-own]] == [[[each.name, each.value]] for each in settings]
+    assert all(each.name in CVAR_NAMES and each.value in line for each in settings)
+    return len(settings)
+
+
+def test_a_hundred_thousand_hostile_strings_are_refused_or_stay_one_argument() -> None:
+    rng = random.Random(20260210)
+    accepted: Counter[str] = Counter()
+    for _ in range(100_000):
+        text = hostile(rng)
+        for sink, (make, argv) in _sinks(text).items():
+            found = _argv_of(make)
+            assert found in (None, [argv]), (sink, text)
+            accepted[sink] += found is not None
+        for line in (f"mp_buytime {text}", f'mp_buytime "{text}"'):
+            if read_custom_cvars(line).settings:
+                accepted["cvar"] += _accepted_cvars(line)
+        if team_name_fault(text) is None:
+            accepted["team name"] += 1
+            # As the plugin does it: without quotes.
+            (argv,) = tokenize(f"mp_teamname_1 {text}")
+            assert argv[0] == "mp_teamname_1"
+            assert "".join(argv[1:]) == text.replace(" ", "")
+    assert len(accepted) == 9
+    assert min(accepted.values()) > 1000, accepted
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_refused_or_stays_one_quoted_argument(text: str) -> None:
+    argv = _argv_of(lambda: console.say_command(text))
+    assert argv in (None, [["say", text]])
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_refused_or_stays_one_bare_argument(text: str) -> None:
+    argv = _argv_of(lambda: f"echo {console.bare(text)}")
+    assert argv in (None, [["echo", text]])
+
+
+def _request(rng: random.Random) -> dict[str, object]:
+    """A body whose texts are good, unusual or hostile."""
+
+    def text(*good: str) -> str:
+        return rng.choice(good) if rng.random() < 0.8 else hostile(rng)
+
+    settings: dict[str, object] = {
+        "map": text("de_nuke", "workshop/123"),
+        "serverPassword": text("let me in", "p{a}(s):s\\", "ünïcode", "//x"),
+        "customCvars": text(
+            'mp_buytime 5\nmp_t_default_primary "weapon_ak47"', "sim_seed 7", "mp_c4timer 1 // x", "", "mp_buytime -1"
+        ),
+        "maxRounds": rng.choice((1, 30, 200)),
+        "freezeTime": rng.choice((0, 60)),
+    }
+    if rng.random() < 0.6:
+        players = [[PLAYER_1], [PLAYER_2]] if rng.random() < 0.5 else [[], []]
+        settings |= {
+            "matchType": rng.choice(("competitive", "wingman")),
+            "seriesFormat": rng.choice(("bo1", "bo3", "bo5")),
+            "maps": [text("de_inferno"), text("de_dust2")],
+            "teams": {
+                "team1": {"name": text("Astralis", "O'Neill (1): a,b", "日本 🎯", "+-/"), "players": players[0]},
+                "team2": {"name": text("NaVi", "!?&|<>", "#1 @home"), "players": players[1]},
+            },
+        }
+    else:
+        settings |= {"matchType": "deathmatch", "players": [PLAYER_1], "dmRoundMinutes": rng.choice((1, 7.25, 1440))}
+    return {"region": "sandbox", "gameType": "cs2", "gameSettings": settings}
+
+
+def test_every_accepted_request_gives_single_known_commands_only() -> None:
+    rng = random.Random(4)
+    regions = {"sandbox": RegionRules(is_simulated=True)}
+    accepted = 0
+    for _ in range(5000):
+        try:
+            request = read_match_request(_request(rng), regions=regions, read_cvars=read_custom_cvars)
+        except InvalidParamsError:
+            continue
+        accepted += 1
+        settings = request.game_settings
+        commands = (
+            *console.setup_commands(settings, map_name=settings.maps[0]),
+            *console.match_commands(settings),
+            *console.warmup_commands(settings),
+            *console.start_commands(settings),
+            *(console.load_map_command(name) for name in settings.maps),
+        )
+        if console.uses_plugin_match(settings):
+            cvars = plugin_match(settings)["cvars"]
+            assert isinstance(cvars, dict)
+            for name, value in cvars.items():
+                assert tokenize(f'{name} "{value}"') == [[name, value]]
+        for command in commands:
+            assert len(command.encode()) < 500
+            (argv,) = tokenize(command)
+            assert argv[0] in OUR_WORDS or argv[0] in CVAR_NAMES or argv[0].startswith("sim_"), command
+            assert len(argv) <= 2, command
+            # No line end and no semicolon at all: one command under any rule of quoting and escaping.
+            assert not set(command) & set(";\n\r\0")
+        after = cvars_of(commands)
+        assert all(
+            after[setting.name] == setting.value for setting in settings.custom_cvars if setting.name in ("mp_buytime",)
+        )
+        assert after["sv_password"] == (settings.server_password or "")
+    assert accepted > 500

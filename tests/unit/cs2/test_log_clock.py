@@ -1,0 +1,124 @@
+"""The clock of a log: stamps survive reading and writing, and become UTC the same way however posts were cut."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from matchpod.cs2.log_clock import ZONE_STEP_MS, LogClock, format_stamp, parse_stamp
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR_MS = 3_600_000
+
+first_ms = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+last_ms = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+times = st.integers(min_value=first_ms, max_value=last_ms)
+moments = st.integers(min_value=0, max_value=4 * 10**12)
+small_drifts = st.integers(min_value=-ZONE_STEP_MS, max_value=ZONE_STEP_MS)
+
+
+@given(times)
+@example(first_ms)
+@example(last_ms)
+@example(0)
+@example(-1)
+def test_a_stamp_with_milliseconds_survives_the_round_trip(ms: int) -> None:
+    assert parse_stamp(format_stamp(ms, millis=True)) == ms
+
+
+@given(times)
+def test_a_stamp_without_milliseconds_keeps_its_second(ms: int) -> None:
+    assert parse_stamp(format_stamp(ms, millis=False)) == ms - ms % 1000
+
+
+@given(times)
+def test_stamps_agree_with_the_calendar(ms: int) -> None:
+    moment = EPOCH + timedelta(milliseconds=ms)
+    assert format_stamp(ms, millis=False)[:6] == moment.strftime("%m/%d/")
+    assert format_stamp(ms, millis=False)[10:] == moment.strftime(" - %H:%M:%S")
+
+
+def test_stamps_of_real_servers_are_read() -> None:
+    assert parse_stamp("07/17/2026 - 18:14:24.251") == 1_784_312_064_251
+    assert parse_stamp("01/19/2026 - 19:02:08") == 1_768_849_328_000
+    assert parse_stamp("02/29/2024 - 00:00:00") is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "02/30/2026 - 18:14:24",
+        "02/29/2026 - 18:14:24",
+        "13/45/2026 - 18:14:24",
+        "00/10/2026 - 18:14:24",
+        "01/00/2026 - 18:14:24",
+        "01/01/0000 - 18:14:24",
+        "01/01/2026 - 24:00:00",
+        "01/01/2026 - 18:60:24",
+        "01/01/2026 - 18:14:60",
+        "01/01/2026 - 18:14:24.",
+        "01/01/2026 - 18:14:24.1",
+        "01/01/2026 - 18:14:24.1234",
+        "01/01/2026 - 18:14:24,123",
+        "01/01/2026 - 18:14:24\n",
+        " 01/01/2026 - 18:14:24",
+        "1/01/2026 - 18:14:24",
+        "01-01-2026 - 18:14:24",
+        "01/01/2026 18:14:24",
+        "01/01/2026 - +8:14:24",
+        "01/01/2026 - 18:1_:24",
+        "０１/01/2026 - 18:14:24",
+        "٠١/01/2026 - 18:14:24",
+    ],
+)
+def test_anything_else_is_no_stamp(text: str) -> None:
+    assert parse_stamp(text) is None
+
+
+@given(st.text(alphabet="0123456789/-: .x٣", max_size=26))
+def test_reading_never_raises_and_what_it_reads_it_writes(text: str) -> None:
+    ms = parse_stamp(text)
+    if ms is not None:
+        assert format_stamp(ms, millis=len(text) == 25) == text
+
+
+def test_without_an_anchor_nothing_is_moved() -> None:
+    assert LogClock().to_utc(1234) == 1234
+
+
+@given(moments, moments)
+def test_the_first_post_fixes_the_offset(log_ms: int, received_ms: int) -> None:
+    clock = LogClock()
+    clock.anchor(log_ms, received_ms)
+    assert clock.to_utc(log_ms) == received_ms
+
+
+@given(moments, moments, st.lists(st.tuples(moments, small_drifts)))
+def test_small_drift_never_changes_the_offset(log_ms: int, received_ms: int, posts: list[tuple[int, int]]) -> None:
+    clock = LogClock()
+    clock.anchor(log_ms, received_ms)
+    offset = clock.offset_ms
+    for at, drift in posts:
+        clock.anchor(at, at + offset + drift)
+    assert clock.to_utc(0) == offset
+
+
+@pytest.mark.parametrize("step_ms", [HOUR_MS, -HOUR_MS, HOUR_MS // 2, -HOUR_MS // 2])
+def test_a_daylight_saving_step_moves_the_offset(step_ms: int) -> None:
+    clock = LogClock()
+    clock.anchor(5 * HOUR_MS, 3 * HOUR_MS)
+    clock.anchor(6 * HOUR_MS + step_ms, 4 * HOUR_MS)
+    assert clock.to_utc(6 * HOUR_MS + step_ms) == 4 * HOUR_MS
+
+
+def test_the_clock_survives_a_snapshot() -> None:
+    clock = LogClock()
+    clock.anchor(10, 30)
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(clock), type=LogClock)
+    again.anchor(20, 45)
+    assert again.to_utc(20) == 40

@@ -1,0 +1,118 @@
+"""Ids of players: every spelling leads to one 64-bit id, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from matchpod.cs2.steam_id import (
+    FIRST_ID64,
+    LAST_ID64,
+    MAX_ACCOUNT,
+    account_of,
+    format_u,
+    from_account,
+    is_id64,
+    to_id64,
+)
+
+accounts = st.integers(min_value=1, max_value=MAX_ACCOUNT)
+
+
+def test_the_id_of_a_real_server_converts() -> None:
+    assert to_id64("[U:1:37572195]") == "76561197997837923"
+
+
+def test_the_older_spelling_names_the_same_account() -> None:
+    assert to_id64("STEAM_1:1:18786097") == "76561197997837923"
+    assert to_id64("STEAM_0:1:18786097") == "76561197997837923"
+
+
+def test_a_64_bit_id_stays_itself() -> None:
+    assert to_id64("76561197997837923") == "76561197997837923"
+
+
+@given(accounts)
+@example(1)
+@example(MAX_ACCOUNT)
+def test_every_spelling_of_an_account_leads_to_its_id(account: int) -> None:
+    id64 = from_account(account)
+    assert to_id64(id64) == id64
+    assert to_id64(format_u(id64)) == id64
+    assert to_id64(f"STEAM_1:{account % 2}:{account // 2}") == id64
+    assert account_of(id64) == account
+    assert format_u(id64) == f"[U:1:{account}]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "BOT",
+        "STEAM_ID_PENDING",
+        "<none>",
+        "[U:1:0]",
+        "STEAM_1:0:0",
+        "0",
+        str(FIRST_ID64),
+        "[U:1:]",
+        "[U:1:",
+        "[U:1:7",
+        "[U:1:7]x",
+        "[U:1:7]\n",
+        "[U:1:-7]",
+        "[U:1:+7]",
+        "[U:1: 7]",
+        "[U:1:1_0]",
+        "[U:1:007]",
+        "[U:1:²]",
+        "[U:1:٣]",
+        "[U:2:7]",
+        "[A:1:2404786178:50561]",
+        "[I:0:0]",
+        "[U:1:4294967296]",
+        "[U:1:" + "9" * 5000 + "]",
+        "STEAM_2:0:7",
+        "STEAM_1:2:7",
+        "STEAM_1:0:2147483648",
+        "STEAM_1:0:7\n",
+        "STEAM_1:0:" + "9" * 5000,
+        str(LAST_ID64 + 1),
+        "90071996842377218",
+        "7656119799783792",
+        "٧٦٥٦١١٩٧٩٩٧٨٣٧٩٢٣",
+        "`As\u05ac\x02",
+    ],
+)
+def test_what_names_no_player_has_no_id(text: str) -> None:
+    assert to_id64(text) is None
+
+
+@given(st.text() | st.from_regex(r"(\[U:1:|STEAM_|7656119).*", fullmatch=True))
+def test_any_text_gives_a_players_id_or_none(text: str) -> None:
+    id64 = to_id64(text)
+    assert id64 is None or account_of(id64) is not None
+
+
+@pytest.mark.parametrize("account", [0, -1, MAX_ACCOUNT + 1])
+def test_a_number_that_is_no_account_is_refused(account: int) -> None:
+    with pytest.raises(ValueError):
+        from_account(account)
+
+
+def test_an_id_that_names_no_player_has_no_log_spelling() -> None:
+    with pytest.raises(ValueError):
+        format_u("90071996842377218")
+
+
+def test_the_form_of_ids_is_seventeen_ascii_digits_with_the_known_beginning() -> None:
+    assert is_id64("76561197997837923")
+    assert is_id64("76561190000000000")
+    for text in ("", "7656119799783792", "765611979978379233", "86561197997837923", "76561197997837923\n"):
+        assert not is_id64(text)
+    assert not is_id64("7656119799783792٣")
+
+
+def test_anonymised_logs_have_leading_zeros_in_the_classic_spelling() -> None:
+    assert to_id64("STEAM_1:1:00000004") == to_id64("STEAM_1:1:4") == to_id64("[U:1:9]")

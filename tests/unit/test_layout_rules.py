@@ -1,0 +1,179 @@
+"""The layout rules catch what they are for, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts import check_layout
+
+GOOD = '"""What is this? A module."""\n'
+MACHINE_PATH = "/".join(["", "root", ""])  # in pieces: this file keeps the rule too
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """An empty repository with the package and nothing wrong."""
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    write(tmp_path, "src/matchpod/__init__.py", GOOD)
+    return tmp_path
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def function_of(lines: int, docstring: str = "") -> str:
+    """A module whose function takes `lines` lines, docstring not counted."""
+    return GOOD + "def long():\n" + docstring + "    x = 1\n" * (lines - 1)
+
+
+def test_clean_checkout_has_no_faults(checkout: Path) -> None:
+    write(checkout, "src/matchpod/core/series.py", GOOD)
+    write(checkout, "tests/unit/core/test_series.py", "")
+    assert check_layout.find_faults(checkout) == []
+
+
+def test_module_of_400_lines_is_kept_and_401_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/short.py", GOOD + "x = 1\n" * 399)
+    write(checkout, "src/matchpod/long.py", GOOD + "x = 1\n" * 400)
+    assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:1 module is 401 lines, at most 400"]
+
+
+def test_last_line_without_a_newline_counts(checkout: Path) -> None:
+    write(checkout, "src/matchpod/long.py", GOOD + "x = 1\n" * 399 + "x = 1")
+    assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:1 module is 401 lines, at most 400"]
+
+
+def test_function_of_40_lines_is_kept_and_41_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/short.py", function_of(40))
+    write(checkout, "src/matchpod/long.py", function_of(41))
+    assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:2 long is 41 lines, at most 40"]
+
+
+def test_docstring_does_not_count_as_function_body(checkout: Path) -> None:
+    docstring = '    """Long.\n\n    It explains itself.\n    """\n'
+    write(checkout, "src/matchpod/short.py", function_of(40, docstring))
+    write(checkout, "src/matchpod/long.py", function_of(41, docstring))
+    assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:2 long is 41 lines, at most 40"]
+
+
+def test_methods_and_nested_functions_are_measured(checkout: Path) -> None:
+    method = "class A:\n    async def m(self, a, b, c, d, e): ...\n"
+    nested = "def outer():\n    def inner(a, b, c, d, e): ...\n"
+    write(checkout, "src/matchpod/nested.py", GOOD + method + nested)
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/nested.py:3 m has 5 positional parameters, at most 4",
+        "src/matchpod/nested.py:5 inner has 5 positional parameters, at most 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "def f(a, b, c, d): ...",
+        "def f(a, b, c, d, *, e, g): ...",
+        "def f(a, b, c, d, *rest, **options): ...",
+        "class A:\n    def f(self, a, b, c, d): ...",
+        "class A:\n    @classmethod\n    def f(cls, a, b, c, d): ...",
+    ],
+)
+def test_four_positional_parameters_are_kept(checkout: Path, signature: str) -> None:
+    write(checkout, "src/matchpod/called.py", GOOD + signature + "\n")
+    assert check_layout.find_faults(checkout) == []
+
+
+@pytest.mark.parametrize("signature", ["def f(a, b, c, d, e): ...", "def f(a, b, /, c, d, e=1): ..."])
+def test_fifth_positional_parameter_is_a_fault(checkout: Path, signature: str) -> None:
+    write(checkout, "src/matchpod/called.py", GOOD + signature + "\n")
+    assert check_layout.find_faults(checkout) == ["src/matchpod/called.py:2 f has 5 positional parameters, at most 4"]
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", '""""""\n'])
+def test_module_without_a_head_is_a_fault(checkout: Path, text: str) -> None:
+    write(checkout, "src/matchpod/silent.py", text)
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/silent.py:1 module has no docstring that says which question it answers"
+    ]
+
+
+def test_head_of_eight_lines_is_kept_and_nine_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/brief.py", '"""One.\n' + "More.\n" * 7 + '"""\n')
+    write(checkout, "src/matchpod/wordy.py", '"""One.\n' + "More.\n" * 8 + '"""\n')
+    assert check_layout.find_faults(checkout) == ["src/matchpod/wordy.py:1 module docstring is 9 lines, at most 8"]
+
+
+@pytest.mark.parametrize("name", sorted(check_layout.VAGUE_NAMES))
+def test_vague_module_name_is_a_fault(checkout: Path, name: str) -> None:
+    write(checkout, f"src/matchpod/{name}.py", GOOD)
+    assert check_layout.find_faults(checkout) == [
+        f"src/matchpod/{name}.py:1 {name} says nothing about its content; name the question it answers"
+    ]
+
+
+def test_vague_package_name_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/utils/words.py", GOOD)
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/utils/words.py:1 utils says nothing about its content; name the question it answers"
+    ]
+
+
+def test_module_that_does_not_parse_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/broken.py", GOOD + "def\n")
+    assert check_layout.find_faults(checkout) == ["src/matchpod/broken.py:2 does not parse: invalid syntax"]
+
+
+def test_module_of_a_pure_package_needs_a_test_at_the_mirrored_path(checkout: Path) -> None:
+    write(checkout, "src/matchpod/core/stats/__init__.py", GOOD)
+    write(checkout, "src/matchpod/core/stats/ledger.py", GOOD)
+    write(checkout, "src/matchpod/cs2/rcon.py", GOOD)
+    write(checkout, "tests/unit/cs2/test_rcon.py", "")
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/core/stats/ledger.py:1 has no test module tests/unit/core/stats/test_ledger.py"
+    ]
+
+
+def test_named_exemptions_need_no_test_module(checkout: Path) -> None:
+    for module in check_layout.WITHOUT_OWN_TESTS:
+        write(checkout, f"src/matchpod/{module}", GOOD)
+    assert check_layout.find_faults(checkout) == []
+
+
+def test_machine_path_is_a_fault_in_any_file_git_would_track(checkout: Path) -> None:
+    write(checkout, "docs/notes.md", f"first\nsee {MACHINE_PATH}notes\n")
+    assert check_layout.find_faults(checkout) == [f"docs/notes.md:2 names the machine path {MACHINE_PATH}"]
+
+
+def test_ignored_files_may_name_machine_paths(checkout: Path) -> None:
+    write(checkout, ".gitignore", "build/\n")
+    write(checkout, "build/notes.md", MACHINE_PATH)
+    assert check_layout.find_faults(checkout) == []
+
+
+def test_file_deleted_from_the_checkout_is_no_fault(checkout: Path) -> None:
+    write(checkout, "gone.md", "")
+    subprocess.run(["git", "-C", str(checkout), "add", "gone.md"], check=True)
+    (checkout / "gone.md").unlink()
+    assert check_layout.find_faults(checkout) == []
+
+
+def test_folder_that_is_no_checkout_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(SystemExit, match="git cannot list the files"):
+        check_layout.find_faults(tmp_path)
+
+
+def test_faults_are_printed_and_fail(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(checkout, "src/matchpod/utils.py", "")
+    assert check_layout.main(checkout) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3
+    assert printed[-1] == "layout: 2 faults"
+
+
+def test_clean_checkout_passes(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check_layout.main(checkout) == 0
+    assert capsys.readouterr().out == "layout: all rules kept\n"
