@@ -179,6 +179,8 @@ class Match(msgspec.Struct, kw_only=True):
                 effects += self._end_map(event, now_ms)
             case RoundRestored():
                 self._restore(event, now_ms)
+            case MapLoading() if self.phase is Phase.BETWEEN_MAPS:
+                self.asked_at_ms = None
             case CheatSuspected():
                 self._keep_detection(event)
             case _:
@@ -211,8 +213,7 @@ class Match(msgspec.Struct, kw_only=True):
         return True
 
     def _go_live(self, event: MapLive, now_ms: int) -> None:
-        if not self._move(Trigger.MAP_LIVE):
-            return
+        self._move(Trigger.MAP_LIVE)
         if self.current_map.is_finished:
             self.maps.append(PlayedMap.upcoming(self.settings, self.map_number))
         for player_id, connection in self.presence.connected.items():
@@ -246,9 +247,7 @@ class Match(msgspec.Struct, kw_only=True):
         return self._ask(now_ms)
 
     def _tell_current_map(self, event: GameEvent) -> None:
-        if isinstance(event, MapLoading) and self.phase is Phase.BETWEEN_MAPS:
-            self.asked_at_ms = None
-        # Before play nothing counts. Between maps a plugin's late counts do, until the next map loads.
+        # Before play nothing counts. Between maps a plugin's late word does, until the next map loads.
         is_between = self.phase is Phase.BETWEEN_MAPS and self.presence.is_map_over
         if self.phase is not Phase.LIVE and not is_between:
             return

@@ -1,6 +1,6 @@
 """Which console variables may a match set? Those of a stock CS2 server, build of February 2026, that shape play.
 
-Left out on purpose: `sv_cheats`, passwords, logging, files, plugins, and everything that is a command.
+Left out on purpose: `sv_cheats`, passwords, logging, plugins, and everything that is a command.
 """
 
 from __future__ import annotations

@@ -86,6 +86,14 @@ class Interpreter(msgspec.Struct):
         if handler is not None:
             handler(self, at_ms, line, out)
 
+    def restart(self) -> None:
+        """Another server process speaks: its map and players have to introduce themselves again."""
+        self.phase, self.game_over = MapPhase.UNKNOWN, None
+        self.is_warmup = self.is_restoring = False
+        self.rounds_played, self.scores = 0, [_NO_SCORE]
+        self.sides.clear_field()
+        self.ids.clear()
+
     # --- players -----------------------------------------------------------------------------------------------
 
     def _id(self, token: PlayerToken) -> PlayerId:
@@ -142,7 +150,7 @@ class Interpreter(msgspec.Struct):
     # --- the flow of a map -------------------------------------------------------------------------------------
 
     def _loading(self, at_ms: int, line: world_lines.LoadingMap, out: list[GameEvent]) -> None:
-        self._confirm_end(at_ms, out)
+        self.confirm_end(at_ms, out)
         self.sides.clear_field()
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup = self.is_restoring = False
@@ -209,7 +217,7 @@ class Interpreter(msgspec.Struct):
         if self.is_restoring:
             self._restored(at_ms, line, out)
         elif line.rounds_played < 0:
-            self._confirm_end(at_ms, out)
+            self.confirm_end(at_ms, out)
             if self.phase is not MapPhase.OVER:
                 self._take_back(at_ms, out)
                 self.phase = MapPhase.WARMUP
@@ -258,9 +266,9 @@ class Interpreter(msgspec.Struct):
         is_live = self.phase is MapPhase.LIVE
         is_witnessed = self.rounds_played > 0 and self.sides.by_team(line.ct, line.t) == self.scores[-1]
         if is_live and (is_witnessed or self.is_deathmatch):
-            self._confirm_end(at_ms, out)
+            self.confirm_end(at_ms, out)
 
-    def _confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
+    def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """The second witness of a waiting `Game Over` has come."""
         line, self.game_over = self.game_over, None
         if line is None:

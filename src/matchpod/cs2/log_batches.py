@@ -3,7 +3,7 @@
 A server numbers the bytes of a map load from 0 and sends a range again, perhaps grown, until it is acknowledged.
 Known bytes are cut away; lost bytes are told, never passed over. A line that lost its end is dropped: cut short,
 `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. What cannot be told: repeats without offsets (CS:GO), and a late post
-of an earlier load that bears no time and fits the present offsets.
+of an earlier load that bears no time or begins exactly where the present load was read to.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Unfinished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Late(msgspec.Struct, frozen=True, tag=True):
-    """The post is of a load or process that is over; it was not read. `unread_bytes` of it were never seen."""
+    """The post is of a load or process that is over and was not read; some of its bytes may never have been seen."""
 
-    unread_bytes: int
+    dropped_bytes: int
 
 
 class Oversized(msgspec.Struct, frozen=True, tag=True):
@@ -166,7 +166,6 @@ class LogCursor(msgspec.Struct):
     load_sent_ms: int | None = None
     last_sent_ms: int = 0
     previous_token: str | None = None
-    previous_end: int = 0
     opening: list[int] = msgspec.field(default_factory=list)
     is_opening: bool = True
     splitter: LineSplitter = msgspec.field(default_factory=LineSplitter)
@@ -212,7 +211,7 @@ class LogCursor(msgspec.Struct):
             return body
         if begin != self.end and not (begin == 0 and self._repeats_opening(body)):
             if self._is_late(post):
-                notices.append(self._late(post))
+                notices.append(Late(len(body)))
                 return None
             if begin == 0 or self._is_other_map(post.game_map):
                 self._begin_load(notices)
@@ -234,7 +233,7 @@ class LogCursor(msgspec.Struct):
         if token is None or token == self.instance_token:
             return True
         if token == self.previous_token:
-            notices.append(self._late(post))
+            notices.append(Late(len(post.body)))
             return False
         if self.instance_token is not None:
             self._begin_load(notices)
@@ -246,7 +245,6 @@ class LogCursor(msgspec.Struct):
     def _begin_load(self, notices: list[Notice]) -> None:
         self._drop_unfinished(notices)
         self.load_number += 1
-        self.previous_end = self.end
         self.end = 0
         self.game_map = None
         self.load_sent_ms = None
@@ -273,10 +271,6 @@ class LogCursor(msgspec.Struct):
 
     def _is_other_map(self, game_map: str | None) -> bool:
         return game_map is not None and self.game_map is not None and game_map != self.game_map
-
-    def _late(self, post: LogPost) -> Late:
-        begin = post.begin or 0
-        return Late(max(0, begin + len(post.body) - max(begin, self.previous_end)))
 
 
 def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> LogPost:

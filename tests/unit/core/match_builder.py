@@ -80,7 +80,9 @@ class Story:
     def leave(self, *players: str, is_map_change: bool = False) -> list[Effect]:
         effects: list[Effect] = []
         for player in players:
-            effects += self.tell(ev.PlayerDisconnected(self.now_ms, player, "x", "gone", is_map_change))
+            effects += self.tell(
+                ev.PlayerDisconnected(self.now_ms, player, f"name of {player[-1]}", "gone", is_map_change)
+            )
         return effects
 
     def load(self, map_name: str = MAPS[0]) -> list[Effect]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+
 from matchpod.core import events as ev
 from matchpod.core.model import Side, Team, Winner
 from matchpod.core.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
@@ -84,7 +85,6 @@ def test_score_is_what_the_round_says() -> None:
 
 def test_round_is_open_from_its_start_to_its_decision() -> None:
     played = live_map()
-    assert played.round_number is None
     played.apply(ev.RoundStarted(7_000, 3, (ANN,), (BEN,), Side.CT))
     assert (played.round_number, played.latest_round, played.team1_side) == (3, 3, Side.CT)
     played.apply(decided(3, 2, 1))
@@ -214,7 +214,12 @@ def test_finished_map_stays_finished_when_the_match_is_canceled() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_map_survives_a_snapshot_at_any_point(count: int) -> None:
-    story = [live(), ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T), kill(), ev.MapEnded(9_000, "de_nuke", 1, 0)]
+    story: list[ev.GameEvent] = [
+        live(),
+        ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T),
+        kill(),
+        ev.MapEnded(9_000, "de_nuke", 1, 0),
+    ]
     kept, restored = upcoming(), upcoming()
     for event in story[:count]:
         kept.apply(event)

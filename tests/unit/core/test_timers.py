@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+
 from matchpod.core.timers import Timers
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.cs2.console_tokenizer import tokenize
 
@@ -112,6 +114,23 @@ def cvars_of(commands: tuple[str, ...]) -> dict[str, str]:
     """Variables as a console would have them after these commands."""
     argvs = [argv for command in commands for argv in tokenize(command)]
     return {argv[0]: argv[1] for argv in argvs if len(argv) == 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ('say "a;b" c; quit', [["say", "a;b", "c"], ["quit"]]),
+        ('say "a\nquit"', [["say", "a"], ["quit", ""]]),
+        ("say a // b ; quit", [["say", "a"]]),
+        ('say "http://x"', [["say", "http://x"]]),
+        ('say \\"a', [["say", "\\", "a"]]),
+        ("say it's(x)", [["say", "it", "'", "s", "(", "x", ")"]]),
+        ("say a\0; quit", [["say", "a"]]),
+        ("//x\n;; quit", [["quit"]]),
+    ],
+)
+def test_the_emulated_console_cuts_text_as_the_engine_does(text: str, commands: list[list[str]]) -> None:
+    assert tokenize(text) == commands
 
 
 # --- the order and content of commands ---------------------------------------------------------------------------
@@ -372,70 +391,90 @@ def test_an_address_that_would_break_out_of_the_plugins_quotes_is_refused(value:
 # --- nothing a caller writes becomes a command -------------------------------------------------------------------
 
 
-def _argv_of(make: Callable[[], str]) -> list[list[str]] | None:
+def _argv_of(make: Callable[[str], str], text: str) -> list[list[str]] | None:
     try:
-        return tokenize(make())
+        return tokenize(make(text))
     except ValueError:
         return None
 
 
-def _sinks(text: str) -> dict[str, tuple[Callable[[], str], list[str]]]:
-    """Every way a text can get into a command, with the arguments it must give."""
-    url = "http://a/" + text
-    load_match = partial(console.load_match_command, "http://a/m", header_name="H", header_value=text)
-    map_argv = ["host_workshop_map", text[9:]] if text.startswith("workshop/") else ["changelevel", text]
-    return {
-        "quoted": (lambda: f"echo {console.quoted(text)}", ["echo", text]),
-        "bare": (lambda: f"echo {console.bare(text)}", ["echo", text]),
-        "say": (lambda: console.say_command(text), ["say", text]),
-        "kickid": (lambda: console.kick_command(3, text), ["kickid", "3", text]),
-        "url": (lambda: console.log_address_command(url), ["logaddress_add_http", url]),
-        "header": (load_match, ["matchzy_loadmatch_url", "http://a/m", "H", text]),
-        "map": (lambda: console.load_map_command(text), map_argv),
-    }
+def _load_match(text: str) -> str:
+    return console.load_match_command("http://a/m", header_name="H", header_value=text)
 
 
-def _accepted_cvars(line: str) -> int:
+def _map_argv(text: str) -> list[str]:
+    return ["host_workshop_map", text[9:]] if text.startswith("workshop/") else ["changelevel", text]
+
+
+# Every way a text can get into a command, with the arguments it must give.
+SINKS: dict[str, tuple[Callable[[str], str], Callable[[str], list[str]]]] = {
+    "quoted": (lambda text: f"echo {console.quoted(text)}", lambda text: ["echo", text]),
+    "bare": (lambda text: f"echo {console.bare(text)}", lambda text: ["echo", text]),
+    "say": (console.say_command, lambda text: ["say", text]),
+    "kickid": (lambda text: console.kick_command(3, text), lambda text: ["kickid", "3", text]),
+    "url": (
+        lambda text: console.log_address_command(f"http://a/{text}"),
+        lambda text: ["logaddress_add_http", f"http://a/{text}"],
+    ),
+    "header": (_load_match, lambda text: ["matchzy_loadmatch_url", "http://a/m", "H", text]),
+    "map": (console.load_map_command, _map_argv),
+}
+
+
+def _check_sink(sink: str, text: str) -> bool:
+    make, argv = SINKS[sink]
+    found = _argv_of(make, text)
+    assert found in (None, [argv(text)]), (sink, text)
+    return found is not None
+
+
+def _check_cvars(line: str) -> int:
     settings = read_custom_cvars(line).settings
-    own = len(console.match_commands(competitive()))
-    commands = console.match_commands(competitive(custom_cvars=settings))
-    assert [tokenize(command) for command in commands[:-own]] == [[[each.name, each.value]] for each in settings]
-    assert all(each.name in CVAR_NAMES and each.value in line for each in settings)
+    if settings:
+        own = len(console.match_commands(competitive()))
+        commands = console.match_commands(competitive(custom_cvars=settings))
+        assert [tokenize(command) for command in commands[:-own]] == [[[each.name, each.value]] for each in settings]
+        assert all(each.name in CVAR_NAMES and each.value in line for each in settings)
     return len(settings)
+
+
+def _check_team_name(text: str) -> bool:
+    if team_name_fault(text):
+        return False
+    # As the plugin does it: without quotes.
+    (argv,) = tokenize(f"mp_teamname_1 {text}")
+    assert argv[0] == "mp_teamname_1"
+    assert "".join(argv[1:]) == text.replace(" ", "")
+    return True
 
 
 def test_a_hundred_thousand_hostile_strings_are_refused_or_stay_one_argument() -> None:
     rng = random.Random(20260210)
     accepted: Counter[str] = Counter()
+    # Each string meets the two walls; the ways around them, if there were any, take turns.
+    turns = cycle(sink for sink in SINKS if sink not in ("quoted", "bare"))
+    forms = cycle(("mp_buytime {}", 'mp_buytime "{}"'))
     for _ in range(100_000):
         text = hostile(rng)
-        for sink, (make, argv) in _sinks(text).items():
-            found = _argv_of(make)
-            assert found in (None, [argv]), (sink, text)
-            accepted[sink] += found is not None
-        for line in (f"mp_buytime {text}", f'mp_buytime "{text}"'):
-            if read_custom_cvars(line).settings:
-                accepted["cvar"] += _accepted_cvars(line)
-        if team_name_fault(text) is None:
-            accepted["team name"] += 1
-            # As the plugin does it: without quotes.
-            (argv,) = tokenize(f"mp_teamname_1 {text}")
-            assert argv[0] == "mp_teamname_1"
-            assert "".join(argv[1:]) == text.replace(" ", "")
+        for sink in ("quoted", "bare", next(turns)):
+            accepted[sink] += _check_sink(sink, text)
+        accepted["cvar"] += _check_cvars(next(forms).format(text))
+        accepted["team name"] += _check_team_name(text)
     assert len(accepted) == 9
-    assert min(accepted.values()) > 1000, accepted
+    assert min(accepted.values()) > 500, accepted
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_refused_or_stays_one_quoted_argument(text: str) -> None:
-    argv = _argv_of(lambda: console.say_command(text))
+    argv = _argv_of(console.say_command, text)
     assert argv in (None, [["say", text]])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_refused_or_stays_one_bare_argument(text: str) -> None:
-    argv = _argv_of(lambda: f"echo {console.bare(text)}")
-    assert argv in (None, [["echo", text]])
+    assert _check_sink("bare", text) is (re.fullmatch(r"[A-Za-z0-9_.-]+", text) is not None)
 
 
 def _request(rng: random.Random) -> dict[str, object]:
@@ -473,7 +512,7 @@ def test_every_accepted_request_gives_single_known_commands_only() -> None:
     rng = random.Random(4)
     regions = {"sandbox": RegionRules(is_simulated=True)}
     accepted = 0
-    for _ in range(5000):
+    for _ in range(3000):
         try:
             request = read_match_request(_request(rng), regions=regions, read_cvars=read_custom_cvars)
         except InvalidParamsError:
@@ -504,4 +543,4 @@ def test_every_accepted_request_gives_single_known_commands_only() -> None:
             after[setting.name] == setting.value for setting in settings.custom_cvars if setting.name in ("mp_buytime",)
         )
         assert after["sv_password"] == (settings.server_password or "")
-    assert accepted > 500
+    assert accepted > 300

@@ -42,7 +42,7 @@ class _Column(msgspec.Struct, frozen=True):
 _COLUMNS = (
     _Column("kills", lambda line: line.kills, lambda game: game.kills),
     _Column("deaths", lambda line: line.deaths, lambda game: game.deaths),
-    _Column("assists", lambda line: line.assists + line.flash_assists, lambda game: game.assists),
+    _Column("assists", lambda line: line.all_assists, lambda game: game.assists),
     # The game prints two decimals; the slack is one of the last and room for the float.
     _Column(
         "hs_percent", lambda line: hs_percent(line.headshots, line.kills), lambda game: game.hs_percent, slack=0.0101

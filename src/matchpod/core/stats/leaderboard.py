@@ -102,7 +102,7 @@ def _row(line: PlayerLine, name: str) -> LeaderboardPlayer:
         team=_TEAM_NUMBERS[line.team],
         kills=line.kills,
         deaths=line.deaths,
-        assists=line.assists,
+        assists=line.all_assists,
         headshots=line.headshots,
         damage_dealt=line.damage,
         bullets_fired=line.shots_fired,

@@ -27,6 +27,10 @@ FULL_HEALTH = 100
 # No map lasts as long, overtime included; a larger number in a log must not make a list of that length.
 MAX_ROUND_NUMBER = 500
 
+# A restore kills everybody before it is told, in the same tick: those are not deaths of the game. Log files stamp
+# whole seconds, and a tick can lie on both sides of one.
+RESTORE_MOMENT_MS = 1000
+
 _THROWN = {
     ev.GrenadeKind.HE: "he_thrown",
     ev.GrenadeKind.FLASH: "flash_thrown",
@@ -45,7 +49,7 @@ class Phase(StrEnum):
 
 
 class LiveCount(msgspec.Struct, frozen=True, gc=False):
-    """What the live view shows of a player."""
+    """What the live view shows of a player; flash assists are assists here, as on the scoreboard."""
 
     kills: int = 0
     deaths: int = 0
@@ -109,7 +113,11 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         for record in (*self.rounds, *(() if self.open_round is None else (self.open_round,))):
             for player_id, row in record.players.items():
                 kills, deaths, assists = totals.get(player_id, (0, 0, 0))
-                totals[player_id] = (kills + row.kills, deaths + row.deaths, assists + row.assists)
+                totals[player_id] = (
+                    kills + row.kills,
+                    deaths + row.deaths,
+                    assists + row.assists + row.flash_assists,
+                )
         return {player_id: LiveCount(*counts) for player_id, counts in totals.items()}
 
     # --- the flow of a map --------------------------------------------------------------------------------------
@@ -157,8 +165,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self._drop_after(event.rounds_kept)
         self.phase = Phase.LIVE
         if self.rounds:
-            # A restore kills everybody in its own tick, before it is told: those are not deaths of the game.
-            self.rounds[-1].forget_suicides(event.at_ms)
+            self.rounds[-1].forget_suicides(event.at_ms - RESTORE_MOMENT_MS)
             settle(self.rounds[-1])
         self._miss_before(event.rounds_kept + 1)
 

@@ -25,6 +25,11 @@ class PlayerLine(PlayerRound, kw_only=True, array_like=False):
     weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
+    def all_assists(self) -> int:
+        """Assists as the scoreboard of the game shows them: flash assists included."""
+        return self.assists + self.flash_assists
+
+    @property
     def clutch_wins(self) -> int:
         """Rounds won as the last one alive, against any number."""
         return self.clutch1v1 + self.clutch1v2 + self.clutch1v3 + self.clutch1v4 + self.clutch1v5

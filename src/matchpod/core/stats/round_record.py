@@ -129,9 +129,9 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         if not self.has_respawns:
             self.falls.append(fall)
 
-    def forget_suicides(self, at_ms: int) -> None:
-        """Take back the falls without a killer of one moment."""
-        taken_back = [fall for fall in self.falls if fall.killer is None and fall.at_ms == at_ms]
+    def forget_suicides(self, since_ms: int) -> None:
+        """Take back the falls without a killer from this moment on."""
+        taken_back = [fall for fall in self.falls if fall.killer is None and fall.at_ms >= since_ms]
         for fall in taken_back:
             self.falls.remove(fall)
             if fall.is_death:

@@ -74,7 +74,7 @@ class LineReader(msgspec.Struct):
         return self._weigh(said)
 
     def _weigh(self, said: str) -> Line:
-        """Choose among all readings of a line whose first token is not known, or that holds more tokens than its kind."""
+        """Choose among the readings of a line whose first token is not known, or that holds too many tokens."""
         if len(said) > MAX_PLAYER_LINE:
             return Unknown(said)
         readings: list[tuple[PlayerToken, PlayerLogLine]] = []

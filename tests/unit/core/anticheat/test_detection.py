@@ -8,7 +8,9 @@ from matchpod.core.model import Team
 ANN = "76561198000000001"
 
 
-def detection(*, player: str = ANN, kind: str = "Aimbot", map_number: int = 1, round_number: int | None = 3) -> Detection:
+def detection(
+    *, player: str = ANN, kind: str = "Aimbot", map_number: int = 1, round_number: int | None = 3
+) -> Detection:
     return Detection(
         player_id=player,
         name="ann",

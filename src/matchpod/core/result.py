@@ -1,0 +1,258 @@
+"""How does a match become its result? From its state and nothing else: what is stored, sent and looked up is one value.
+
+Bots take part in a game but not in its result. Assists are those of the game's own scoreboard: flash assists included.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from matchpod.core import series
+from matchpod.core.anticheat.detection import Detection
+from matchpod.core.match import Match
+from matchpod.core.model import MatchType, PlayerId, Team, is_human
+from matchpod.core.played_map import PlayedMap
+from matchpod.core.result_shapes import (
+    AntiCheatEntry,
+    DeathmatchPlayer,
+    DeathmatchResult,
+    ExtraStats,
+    LiveMatch,
+    LivePlayer,
+    MapEntry,
+    MapPlayer,
+    OverallPlayer,
+    Result,
+    Score,
+    SeriesResult,
+    TeamEntry,
+)
+from matchpod.core.stats import derived
+from matchpod.core.stats.player_line import PlayerLine, add
+
+GAME = "cs2"
+
+_Number = TypeVar("_Number", int, float)
+
+
+def build_result(match: Match) -> Result:
+    """The result of a finished match."""
+    if match.settings.match_type is MatchType.DEATHMATCH:
+        return _deathmatch(match)
+    played = [played for played in match.maps if played.is_finished]
+    won1, won2 = series.maps_won([played.winner for played in played if played.winner])
+    overall = add(line for played in played for line in played.ledger.lines())
+    return SeriesResult(
+        game_mode=match.settings.match_type,
+        format=match.settings.series_format,
+        winner=match.winner,
+        team1=_team(match, Team.TEAM1, won1, sum(played.team1_score for played in played)),
+        team2=_team(match, Team.TEAM2, won2, sum(played.team2_score for played in played)),
+        overall=tuple(_overall_player(match, line) for line in overall if is_human(line.player_id)),
+        maps=tuple(_map_entry(match, played) for played in played),
+        anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
+    )
+
+
+def live_match(match: Match) -> LiveMatch:
+    """The match as it stands: everybody who is connected or did something, most kills first."""
+    current = match.current_map
+    counts = {line: count for line, count in current.ledger.live_counts().items() if is_human(line)}
+    players = [
+        LivePlayer(
+            steam_id=player_id,
+            name=_name(match, player_id) or msgspec.UNSET,
+            kills=count.kills,
+            deaths=count.deaths,
+            assists=count.assists,
+        )
+        for player_id, count in counts.items()
+    ]
+    players += [
+        LivePlayer(steam_id=player_id, name=connection.name or msgspec.UNSET)
+        for player_id, connection in match.presence.connected.items()
+        if player_id not in counts
+    ]
+    has_score = match.settings.match_type is not MatchType.DEATHMATCH
+    return LiveMatch(
+        game=GAME,
+        match_type=match.settings.match_type,
+        map=current.name or None,
+        score=Score(current.team1_score, current.team2_score) if has_score else msgspec.UNSET,
+        players=tuple(sorted(players, key=lambda player: (-player.kills, player.deaths, player.steam_id))),
+    )
+
+
+def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
+    """A detection as callers see it."""
+    return AntiCheatEntry(
+        steam_id=found.player_id,
+        name=found.name,
+        team=found.team,
+        type=found.kind,
+        reason=found.reason,
+        weapon=found.weapon,
+        map_number=found.map_number,
+        round_number=found.round_number,
+        detected_at=iso_time(found.detected_at_ms),
+    )
+
+
+def iso_time(ms: int) -> str:
+    """UTC with milliseconds and `Z`."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def map_players(match: Match, played: PlayedMap) -> tuple[MapPlayer, ...]:
+    """The humans of a map with all their numbers, most kills first."""
+    lines = (line for line in played.ledger.lines() if is_human(line.player_id))
+    return tuple(_map_player(match, played, line) for line in lines)
+
+
+def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
+    return MapEntry(
+        map_name=played.name,
+        map_number=played.number,
+        team1_score=played.team1_score,
+        team2_score=played.team2_score,
+        winner=played.winner,
+        duration=played.duration_s,
+        players=map_players(match, played),
+    )
+
+
+def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
+    names = (played.team1_name if team is Team.TEAM1 else played.team2_name for played in match.maps)
+    default = "Team 1" if team is Team.TEAM1 else "Team 2"
+    return TeamEntry(name=next(filter(None, names), default), series_score=maps_won, total_rounds=rounds_won)
+
+
+def _overall_player(match: Match, line: PlayerLine) -> OverallPlayer:
+    return OverallPlayer(
+        steam_id=line.player_id,
+        name=_name(match, line.player_id),
+        team=match.settings.team_of(line.player_id) or line.team,
+        kills=line.kills,
+        deaths=line.deaths,
+        assists=line.all_assists,
+        headshots=line.headshots,
+        hs_percent=derived.hs_percent(line.headshots, line.kills),
+        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
+        adr=derived.adr(line.damage, line.rounds_played),
+        damage_dealt=line.damage,
+        utility_damage=line.utility_damage,
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        rounds_played=line.rounds_played,
+        mvps=line.mvps,
+        extra_stats=_extra_stats(line),
+    )
+
+
+def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
+    return MapPlayer(
+        steam_id=line.player_id,
+        name=played.names.get(line.player_id) or _name(match, line.player_id),
+        team=match.settings.team_of(line.player_id) or line.team,
+        kills=line.kills,
+        deaths=line.deaths,
+        assists=line.all_assists,
+        headshots=line.headshots,
+        hs_percent=derived.hs_percent(line.headshots, line.kills),
+        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
+        adr=derived.adr(line.damage, line.rounds_played),
+        damage_dealt=line.damage,
+        utility_damage=line.utility_damage,
+        flash_assists=line.flash_assists,
+        first_kills=line.first_kills,
+        first_deaths=line.first_deaths,
+        entry_kills=line.first_kills,
+        trade_kills=line.trade_kills,
+        bomb_plants=line.bomb_plants,
+        bomb_defuses=line.bomb_defuses,
+        clutch_wins=line.clutch_wins,
+        rounds_played=line.rounds_played,
+        mvps=line.mvps,
+        kast_percent=derived.kast_percent(line.kast_rounds, line.rounds_played),
+        impact_rating=derived.impact(line.kills, line.all_assists, line.rounds_played),
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        extra_stats=_extra_stats(line),
+    )
+
+
+def _deathmatch(match: Match) -> DeathmatchResult:
+    played = match.current_map
+    lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
+    winner = min(lines, key=lambda line: (-line.kills, line.deaths, -line.damage, line.player_id), default=None)
+    return DeathmatchResult(
+        game_mode=match.settings.match_type,
+        map=played.name,
+        duration=played.duration_s,
+        winner_steam_id=None if winner is None else winner.player_id,
+        players=tuple(_deathmatch_player(match, played, line) for line in lines),
+        anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
+    )
+
+
+def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> DeathmatchPlayer:
+    return DeathmatchPlayer(
+        steam_id=line.player_id,
+        name=_name(match, line.player_id),
+        kills=line.kills,
+        deaths=line.deaths,
+        assists=line.all_assists,
+        headshots=line.headshots,
+        hs_percent=derived.hs_percent(line.headshots, line.kills),
+        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
+        damage_dealt=line.damage,
+        utility_damage=line.utility_damage,
+        kpm=derived.kpm(line.kills, played.duration_s or 0),
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        extra_stats=_extra_stats(line),
+    )
+
+
+def _extra_stats(line: PlayerLine) -> ExtraStats:
+    return ExtraStats(
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        knife_kills=line.knife_kills,
+        chicken_kills=line.chicken_kills,
+        entry_kills=line.first_kills,
+        entry_deaths=line.first_deaths,
+        trade_kills=line.trade_kills,
+        clutch1v1=line.clutch1v1,
+        clutch1v2=line.clutch1v2,
+        clutch1v3=line.clutch1v3,
+        clutch1v4=line.clutch1v4,
+        clutch1v5=line.clutch1v5,
+        double_kills=line.double_kills,
+        triple_kills=line.triple_kills,
+        quad_kills=line.quad_kills,
+        aces=line.aces,
+        flash_assists=line.flash_assists,
+        enemies_flashed=line.enemies_flashed,
+        mvps=_measured(line.mvps),
+        bomb_plants=line.bomb_plants,
+        bomb_defuses=line.bomb_defuses,
+        shots_fired=_measured(line.shots_fired),
+        shots_hit=_measured(line.shots_hit),
+        accuracy_percent=_measured(derived.accuracy(line.shots_hit, line.shots_fired)),
+    )
+
+
+def _measured(number: _Number | None) -> _Number | msgspec.UnsetType:
+    return msgspec.UNSET if number is None else number
+
+
+def _name(match: Match, player_id: PlayerId) -> str:
+    """The newest name the player had on any map, or has now."""
+    connection = match.presence.connected.get(player_id)
+    if connection is not None and connection.name:
+        return connection.name
+    return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")

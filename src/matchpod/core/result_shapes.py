@@ -1,0 +1,200 @@
+"""What does the caller get? The shapes of a result and of the live object, field for field as the interface has them.
+
+Numbers that nobody measured are null, or left out of `extraStats`, never a made-up 0.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Team, Winner
+
+
+class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The extensible part of a player's statistics; members that nobody measured are left out."""
+
+    pistol_kills: int
+    sniper_kills: int
+    knife_kills: int
+    chicken_kills: int
+    entry_kills: int
+    entry_deaths: int
+    trade_kills: int
+    clutch1v1: int
+    clutch1v2: int
+    clutch1v3: int
+    clutch1v4: int
+    clutch1v5: int
+    double_kills: int
+    triple_kills: int
+    quad_kills: int
+    aces: int
+    flash_assists: int
+    enemies_flashed: int
+    mvps: int | msgspec.UnsetType = msgspec.UNSET
+    bomb_plants: int
+    bomb_defuses: int
+    shots_fired: int | msgspec.UnsetType = msgspec.UNSET
+    shots_hit: int | msgspec.UnsetType = msgspec.UNSET
+    accuracy_percent: float | msgspec.UnsetType = msgspec.UNSET
+
+
+class OverallPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player over all maps of a series."""
+
+    steam_id: PlayerId
+    name: str
+    team: Team | None
+    kills: int
+    deaths: int
+    assists: int
+    headshots: int
+    hs_percent: float
+    kd_ratio: float
+    adr: float
+    damage_dealt: int
+    utility_damage: int
+    pistol_kills: int
+    sniper_kills: int
+    rounds_played: int
+    mvps: int | None
+    extra_stats: ExtraStats | None
+
+
+class MapPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player on one map."""
+
+    steam_id: PlayerId
+    name: str
+    team: Team | None
+    kills: int
+    deaths: int
+    assists: int
+    headshots: int
+    hs_percent: float
+    kd_ratio: float
+    adr: float
+    damage_dealt: int
+    utility_damage: int
+    flash_assists: int
+    first_kills: int
+    first_deaths: int
+    entry_kills: int
+    trade_kills: int
+    bomb_plants: int
+    bomb_defuses: int
+    clutch_wins: int
+    rounds_played: int
+    mvps: int | None
+    kast_percent: float
+    impact_rating: float
+    pistol_kills: int
+    sniper_kills: int
+    extra_stats: ExtraStats | None
+
+
+class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One map of the result."""
+
+    map_name: str
+    map_number: int
+    team1_score: int
+    team2_score: int
+    winner: Winner | None
+    duration: int | None
+    players: tuple[MapPlayer, ...]
+
+
+class TeamEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A team of the result: maps won, and rounds over all maps."""
+
+    name: str
+    series_score: int
+    total_rounds: int
+
+
+class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A detection as callers see it."""
+
+    steam_id: PlayerId
+    name: str
+    team: Team | None
+    type: str
+    reason: str
+    weapon: str
+    map_number: int
+    round_number: int | None
+    detected_at: str
+
+
+class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of everything but deathmatch."""
+
+    game_mode: MatchType
+    format: SeriesFormat
+    winner: Winner | None
+    team1: TeamEntry
+    team2: TeamEntry
+    overall: tuple[OverallPlayer, ...]
+    maps: tuple[MapEntry, ...]
+    anti_cheat: tuple[AntiCheatEntry, ...]
+
+
+class DeathmatchPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player of a deathmatch."""
+
+    steam_id: PlayerId
+    name: str
+    kills: int
+    deaths: int
+    assists: int
+    headshots: int
+    hs_percent: float
+    kd_ratio: float
+    damage_dealt: int
+    utility_damage: int
+    kpm: float
+    pistol_kills: int
+    sniper_kills: int
+    extra_stats: ExtraStats | None
+
+
+class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of a deathmatch."""
+
+    game_mode: MatchType
+    map: str
+    duration: int | None
+    winner_steam_id: PlayerId | None
+    players: tuple[DeathmatchPlayer, ...]
+    anti_cheat: tuple[AntiCheatEntry, ...]
+
+
+Result = SeriesResult | DeathmatchResult
+
+
+class LivePlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player of the live object."""
+
+    steam_id: PlayerId
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    kills: int = 0
+    deaths: int = 0
+    assists: int = 0
+
+
+class Score(msgspec.Struct, frozen=True):
+    """Rounds won on the current map."""
+
+    team1: int
+    team2: int
+
+
+class LiveMatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The match as it stands; a deathmatch has no score."""
+
+    game: str
+    match_type: MatchType
+    map: str | None
+    score: Score | msgspec.UnsetType = msgspec.UNSET
+    players: tuple[LivePlayer, ...]

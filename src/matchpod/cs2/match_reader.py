@@ -1,0 +1,128 @@
+"""How do bytes become a match? One reader a match: log posts, plugin reports and log files in, events and effects out.
+
+The whole of it is plain data. Stored at any point and loaded again it goes on as if nothing had happened, and the
+same bytes give the same match however they were cut into posts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from matchpod.core.effects import Effect
+from matchpod.core.events import CheatSuspected, GameEvent, LogGap, MapEnded, ServerRestarted
+from matchpod.core.match import Match
+from matchpod.core.model import GameSettings
+from matchpod.core.timers import Timers
+from matchpod.cs2.anticheat_reports import PluginDetection
+from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.log_batches import Gap, Late, LogCursor, LogPost, Restarted, Taken, Unfinished
+from matchpod.cs2.log_clock import LogClock
+from matchpod.cs2.log_lines.reader import LineReader
+from matchpod.cs2.log_lines.world_lines import Unknown
+from matchpod.cs2.matchzy import read_report
+from matchpod.cs2.plugin_facts import PluginFacts
+
+
+class Reading(msgspec.Struct):
+    """What some input meant, and what must be done about it."""
+
+    events: list[GameEvent] = []
+    effects: list[Effect] = []
+
+
+class MatchReader(msgspec.Struct, kw_only=True):
+    """A match being read."""
+
+    match: Match
+    interpreter: Interpreter
+    cursor: LogCursor = msgspec.field(default_factory=LogCursor)
+    clock: LogClock = msgspec.field(default_factory=LogClock)
+    lines: LineReader = msgspec.field(default_factory=LineReader)
+    plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
+    lines_read: int = 0
+    lines_unknown: int = 0
+
+    @classmethod
+    def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
+        """A reader for a server that has said nothing yet."""
+        return cls(match=Match.create(settings, created_at_ms, timers), interpreter=Interpreter.of(settings))
+
+    def read_post(self, post: LogPost) -> Reading:
+        """Take in a post of log lines."""
+        taken = self.cursor.take(post)
+        if post.sent_ms is not None:
+            self.clock.anchor(post.sent_ms, post.received_ms)
+        events = self._notices(taken, post.received_ms)
+        self._interpret(taken.lines, events, received_ms=post.received_ms)
+        return self._fold(events, post.received_ms)
+
+    def read_file(self, lines: Iterable[bytes]) -> Reading:
+        """Take in the lines of a log file; its own times are the only clock."""
+        events: list[GameEvent] = []
+        self._interpret(lines, events)
+        return self._fold(events, None)
+
+    def read_report(self, body: bytes, received_ms: int) -> Reading:
+        """Take in a report of the match plugin."""
+        report = read_report(body)
+        number = self.match.current_map.number
+        events = self.plugin.read(report, received_ms, self.interpreter, map_number=number)
+        return self._fold(events, received_ms)
+
+    def read_detection(self, found: PluginDetection, received_ms: int) -> Reading:
+        """Take in a detection of an anti-cheat plugin, for a player it names by id or by the name he goes by."""
+        player_id = found.player_id or self._player_named(found.name)
+        if not player_id:
+            return Reading()
+        return self._fold([CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon)], received_ms)
+
+    def tick(self, now_ms: int) -> Reading:
+        """Let time pass."""
+        reading = self._fold(self.plugin.settle(now_ms, self.interpreter), now_ms)
+        reading.effects += self.match.tick(now_ms)
+        return reading
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` must be called at the latest."""
+        deadlines = [self.match.next_deadline_ms(), self.plugin.next_deadline_ms()]
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def _notices(self, taken: Taken, received_ms: int) -> list[GameEvent]:
+        events: list[GameEvent] = []
+        for notice in taken.notices:
+            match notice:
+                case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost) | Late(dropped_bytes=lost) if lost:
+                    events.append(LogGap(received_ms, lost))
+                case Restarted():
+                    self.clock = LogClock()
+                    self.interpreter.restart()
+                    events.append(ServerRestarted(received_ms))
+                case _:
+                    pass
+        return events
+
+    def _interpret(self, lines: Iterable[bytes], out: list[GameEvent], received_ms: int | None = None) -> None:
+        read, interpret, clock = self.lines.read, self.interpreter.read, self.clock
+        for raw in lines:
+            self.lines_read += 1
+            log_ms, line = read(raw)
+            if log_ms is None or type(line) is Unknown:
+                self.lines_unknown += 1
+                continue
+            if received_ms is not None and not clock.is_anchored:
+                clock.anchor(log_ms, received_ms)
+            interpret(log_ms + clock.offset_ms, line, out)
+
+    def _fold(self, events: list[GameEvent], now_ms: int | None) -> Reading:
+        effects: list[Effect] = []
+        for event in events:
+            if type(event) is MapEnded:
+                self.plugin.log_ended()
+            effects += self.match.apply(event, event.at_ms if now_ms is None else now_ms)
+        return Reading(events, effects)
+
+    def _player_named(self, name: str) -> str:
+        named = [player_id for player_id, seat in self.match.presence.connected.items() if seat.name == name]
+        return named[0] if len(named) == 1 else ""

@@ -1,0 +1,121 @@
+"""Leaderboards."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
+
+from matchpod.core.model import Team
+from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, rank_players
+from matchpod.core.stats.player_line import PlayerLine
+
+NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
+
+
+def ids(lines: list[PlayerLine], sort_by: LeaderboardSort) -> list[str]:
+    return [player.steam_id for player in rank_players(lines, NAMES, sort_by=sort_by)]
+
+
+def test_a_row_has_the_served_shape() -> None:
+    line = PlayerLine(
+        kills=3,
+        deaths=1,
+        assists=2,
+        headshots=1,
+        damage=310,
+        bomb_plants=1,
+        bomb_defuses=2,
+        he_thrown=1,
+        flash_thrown=2,
+        smoke_thrown=3,
+        molly_thrown=4,
+        decoy_thrown=5,
+        player_id=ANNA,
+        team=Team.TEAM2,
+        shots_fired=40,
+        shots_hit=10,
+        weapon_kills={"ak47": 1, "m4a1_silencer": 2},
+    )
+    assert msgspec.to_builtins(rank_players([line], NAMES)) == [
+        {
+            "name": "Anna",
+            "steamId": ANNA,
+            "team": 2,
+            "kills": 3,
+            "deaths": 1,
+            "assists": 2,
+            "headshots": 1,
+            "damageDealt": 310,
+            "bulletsFired": 40,
+            "bulletsHit": 10,
+            "accuracyPercent": 25.0,
+            "bombPlants": 1,
+            "bombDefuses": 2,
+            "utility": {"total": 15, "he": 1, "flash": 2, "smoke": 3, "molly": 4, "decoy": 5},
+            "topWeapon": {"weaponName": "m4a1_silencer", "kills": 2},
+        }
+    ]
+
+
+def test_what_nobody_counted_is_none() -> None:
+    (row,) = rank_players([PlayerLine(player_id=ANNA)], NAMES)
+    assert (row.bullets_fired, row.bullets_hit, row.accuracy_percent, row.top_weapon) == (None, None, None, None)
+
+
+def test_team_numbers_are_1_2_and_0_for_none() -> None:
+    lines = [PlayerLine(player_id=ANNA, team=Team.TEAM1), PlayerLine(player_id=BEN, team=Team.TEAM2)]
+    rows = rank_players([*lines, PlayerLine(player_id=CARL)], NAMES)
+    assert [row.team for row in rows] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("sort_by", "best"),
+    [
+        (LeaderboardSort.KILLS, PlayerLine(kills=5, player_id=BEN)),
+        (LeaderboardSort.DAMAGE, PlayerLine(damage=500, player_id=BEN)),
+        (LeaderboardSort.HEADSHOTS, PlayerLine(headshots=5, player_id=BEN)),
+        (LeaderboardSort.ACCURACY, PlayerLine(player_id=BEN, shots_fired=2, shots_hit=1)),
+        (LeaderboardSort.UTILITY, PlayerLine(decoy_thrown=3, player_id=BEN)),
+        (LeaderboardSort.PLANTS, PlayerLine(bomb_plants=2, player_id=BEN)),
+        (LeaderboardSort.DEFUSES, PlayerLine(bomb_defuses=2, player_id=BEN)),
+    ],
+)
+def test_the_most_stand_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
+    other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
+    assert ids([other, best], sort_by) == [BEN, ANNA]
+
+
+def test_an_accuracy_of_zero_stands_before_one_nobody_counted() -> None:
+    lines = [PlayerLine(kills=9, player_id=ANNA), PlayerLine(player_id=BEN, shots_fired=5, shots_hit=0)]
+    assert ids(lines, LeaderboardSort.ACCURACY) == [BEN, ANNA]
+
+
+def test_ties_go_by_kills_then_damage_then_name() -> None:
+    lines = [
+        PlayerLine(kills=1, damage=80, player_id=CARL),
+        PlayerLine(kills=1, damage=80, player_id=ANNA),
+        PlayerLine(kills=1, damage=90, player_id=BEN),
+        PlayerLine(kills=2, player_id=XENA),
+    ]
+    assert ids(lines, LeaderboardSort.PLANTS) == [XENA, BEN, ANNA, CARL]
+
+
+def test_weapons_of_equal_kills_go_by_name() -> None:
+    (row,) = rank_players([PlayerLine(player_id=ANNA, weapon_kills={"p90": 2, "awp": 2})], NAMES)
+    assert row.top_weapon is not None
+    assert row.top_weapon.weapon_name == "awp"
+
+
+def test_bots_are_left_out_and_the_nameless_go_by_id() -> None:
+    rows = rank_players([PlayerLine(player_id="BOT:Ivan", kills=9), PlayerLine(player_id=XENA)], NAMES)
+    assert [row.name for row in rows] == [XENA]
+
+
+@settings(max_examples=30)
+@given(limit=st.integers(-3, 50), players=st.integers(0, 50))
+def test_no_more_rows_than_asked_for_and_never_more_than_the_maximum(limit: int, players: int) -> None:
+    lines = [PlayerLine(player_id=str(number)) for number in range(players)]
+    assert len(rank_players(lines, {}, limit=limit)) == max(0, min(limit, players, MAX_LIMIT))

@@ -1,0 +1,206 @@
+"""A match of three rounds, three against three, with every number worked out by hand."""
+
+from __future__ import annotations
+
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA, YURI, ZOE, Tape, game_count, line_of
+
+from matchpod.core import events as ev
+from matchpod.core.model import Team
+from matchpod.core.stats import derived
+from matchpod.core.stats.leaderboard import LeaderboardSort, rank_players
+from matchpod.core.stats.ledger import Ledger
+from matchpod.core.stats.player_line import PlayerLine
+
+
+def play_round_1(tape: Tape) -> None:
+    """Team 1 wins: Ben is left alone with Zoe and beats her."""
+    tape.at(0).start(1)
+    # Anna opens on Xena. Damage 110 on 100 health: 100.
+    tape.at(1000).hit(ANNA, XENA, 110, 0).at(1000).kill(ANNA, XENA, "ak47", headshot=True)
+    # Yuri kills Anna 2 s after she killed Xena: a trade, Xena's death is traded. 100 damage.
+    tape.at(3000).hit(YURI, ANNA, 115, 0, "awp").at(3000).kill(YURI, ANNA, "awp")
+    # Ben hits Yuri for a printed 60 that took 61, then for the last 39, 1 s after Yuri killed Anna: a trade.
+    tape.at(4000).hit(BEN, YURI, 60, 39, "deagle").at(4000).hit(BEN, YURI, 45, 0, "deagle")
+    tape.at(4000).kill(BEN, YURI, "deagle").at(4000).assist(CARL, YURI)
+    # Zoe is the last of team 2, against Ben and Carl: 1v2. Her kill of Carl is made while last alive.
+    tape.at(6000).hit(ZOE, CARL, 165, 0, "knife").at(6000).kill(ZOE, CARL, "knife_t")
+    # Ben is now the last of team 1, against Zoe: 1v1. 30 damage, then 70 by fire, 7 s after Carl's death: no trade.
+    tape.at(12000).hit(BEN, ZOE, 30, 70, "glock")
+    tape.at(13000).hit(BEN, ZOE, 71, 0, "inferno").at(13000).kill(BEN, ZOE, "inferno")
+    tape.at(13000).decide(1, Team.TEAM1)
+    # KAST: Anna K, Ben K, Carl A, Xena T, Yuri K, Zoe K.
+
+
+def play_round_2(tape: Tape) -> None:
+    """Team 2 wins by the bomb, which takes Carl, the last of team 1, with it."""
+    tape.at(100_000).start(2)
+    # Carl kills his team mate Ben: Ben is the first to die, nobody has opened yet.
+    tape.at(101_000).kill(CARL, BEN, "glock")
+    # Zoe's flash: two living enemies (0.5 s counts too), a team mate, and dead Ben, who is printed but not blinded.
+    tape.at(102_000).add(ev.GrenadeThrown, ZOE, ev.GrenadeKind.FLASH)
+    tape.blind(ZOE, CARL, 3.0).blind(ZOE, ANNA, 0.5).blind(ZOE, YURI, 1.0).blind(ZOE, BEN, 3.0)
+    # Xena's grenade: printed 57, took 58. Yuri takes the other 42 and the round's first kill.
+    tape.at(103_000).add(ev.GrenadeThrown, XENA, ev.GrenadeKind.HE)
+    tape.at(103_000).hit(XENA, ANNA, 57, 42, "hegrenade").at(103_500).hit(YURI, ANNA, 45, 0, "m4a1")
+    tape.at(103_500).kill(YURI, ANNA, "m4a1_silencer").at(103_500).assist(XENA, ANNA).assist(ZOE, ANNA, flash=True)
+    # Carl is alone against three, a 1v3 that he loses. The bomb kills him; the log says so twice.
+    tape.at(105_000).add(ev.BombPlanted, XENA, "A")
+    tape.at(145_000).die(CARL, "bomb").at(145_000).die(CARL, "world").at(145_000).decide(2, Team.TEAM2)
+    # KAST: Xena A, Yuri K, Zoe S; nobody of team 1.
+
+
+def play_round_3(tape: Tape) -> None:
+    """Team 1 wins: Ben leaves, Anna kills all three."""
+    tape.at(200_000).start(3)
+    tape.at(200_500).leave(BEN)
+    tape.at(201_000).hit(ANNA, XENA, 448, 0, "awp").at(201_000).kill(ANNA, XENA, "awp")
+    tape.at(202_000).hit(ANNA, YURI, 448, 0, "awp").at(202_000).kill(ANNA, YURI, "awp", headshot=True)
+    tape.at(203_000).hit(ANNA, ZOE, 180, 0, "knife").at(203_000).kill(ANNA, ZOE, "knife_butterfly")
+    tape.at(203_000).decide(3, Team.TEAM1)
+    tape.at(205_000).add(ev.ChickenKilled, CARL, "knife")
+    # KAST: Anna K, Carl S; Ben left, and nobody avenged team 2. Zoe was alone against two, and lost.
+
+
+def mini_match() -> Ledger:
+    tape = Tape().live()
+    play_round_1(tape)
+    tape.at(90_000).game_counts(
+        2,
+        game_count(ANNA, kills=1, deaths=1, damage=100, hs_percent=100, first_kills=1),
+        game_count(BEN, kills=2, damage=200, utility_damage=70, pistol_kills=1, clutch_kills=1, mvps=1),
+        game_count(CARL, deaths=1, assists=1),
+        game_count(XENA, deaths=1),
+        game_count(YURI, kills=1, deaths=1, damage=100, sniper_kills=1),
+        game_count(ZOE, kills=1, deaths=1, damage=100, clutch_kills=1),
+    )
+    play_round_2(tape)
+    tape.at(190_000).game_counts(
+        3,
+        game_count(ANNA, kills=1, deaths=2, damage=100, hs_percent=100, first_kills=1),
+        game_count(BEN, kills=2, deaths=1, damage=200, utility_damage=70, pistol_kills=1, clutch_kills=1, mvps=1),
+        game_count(CARL, deaths=2, assists=1),
+        game_count(XENA, deaths=1, assists=1, damage=58, utility_damage=58),
+        game_count(YURI, kills=2, deaths=1, damage=142, sniper_kills=1, first_kills=1, mvps=1),
+        game_count(ZOE, kills=1, deaths=1, assists=1, damage=100, clutch_kills=1, enemies_flashed=2),
+    )
+    play_round_3(tape)
+    return tape.mvp(3, ANNA, 1).end().ledger()
+
+
+def test_every_player_has_the_numbers_worked_out_by_hand() -> None:
+    ledger = mini_match()
+    assert ledger.lines() == [
+        PlayerLine(
+            rounds_played=3,
+            kills=4,  # Xena, then Xena, Yuri, Zoe
+            deaths=2,
+            headshots=2,
+            damage=400,
+            sniper_kills=2,
+            knife_kills=1,
+            first_kills=2,  # rounds 1 and 3
+            traded_deaths=1,  # by Ben in round 1
+            triple_kills=1,
+            kast_rounds=2,
+            player_id=ANNA,
+            team=Team.TEAM1,
+            mvps=1,
+            weapon_kills={"ak47": 1, "awp": 2, "knife_butterfly": 1},
+        ),
+        PlayerLine(
+            rounds_played=3,
+            kills=2,
+            deaths=1,  # by Carl; leaving is none
+            damage=200,  # 61 + 39 + 30 + 70
+            utility_damage=70,
+            pistol_kills=1,
+            first_deaths=1,
+            trade_kills=1,
+            clutch_kills=1,
+            clutch1v1=1,
+            double_kills=1,
+            kast_rounds=1,
+            player_id=BEN,
+            team=Team.TEAM1,
+            mvps=1,
+            weapon_kills={"deagle": 1, "inferno": 1},
+        ),
+        PlayerLine(
+            rounds_played=3,
+            kills=2,  # Anna twice
+            deaths=2,
+            damage=142,
+            sniper_kills=1,
+            first_kills=1,
+            trade_kills=1,
+            kast_rounds=2,
+            player_id=YURI,
+            team=Team.TEAM2,
+            mvps=1,
+            weapon_kills={"awp": 1, "m4a1_silencer": 1},
+        ),
+        PlayerLine(
+            rounds_played=3,
+            kills=1,
+            deaths=2,
+            flash_assists=1,
+            damage=100,
+            knife_kills=1,
+            enemies_flashed=2,
+            flash_thrown=1,
+            clutch_kills=1,
+            kast_rounds=2,
+            player_id=ZOE,
+            team=Team.TEAM2,
+            mvps=0,
+            weapon_kills={"knife_t": 1},
+        ),
+        PlayerLine(
+            rounds_played=3,
+            deaths=2,
+            assists=1,
+            damage=58,
+            utility_damage=58,
+            bomb_plants=1,
+            he_thrown=1,
+            first_deaths=2,  # rounds 1 and 3
+            traded_deaths=1,
+            kast_rounds=2,
+            player_id=XENA,
+            team=Team.TEAM2,
+            mvps=0,
+        ),
+        PlayerLine(
+            rounds_played=3,
+            deaths=2,
+            assists=1,
+            team_kills=1,
+            chicken_kills=1,
+            kast_rounds=2,
+            player_id=CARL,
+            team=Team.TEAM1,
+            mvps=0,
+        ),
+    ]
+
+
+def test_our_count_agrees_with_the_game() -> None:
+    ledger = mini_match()
+    assert ledger.is_complete
+    assert ledger.discrepancies == []
+
+
+def test_annas_ratios_follow_from_her_line() -> None:
+    anna = line_of(mini_match(), ANNA)
+    assert derived.hs_percent(anna.headshots, anna.kills) == 50.0
+    assert derived.kd_ratio(anna.kills, anna.deaths) == 2.0
+    assert derived.adr(anna.damage, anna.rounds_played) == 133.33
+    assert derived.kast_percent(anna.kast_rounds, anna.rounds_played) == 66.67
+    # 2.13 * 4/3 + 0.42 * 0/3 - 0.41 = 2.84 - 0.41
+    assert derived.impact(anna.kills, anna.assists, anna.rounds_played) == 2.43
+
+
+def test_the_leaderboard_ranks_the_lines() -> None:
+    rows = rank_players(mini_match().lines(), {ZOE: "Zoe"}, sort_by=LeaderboardSort.UTILITY, limit=2)
+    # Zoe and Xena threw one grenade each; Zoe has the kill.
+    assert [(row.steam_id, row.utility.total) for row in rows] == [(ZOE, 1), (XENA, 1)]

@@ -1,0 +1,117 @@
+"""Sums of rounds and maps."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
+
+from matchpod.core.model import Team
+from matchpod.core.stats.player_line import PlayerLine, add, sum_rounds
+from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
+
+
+def played(number: int) -> RoundRecord:
+    record = RoundRecord(number)
+    record.start(TEAM1, TEAM2)
+    return record
+
+
+def line_of(lines: list[PlayerLine], player_id: str) -> PlayerLine:
+    return next(line for line in lines if line.player_id == player_id)
+
+
+def test_every_counter_of_a_round_is_summed() -> None:
+    ones = PlayerRound(*[1] * len(PlayerRound.__struct_fields__))
+    records = [RoundRecord(1, players={ANNA: ones}), RoundRecord(2, players={ANNA: ones})]
+    (line,) = sum_rounds(records)
+    assert {name: getattr(line, name) for name in PlayerRound.__struct_fields__} == dict.fromkeys(
+        PlayerRound.__struct_fields__, 2
+    )
+    assert line.clutch_wins == 10
+    assert line.grenades_thrown == 10
+
+
+def test_lines_go_by_kills_then_damage_then_id() -> None:
+    record = RoundRecord(
+        1,
+        players={
+            "4": PlayerRound(kills=1, damage=50),
+            "3": PlayerRound(kills=1, damage=50),
+            "2": PlayerRound(kills=1, damage=90),
+            "1": PlayerRound(kills=2),
+        },
+    )
+    assert [line.player_id for line in sum_rounds([record])] == ["1", "2", "3", "4"]
+
+
+def test_team_is_the_last_line_up() -> None:
+    second = RoundRecord(2)
+    second.start((XENA,), (ANNA,))
+    lines = sum_rounds([played(1), second])
+    assert [line_of(lines, who).team for who in (XENA, ANNA, BEN)] == [Team.TEAM1, Team.TEAM2, Team.TEAM1]
+
+
+def test_without_teams_nobody_has_one() -> None:
+    assert {line.team for line in sum_rounds([played(1)], has_teams=False)} == {None}
+
+
+def test_kills_by_weapon_are_summed() -> None:
+    first, second = played(1), played(2)
+    first.weapon_kills[ANNA] = {"ak47": 2}
+    second.weapon_kills[ANNA] = {"ak47": 1, "awp": 1}
+    assert line_of(sum_rounds([first, second]), ANNA).weapon_kills == {"ak47": 3, "awp": 1}
+
+
+def test_mvps_are_the_newest_total() -> None:
+    first, second = played(1), played(2)
+    first.mvps = {ANNA: 1, BEN: 0}
+    second.mvps = {BEN: 1}
+    lines = sum_rounds([first, second])
+    assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 1, 0]
+
+
+def test_mvps_and_shots_are_none_when_nobody_counted() -> None:
+    line = sum_rounds([played(1)])[0]
+    assert (line.mvps, line.shots_fired, line.shots_hit) == (None, None, None)
+
+
+def test_shots_are_summed_for_those_counted() -> None:
+    first, second = played(1), played(2)
+    first.shots[ANNA] = Shots(10, 2)
+    second.shots[ANNA] = Shots(5, 1)
+    lines = sum_rounds([first, second])
+    assert (line_of(lines, ANNA).shots_fired, line_of(lines, ANNA).shots_hit) == (15, 3)
+    assert line_of(lines, BEN).shots_fired is None
+
+
+def test_overall_adds_the_maps_of_each_player() -> None:
+    overall = add(
+        [
+            PlayerLine(kills=3, player_id=ANNA, team=Team.TEAM1, mvps=1, weapon_kills={"awp": 3}),
+            PlayerLine(kills=9, player_id=BEN, team=Team.TEAM1),
+            PlayerLine(kills=8, player_id=ANNA, mvps=2, weapon_kills={"awp": 7, "ak47": 1}),
+        ]
+    )
+    assert [(line.player_id, line.kills) for line in overall] == [(ANNA, 11), (BEN, 9)]
+    assert overall[0].team is Team.TEAM1
+    assert overall[0].mvps == 3
+    assert overall[0].weapon_kills == {"awp": 10, "ak47": 1}
+
+
+def test_a_map_on_which_nobody_counted_adds_nothing_to_a_count() -> None:
+    counted = PlayerLine(player_id=ANNA, shots_fired=10, shots_hit=4)
+    uncounted = PlayerLine(player_id=ANNA)
+    for maps in ([counted, uncounted], [uncounted, counted]):
+        (line,) = add(maps)
+        assert (line.shots_fired, line.shots_hit, line.mvps) == (10, 4, None)
+
+
+def test_adding_leaves_its_inputs_alone() -> None:
+    first = PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
+    add([first, first])
+    assert first == PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
+
+
+def test_a_line_is_written_with_names() -> None:
+    written = msgspec.to_builtins(PlayerLine(kills=1, player_id=ANNA))
+    assert (written["kills"], written["player_id"]) == (1, ANNA)

@@ -1,0 +1,75 @@
+"""What a round remembers."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
+
+from matchpod.core.model import Team
+from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
+
+
+def started() -> RoundRecord:
+    record = RoundRecord(1)
+    record.start(TEAM1, TEAM2)
+    return record
+
+
+def test_everybody_in_the_line_up_plays_the_round() -> None:
+    record = started()
+    assert {player_id: row.rounds_played for player_id, row in record.players.items()} == dict.fromkeys(
+        TEAM1 + TEAM2, 1
+    )
+
+
+def test_who_acts_without_standing_in_the_line_up_has_counters_but_no_round() -> None:
+    assert started().counts("3001") == PlayerRound()
+
+
+def test_team_is_the_line_up() -> None:
+    record = started()
+    assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
+
+
+def test_falls_after_the_decision_are_told_apart() -> None:
+    record = started()
+    record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
+    record.decide(Team.TEAM2)
+    record.add_fall(Fall(2, BEN, XENA, is_enemy=True))
+    assert record.falls_when_decided == 1
+    assert len(record.falls) == 2
+
+
+def test_a_second_death_proves_respawns_and_keeps_no_falls() -> None:
+    record = started()
+    for at_ms in (1, 2, 3):
+        record.add_fall(Fall(at_ms, ANNA, XENA, is_enemy=True))
+    assert record.has_respawns
+    assert record.falls == []
+    assert record.counts(ANNA).deaths == 3
+
+
+def test_leaving_is_a_fall_but_no_death() -> None:
+    record = started()
+    record.add_fall(Fall(1, ANNA, is_death=False))
+    assert record.is_out(ANNA)
+    assert record.counts(ANNA).deaths == 0
+
+
+def test_forgotten_suicides_leave_kills_and_earlier_deaths() -> None:
+    record = started()
+    record.add_fall(Fall(5, XENA))
+    record.add_fall(Fall(9, ANNA, XENA, is_enemy=True))
+    record.add_fall(Fall(9, BEN))
+    record.add_fall(Fall(9, "1003", is_death=False))
+    record.forget_suicides(9)
+    assert [fall.victim for fall in record.falls] == [XENA, ANNA]
+    assert [record.counts(player_id).deaths for player_id in (XENA, ANNA, BEN, "1003")] == [1, 1, 0, 0]
+
+
+def test_a_record_survives_being_written_and_read() -> None:
+    record = started()
+    record.add_fall(Fall(5, XENA))
+    record.decide(None)
+    record.mvps[ANNA] = 2
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=RoundRecord) == record

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pytest
+
+from matchpod.core.errors import Fault
+from matchpod.core.json_fields import MAX_FAULTS, Faults, Fields
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+def read(members: dict[object, object], *known: str) -> tuple[Fields, Faults]:
+    faults = Faults()
+    fields = Fields.of(members, "at", known or ("x",), faults)
+    assert fields is not None
+    return fields, faults
+
+
+def only(faults: Faults) -> tuple[str, str]:
+    (fault,) = faults.error().faults
+    return fault.path, fault.message
+
+
+@pytest.mark.parametrize(("value", "read_as"), [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)])
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero(value: object, read_as: int) -> None:
+    fields, faults = read({"x": value})
+    number = fields.whole("x", at_least=0, at_most=60)
+    assert (number, type(number)) == (read_as, int)
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (True, "must be a number"),
+        ("30", "must be a number"),
+        ([1], "must be a number"),
+        (30.5, "must be a whole number"),
+        (float("nan"), "must be a finite number"),
+        (float("inf"), "must be a finite number"),
+        (-1, "must be at least 0"),
+        (61, "must be at most 60"),
+        (10**400, "must be at most 60"),
+        (-(10**400), "must be at least 0"),
+        (1e308, "must be at most 60"),
+    ],
+)
+def test_what_is_no_whole_number_in_bounds_is_a_fault(value: object, message: str) -> None:
+    fields, faults = read({"x": value})
+    assert fields.whole("x", at_least=0, at_most=60) is None
+    assert only(faults) == ("at.x", message)
+
+
+@pytest.mark.parametrize(("value", "read_as"), [(1, 1.0), (7.25, 7.25), (1440, 1440.0)])
+def test_a_number_may_have_a_fraction(value: object, read_as: float) -> None:
+    fields, faults = read({"x": value})
+    number = fields.number("x", at_least=1, at_most=1440)
+    assert (number, type(number)) == (read_as, float)
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(0.99, "must be at least 1"), (10**400, "must be at most 1440"), (False, "must be a number")]
+)
+def test_a_number_out_of_bounds_is_a_fault(value: object, message: str) -> None:
+    fields, faults = read({"x": value})
+    assert fields.number("x", at_least=1, at_most=1440) is None
+    assert only(faults) == ("at.x", message)
+
+
+def test_null_is_the_same_as_absent() -> None:
+    absent: list[dict[object, object]] = [{}, {"x": None}]
+    for members in absent:
+        fields, faults = read(members)
+        assert not fields.has("x")
+        assert fields.text("x") is None
+        assert fields.texts("x", lambda text: None) is None
+        assert fields.whole("x", at_least=1, at_most=2) is None
+        assert fields.number("x", at_least=1, at_most=2) is None
+        assert fields.choice("x", Colour) is None
+        assert fields.inside("x", ()) is None
+        assert not faults
+        assert fields.text("x", required=True) is None
+        assert only(faults) == ("at.x", "is required")
+
+
+def test_an_array_keeps_the_place_of_each_good_text() -> None:
+    fields, faults = read({"x": ["a", 1, "", "b"]})
+    assert fields.texts("x", lambda text: None if text else "must not be empty") == (("at.x[0]", "a"), ("at.x[3]", "b"))
+    assert faults.error().faults == (Fault("at.x[1]", "must be a string"), Fault("at.x[2]", "must not be empty"))
+
+
+@pytest.mark.parametrize("value", ["abc", {"0": "a"}, 3])
+def test_what_is_no_array_is_a_fault(value: object) -> None:
+    fields, faults = read({"x": value})
+    assert fields.texts("x", lambda text: None) is None
+    assert only(faults) == ("at.x", "must be an array of strings")
+
+
+def test_a_choice_is_one_of_its_values() -> None:
+    assert read({"x": "red"})[0].choice("x", Colour) is Colour.RED
+    others: list[object] = ["green", "RED", 1, ["red"], {}]
+    for value in others:
+        fields, faults = read({"x": value})
+        assert fields.choice("x", Colour) is None
+        assert only(faults) == ("at.x", "must be one of red, blue")
+
+
+def test_unknown_fields_are_named_with_the_nearest_known_one() -> None:
+    _, faults = read({"colors": 1, "zzz": 2, "color": 3, 5: 4}, "color")
+    assert faults.error().faults == (
+        Fault("at.colors", "is not a known field; did you mean color?"),
+        Fault("at.zzz", "is not a known field"),
+        Fault("at.5", "is not a known field"),
+    )
+
+
+def test_an_unknown_name_is_quoted_in_a_safe_form() -> None:
+    _, faults = read({"\ud800" + "x" * 1000: 1})
+    path, _ = only(faults)
+    assert path == "at.\ufffd" + "x" * 63 + "…"
+
+
+def test_a_single_fault_is_the_message_itself() -> None:
+    faults = Faults()
+    faults.add("a.b", "must be at least 1")
+    assert str(faults.error()) == "a.b must be at least 1"
+    assert faults.error().status == 400
+
+
+def test_a_fault_of_the_body_as_a_whole_says_so() -> None:
+    faults = Faults()
+    assert Fields.of([], "", (), faults) is None
+    assert str(faults.error()) == "the request body must be a JSON object"
+
+
+def test_many_faults_are_counted_and_the_last_says_how_many_more() -> None:
+    faults = Faults()
+    for number in range(MAX_FAULTS):
+        faults.add(f"f{number}", "is wrong")
+    assert len(faults.error().faults) == MAX_FAULTS
+    assert faults.error().faults[-1].path == "f99"
+    for _ in range(10):
+        faults.add("g", "is wrong")
+    error = faults.error()
+    assert str(error) == "110 faults in the request body"
+    assert len(error.faults) == MAX_FAULTS
+    assert error.faults[-2].path == "f98"
+    assert error.faults[-1] == Fault("", "11 more faults are not listed")

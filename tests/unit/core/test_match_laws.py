@@ -1,0 +1,142 @@
+"""What holds for a match whatever happens to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matchpod.core import events as ev
+from matchpod.core.effects import CancelMatch, Effect, EndMatch
+from matchpod.core.match import TRANSITIONS, Match, Phase
+from matchpod.core.model import GameSettings, SeriesFormat, Side
+from tests.unit.core.match_builder import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
+
+Step = tuple[int, Callable[[Match, int], list[Effect]]]
+"""Milliseconds to wait, and what to do then."""
+
+players = st.sampled_from([ANN, BEN, EVE, "BOT:Han"])
+maps = st.sampled_from(MAPS[:3])
+scores = st.integers(0, 16)
+sides = st.sampled_from([Side.CT, Side.T, None])
+at = st.just(START_MS)
+events: st.SearchStrategy[ev.GameEvent] = st.one_of(
+    st.builds(ev.PlayerConnected, at, players, st.just("x"), st.integers(0, 9)),
+    st.builds(ev.PlayerEntered, at, players, st.just("x"), st.integers(0, 9)),
+    st.builds(ev.PlayerJoinedSide, at, players, st.just("x"), sides, st.none()),
+    st.builds(ev.PlayerDisconnected, at, players, st.just("x"), st.just("gone"), st.booleans()),
+    st.builds(ev.MapLoading, at, maps),
+    st.builds(ev.MapLive, at, maps, at, st.sampled_from(Side)),
+    st.builds(ev.MapEnded, at, maps, scores, scores),
+    st.builds(ev.RoundRestored, at, st.integers(0, 20), scores, scores),
+    st.builds(ev.RoundStarted, at, st.integers(1, 30), st.just((ANN,)), st.just((BEN,)), st.sampled_from(Side)),
+    st.builds(ev.Kill, at, players, players, st.just("ak47"), st.booleans()),
+    st.builds(ev.CheatSuspected, at, players, st.just("Aimbot"), st.just("why")),
+    st.builds(ev.ServerRestarted, at),
+    st.builds(ev.LogGap, at, st.just(100)),
+)
+plots: st.SearchStrategy[tuple[ev.GameEvent, ...]] = st.sampled_from(
+    [
+        tuple(ev.PlayerJoinedSide(START_MS, player, "x", Side.CT, None) for player in (ANN, BEN)),
+        (ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT),),
+        (ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT), ev.MapEnded(START_MS, MAPS[0], 13, 7)),
+        (ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT), ev.MapEnded(START_MS, MAPS[0], 7, 13)),
+        tuple(ev.PlayerDisconnected(START_MS, player, "x", "gone", False) for player in (ANN, BEN)),
+    ]
+)
+"""What single events in random order seldom add up to."""
+
+
+def tell(*story: ev.GameEvent) -> Callable[[Match, int], list[Effect]]:
+    return lambda match, now_ms: [effect for event in story for effect in match.apply(event, now_ms)]
+
+
+told = events.map(tell) | plots.map(lambda plot: tell(*plot))
+ticks = st.just(lambda match, now_ms: match.tick(now_ms))
+cancels = st.just(lambda match, now_ms: match.cancel("canceled_by_user", now_ms))
+waits = st.sampled_from([0, 1_000, 20_000, 60_000, 200_000])
+steps = st.lists(st.tuples(waits, st.one_of(told, ticks)), max_size=20)
+endings = st.lists(st.tuples(waits, st.one_of(told, ticks, cancels)), max_size=5)
+kinds = st.sampled_from([duel(), duel(SeriesFormat.BO3), deathmatch(ANN, BEN), open_match()])
+
+
+def ends(effects: list[Effect]) -> int:
+    return sum(isinstance(effect, EndMatch | CancelMatch) for effect in effects)
+
+
+@settings(deadline=None)
+@given(kinds, steps, endings)
+def test_match_ends_at_most_once_and_then_rests(kind: GameSettings, before: list[Step], after: list[Step]) -> None:
+    match, now_ms, ended = Match.create(kind, START_MS), START_MS, 0
+    for wait_ms, step in before + after:
+        now_ms += wait_ms
+        was_over, snapshot = match.phase is Phase.OVER, msgspec.msgpack.encode(match)
+        effects = step(match, now_ms)
+        ended += ends(effects)
+        assert ended == (match.phase is Phase.OVER) == (match.outcome is not None)
+        if was_over:
+            assert effects == []
+            assert msgspec.msgpack.encode(match) == snapshot
+
+
+@settings(deadline=None)
+@given(kinds, st.lists(events.map(lambda event: (event,)) | plots, max_size=20), st.booleans())
+def test_every_phase_change_is_in_the_table(
+    kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], is_canceled: bool
+) -> None:
+    known = {(phase, target) for (phase, _), target in TRANSITIONS.items()}
+    match, phases = Match.create(kind, START_MS), [Phase.WARMUP]
+    for event in itertools.chain(*story):
+        match.apply(event, START_MS)
+        phases.append(match.phase)
+    if is_canceled:
+        match.cancel("canceled_by_user", START_MS)
+        phases.append(match.phase)
+    assert all(before is after or (before, after) in known for before, after in itertools.pairwise(phases))
+
+
+@settings(deadline=None)
+@given(kinds, steps, steps)
+def test_restored_snapshot_goes_on_as_the_match_would_have(
+    kind: GameSettings, before: list[Step], after: list[Step]
+) -> None:
+    match, now_ms = Match.create(kind, START_MS), START_MS
+    for wait_ms, step in before:
+        now_ms += wait_ms
+        step(match, now_ms)
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(match), type=Match)
+    assert restored == match
+    for wait_ms, step in after:
+        now_ms += wait_ms
+        assert step(restored, now_ms) == step(match, now_ms)
+    assert restored == match
+
+
+@settings(deadline=None)
+@given(kinds, steps)
+def test_nothing_happens_before_the_deadline_and_something_at_it(kind: GameSettings, story: list[Step]) -> None:
+    match, now_ms = Match.create(kind, START_MS), START_MS
+    for wait_ms, step in story:
+        now_ms += wait_ms
+        step(match, now_ms)
+    deadline_ms = match.next_deadline_ms()
+    if deadline_ms is None:
+        return
+    assert match.tick(deadline_ms - 1) == []
+    assert match.tick(max(deadline_ms, now_ms)) != []
+
+
+@settings(deadline=None)
+@given(kinds, steps)
+def test_match_left_to_its_clock_ends(kind: GameSettings, story: list[Step]) -> None:
+    match, now_ms = Match.create(kind, START_MS), START_MS
+    for wait_ms, step in story:
+        now_ms += wait_ms
+        step(match, now_ms)
+    while (deadline_ms := match.next_deadline_ms()) is not None:
+        now_ms = max(now_ms, deadline_ms)
+        match.tick(now_ms)
+    assert match.phase is Phase.OVER

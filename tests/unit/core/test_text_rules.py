@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matchpod.core import text_rules
+
+
+@pytest.mark.parametrize("name", ["A", "Team 1", "O'Neill (2): a,b", "日本 🎯", "x" * 32, "a/b", "!?&|<>#@+-=~^*"])
+def test_ordinary_team_names_are_good(name: str) -> None:
+    assert text_rules.team_name_fault(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("", "must be 1 to 32 characters"),
+        ("x" * 33, "must be 1 to 32 characters"),
+        (" A", "must not begin or end with a blank"),
+        ("A\u3000", "must not begin or end with a blank"),
+        ("   ", "must not begin or end with a blank"),
+        ("a\nb", "must not contain control, format or line-separator characters (found U+000A)"),
+        ("a\u200bb", "must not contain control, format or line-separator characters (found U+200B)"),
+        ("a\u2028b", "must not contain control, format or line-separator characters (found U+2028)"),
+        ("a\ud800b", "must not contain control, format or line-separator characters (found U+D800)"),
+        ("a//b", "must not contain //"),
+        ('a"b;', 'must not contain " ;'),
+        *((f"a{character}b", f"must not contain {character}") for character in '";\\%${}`'),
+    ],
+)
+def test_a_team_name_a_console_could_misread_is_refused(name: str, fault: str) -> None:
+    assert text_rules.team_name_fault(name) == fault
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_a_good_team_name_has_no_invisible_or_refused_character(name: str) -> None:
+    if text_rules.team_name_fault(name) is None:
+        assert 1 <= len(name.strip()) == len(name) <= 32
+        assert not set(name) & set('";\\%${}`')
+        assert not {unicodedata.category(character) for character in name} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+@pytest.mark.parametrize("text", ["76561197990682262", "76561190000000000"])
+def test_a_player_id_is_seventeen_digits(text: str) -> None:
+    assert text_rules.player_id_fault(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "7656119799068226", "765611979906822620", "12345678901234567", "7656119799068226٣", "76561197990682262\n"],
+)
+def test_other_player_ids_are_refused(text: str) -> None:
+    assert text_rules.player_id_fault(text) == "must be a 64-bit player ID: 17 digits that begin with 7656119"
+
+
+@pytest.mark.parametrize("name", ["de_nuke", "a", "x" * 64, "workshop/3070284539"])
+def test_maps_of_the_game_and_the_workshop_are_good(name: str) -> None:
+    assert text_rules.map_fault(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "De_nuke",
+        "de nuke",
+        "x" * 65,
+        "workshop/",
+        "workshop/x",
+        "workshop/1/2",
+        "de_nuke\n",
+        "../de_nuke",
+        "workshop/٣",
+    ],
+)
+def test_other_map_names_are_refused(name: str) -> None:
+    assert text_rules.map_fault(name)
+
+
+@pytest.mark.parametrize("text", ["x", "cup/7 № 3", "x" * 255, "a\u200db"])
+def test_an_external_id_is_free_text(text: str) -> None:
+    assert text_rules.external_id_fault(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "x" * 256, "a\tb", "a\0", "a\x7f", "a\ud800"])
+def test_an_external_id_has_a_length_and_no_control_characters(text: str) -> None:
+    assert text_rules.external_id_fault(text)
+
+
+@pytest.mark.parametrize("text", ["x", "let me in", "p{a}(s):s\\", "ünï", "x" * 32])
+def test_ordinary_passwords_are_good(text: str) -> None:
+    assert text_rules.password_fault(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "x" * 33, 'a"b', "a'b", "a;b", "a\nb", "a\u2028b", "none", "None"])
+def test_a_password_the_game_would_misread_is_refused(text: str) -> None:
+    assert text_rules.password_fault(text)
+
+
+@pytest.mark.parametrize("text", ["x", "Bearer abc.def", "a \t b", "~" * 4096])
+def test_a_header_value_is_a_good_token(text: str) -> None:
+    assert text_rules.auth_token_fault(text) is None
+
+
+@pytest.mark.parametrize("text", ["", " a", "a ", "a\tb\t", "a\r\nX: y", "a\0", "é", "x" * 4097])
+def test_a_token_that_is_no_header_value_is_refused(text: str) -> None:
+    assert text_rules.auth_token_fault(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a",
+        "HTTPS://Example.com:8443/cb?x=1&y={2}#z",
+        "https://10.0.0.1/",
+        "http://[::1]:80/x",
+        "http://xn--bcher-kva.example./",
+        "http://my_host?x@y",
+        "http://a/" + "x" * 2039,
+    ],
+)
+def test_an_absolute_http_url_is_a_good_callback(url: str) -> None:
+    assert text_rules.callback_url_fault(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("", "must be 1 to 2048 characters"),
+        ("http://a/" + "x" * 2040, "must be 1 to 2048 characters"),
+        ("http://a/ b", "must be visible ASCII characters without backslash; percent-encode others"),
+        ("http://a/\n", "must be visible ASCII characters without backslash; percent-encode others"),
+        ("http://bücher.example/", "must be visible ASCII characters without backslash; percent-encode others"),
+        (
+            "http://good.example\\@evil.example/",
+            "must be visible ASCII characters without backslash; percent-encode others",
+        ),
+        ("ftp://a/", "must be an absolute http or https URL"),
+        ("//a/b", "must be an absolute http or https URL"),
+        ("http:a", "must be an absolute http or https URL"),
+        ("a.example/cb", "must be an absolute http or https URL"),
+        ("http://me:secret@a/", "must not carry a user name or password; use callbackAuthToken"),
+        ("http://@a/", "must not carry a user name or password; use callbackAuthToken"),
+        ("http://", "must name a host"),
+        ("http:///cb", "must name a host"),
+        ("http://:80/", "must name a host"),
+        ("http://a..b/", "must name a host"),
+        ("http://-a/", "must name a host"),
+        ("http://./", "must name a host"),
+        ("http://" + "a" * 64 + "/", "must name a host"),
+        ("http://" + "a." * 127 + "/", "must name a host"),
+        ("http://a%2eb/", "must name a host"),
+        ("http://[::1/", "must name a host"),
+        ("http://[1:2]/", "must name a host"),
+        ("http://a:b/", "must name a host"),
+        ("http://a:/", "must name a host"),
+        ("http://a:0/", "must have a port between 1 and 65535, or none"),
+        ("http://a:65536/", "must have a port between 1 and 65535, or none"),
+    ],
+)
+def test_other_callback_urls_are_refused_with_the_reason(url: str, fault: str) -> None:
+    assert text_rules.callback_url_fault(url) == fault
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("maxRound", "maxRounds"), ("maxrounds", "maxRounds"), ("FREEZETIME", "freezeTime"), ("xyz", None), ("", None)],
+)
+def test_the_nearest_name_is_the_one_probably_meant(name: str, meant: str | None) -> None:
+    assert text_rules.nearest(name, ("maxRounds", "freezeTime", "map")) == meant
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200))
+def test_shown_text_is_short_printable_and_encodable(text: str) -> None:
+    shown = text_rules.shown(text)
+    assert len(shown) <= text_rules.MAX_SHOWN + 1
+    assert text_rules.unprintable_in(shown) is None
+    shown.encode()
+
+
+def test_shown_text_keeps_what_can_be_seen() -> None:
+    assert text_rules.shown("é b\n") == "é b\ufffd"
+    assert text_rules.shown("x" * 65) == "x" * 64 + "…"
+    assert text_rules.shown("\ud800") == "\ufffd"

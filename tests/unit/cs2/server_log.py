@@ -1,0 +1,144 @@
+"""A server that says what a test makes it say: lines go through the real reader and interpreter, events are kept."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from matchpod.core.events import Event, GameEvent
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.log_lines.reader import LineReader
+
+E = TypeVar("E", bound=Event)
+
+MAP = "de_nuke"
+
+
+def id64(account: int) -> str:
+    return str(76561197960265728 + account)
+
+
+TEAM1 = TeamRoster("Reds", (id64(1), id64(2)))
+TEAM2 = TeamRoster("Blues", (id64(3), id64(4)))
+NAMES = {1: "Ann", 2: "Ben", 3: "Cid", 4: "Dan"}
+
+
+def competitive(*, roster: bool = True) -> GameSettings:
+    if not roster:
+        return GameSettings(match_type=MatchType.COMPETITIVE, maps=(MAP,))
+    return GameSettings(match_type=MatchType.COMPETITIVE, maps=(MAP,), team1=TEAM1, team2=TEAM2)
+
+
+class ServerLog:
+    """Speaks in whole steps of a match; `events` is what was understood."""
+
+    def __init__(self, settings: GameSettings | None = None) -> None:
+        self.interpreter = Interpreter.of(settings or competitive())
+        self.reader = LineReader()
+        self.events: list[GameEvent] = []
+        self.now = 1_000_000
+        self.side = {1: "CT", 2: "CT", 3: "TERRORIST", 4: "TERRORIST"}
+        self.score = {"CT": 0, "TERRORIST": 0}
+        self.rounds = 0
+
+    def say(self, *texts: str) -> ServerLog:
+        for text in texts:
+            self.interpreter.read(self.now, self.reader.parse(text), self.events)
+        return self
+
+    def wait(self, seconds: float = 1) -> ServerLog:
+        self.now += int(seconds * 1000)
+        return self
+
+    def all(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def last(self, kind: type[E]) -> E:
+        return self.all(kind)[-1]
+
+    def token(self, account: int, team: str | None = None) -> str:
+        team = self.side[account] if team is None else team
+        return f'"{NAMES[account]}<{account}><[U:1:{account}]><{team}>"'
+
+    def joins(self, *accounts: int) -> ServerLog:
+        for account in accounts:
+            self.say(
+                f'{self.token(account, "")} connected, address "203.0.113.1:1"',
+                f"{self.token(account, '')} STEAM USERID validated",
+                f"{self.token(account, '')} entered the game",
+            )
+            self.switches(account, "Unassigned", self.side[account])
+        return self
+
+    def switches(self, account: int, old: str, new: str) -> ServerLog:
+        self.side[account] = new
+        return self.say(f'"{NAMES[account]}<{account}><[U:1:{account}]>" switched from team <{old}> to <{new}>')
+
+    def leaves(self, account: int, reason: str = "NETWORK_DISCONNECT_DISCONNECT_BY_USER") -> ServerLog:
+        return self.say(f'{self.token(account)} disconnected (reason "{reason}")')
+
+    def status(self, rounds: int | None = None) -> ServerLog:
+        rounds = self.rounds if rounds is None else rounds
+        return self.say(
+            f'MatchStatus: Score: {self.score["CT"]}:{self.score["TERRORIST"]} on map "{MAP}" RoundsPlayed: {rounds}'
+        )
+
+    def match_start(self, rounds: int = 0) -> ServerLog:
+        self.score = {"CT": 0, "TERRORIST": 0}
+        self.rounds = 0
+        self.say("Starting Freeze period", f'World triggered "Match_Start" on "{MAP}"')
+        return self.status(rounds)
+
+    def load(self, map_name: str = MAP) -> ServerLog:
+        return self.say(f'Loading map "{map_name}"', 'Started:  ""')
+
+    def goes_live(self) -> ServerLog:
+        return (
+            self.load()
+            .joins(1, 2, 3, 4)
+            .match_start(-1)
+            .say('World triggered "Warmup_Start"')
+            .wait(60)
+            .say('World triggered "Warmup_End"')
+            .match_start()
+            .wait(15)
+            .round_start()
+        )
+
+    def round_start(self) -> ServerLog:
+        return self.say('World triggered "Round_Start"').wait()
+
+    def round_end(self, side: str, notice: str | None = None) -> ServerLog:
+        self.score[side] += 1
+        self.rounds += 1
+        notice = notice or ("CTs_Win" if side == "CT" else "Terrorists_Win")
+        self.say(
+            f'Team "{side}" triggered "SFUI_Notice_{notice}" (CT "{self.score["CT"]}") (T "{self.score["TERRORIST"]}")'
+        )
+        return self.status().say('World triggered "Round_End"').wait(7)
+
+    def freeze(self) -> ServerLog:
+        return self.say("Starting Freeze period").status().wait(15)
+
+    def plays(self, *sides: str) -> ServerLog:
+        """Rounds won by these sides, each followed by the freeze time and start of the next."""
+        for side in sides:
+            self.wait(30).round_end(side).freeze().round_start()
+        return self
+
+    def swap_sides(self) -> None:
+        """What the server does to its own score and players at halftime, without a word."""
+        self.score = {"CT": self.score["TERRORIST"], "TERRORIST": self.score["CT"]}
+
+    def halftime(self) -> ServerLog:
+        self.swap_sides()
+        for account, old in list(self.side.items()):
+            self.switches(account, old, "TERRORIST" if old == "CT" else "CT")
+        return self.freeze().round_start()
+
+    def kill(self, killer: int, victim: int, weapon: str = "ak47", tail: str = "") -> ServerLog:
+        return self.say(f'{self.token(killer)} [0 0 0] killed {self.token(victim)} [3 4 0] with "{weapon}"{tail}')
+
+    def game_over(self, mode: str = "competitive", score: tuple[int, int] | None = None) -> ServerLog:
+        ct, t = score or (self.score["CT"], self.score["TERRORIST"])
+        return self.say(f"Game Over: {mode}  {MAP} score {ct}:{t} after 30 min")

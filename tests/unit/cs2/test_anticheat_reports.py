@@ -1,0 +1,261 @@
+"""Anti-cheat plugins: every form is read, telemetry is no detection, and no name accuses another player."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.cs2.anticheat_reports import (
+    MAX_DETECTIONS,
+    MAX_FREE_TEXT_CHARS,
+    MAX_REPORT_BYTES,
+    MAX_TEXT_CHARS,
+    PluginDetection,
+    read_detections,
+    read_log_line,
+)
+
+PLAYER = "76561197997837923"
+OTHER = "76561198034202275"
+
+
+def body(value: object) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def tbac(name: str = "Ic3", *, steam_id: str = "STEAM_1:1:18786097", weapon: str = "weapon_ak47") -> bytes:
+    content = (
+        f"**----- CHEATER DETECTED -----**\n```Detection: Aimbot\nWeapon: {weapon}\nInfo: Aimbot -> 41.2\n\n"
+        f"Name: {name}\nSteamID: {steam_id}\nTime: 01/19/2026 19:03:11```"
+    )
+    return body({"username": "TB Anti-Cheat", "content": content})
+
+
+def schwarper(name: str = "Ic3", *, details: str = "Details:  (720 degrees)\n", line_end: str = "\n") -> bytes:
+    content = (
+        f"```\nServer IP: 203.0.113.1\nPlayer: {name}\nSteamID: {PLAYER}\nCheat Type: Spinbot\n{details}```".replace(
+            "\n", line_end
+        )
+    )
+    return body({"content": content})
+
+
+def observation(**changes: object) -> dict[str, object]:
+    return {
+        "SteamID": PLAYER,
+        "PlayerName": "Ic3",
+        "Slot": 3,
+        "IsBot": False,
+        "Source": "detection_module",
+        "Kind": "RapidFire",
+        "Summary": "RapidFire -> Player: 3",
+        "Weapon": "ak47",
+        "WeaponFamily": "rifle",
+        "RoundNumber": 7,
+        "ServerTick": 40_000,
+        "Metadata": {"module": "RapidFire"},
+        **changes,
+    }
+
+
+def batch(*observations: object) -> bytes:
+    return body({"PluginName": "TB Anti-Cheat", "RoundNumber": 7, "Players": [], "Observations": list(observations)})
+
+
+# --- the forms --------------------------------------------------------------------------------------------------
+
+
+def test_a_webhook_of_tb_anti_cheat_is_read() -> None:
+    assert read_detections(tbac()) == [
+        PluginDetection(player_id=PLAYER, name="Ic3", kind="Aimbot", reason="Aimbot -> 41.2", weapon="ak47")
+    ]
+
+
+def test_a_webhook_of_schwarpers_plugin_is_read() -> None:
+    found = [PluginDetection(player_id=PLAYER, name="Ic3", kind="Spinbot", reason="720 degrees")]
+    assert read_detections(schwarper()) == found
+    assert read_detections(schwarper(line_end="\r\n")) == found
+
+
+def test_details_may_be_left_out() -> None:
+    (found,) = read_detections(schwarper(details=""))
+    assert found.reason == "Spinbot"
+
+
+def test_details_without_brackets_stay_as_they_are() -> None:
+    (found,) = read_detections(schwarper(details="Details: (a) and b\n"))
+    assert found.reason == "(a) and b"
+
+
+def test_a_batch_of_observations_is_read() -> None:
+    assert read_detections(batch(observation(), observation(RoundNumber=0, Weapon=""))) == [
+        PluginDetection(
+            player_id=PLAYER,
+            name="Ic3",
+            kind="RapidFire",
+            reason="RapidFire -> Player: 3",
+            weapon="ak47",
+            round_number=7,
+        ),
+        PluginDetection(player_id=PLAYER, name="Ic3", kind="RapidFire", reason="RapidFire -> Player: 3"),
+    ]
+
+
+def test_our_own_form_is_read_alone_and_in_a_list() -> None:
+    entry = {"steamId": PLAYER, "type": "aim", "reason": "41 degrees", "weapon": "weapon_awp"}
+    found = PluginDetection(player_id=PLAYER, name="", kind="aim", reason="41 degrees", weapon="awp")
+    assert read_detections(body(entry)) == [found]
+    assert read_detections(body([entry, {**entry, "steamId": "[U:1:37572195]"}])) == [found, found]
+
+
+def test_our_own_form_may_name_the_player_and_the_round() -> None:
+    entry = {"steamId": int(PLAYER), "type": "aim", "name": "Ic3", "roundNumber": 4}
+    assert read_detections(body(entry)) == [
+        PluginDetection(player_id=PLAYER, name="Ic3", kind="aim", reason="aim", round_number=4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "19:03:11 [INFO] (plugin:TB Anti-Cheat) ",
+        "2026-01-19 19:03:11.123 +00:00 [INFO] plugin:TB Anti-Cheat ",
+    ],
+)
+@pytest.mark.parametrize("verb", ["is suspected of", "was kicked for", "was banned for"])
+def test_a_line_of_the_plugins_log_knows_a_name(prefix: str, verb: str) -> None:
+    line = f"{prefix}[TBAC] Ic3 {verb} using Aimbot (Aimbot -> 41.2)\n"
+    assert read_log_line(line) == PluginDetection(player_id=None, name="Ic3", kind="Aimbot", reason="Aimbot -> 41.2")
+
+
+def test_an_observation_in_the_plugins_log_is_read() -> None:
+    line = "[TBAC] Suspicious observation -> Ic3 | RapidFire | RapidFire -> Player: 3 | Weapon: ak47 | TickDiff: 2"
+    found = read_log_line(line)
+    assert found is not None
+    assert (found.name, found.kind) == ("Ic3", "RapidFire")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[TBAC] TelemetryManager Initialized",
+        "[TBAC] Ic3: Suspicious aimbot -> 33.1 degrees (1/2 detections) | weapon: weapon_ak47",
+        '"A<2><[U:1:1]><CT>" say "[TBAC] Ic3 is suspected of using Aimbot (x)"',
+        "[All Chat][A (1)]: [TBAC] Ic3 is suspected of using Aimbot (x)",
+        "[TBAC] Ic3 is suspected of using Aimbot (x) and more",
+        "[TBAC] " + "x" * MAX_FREE_TEXT_CHARS + " is suspected of using Aimbot (x)",
+    ],
+)
+def test_other_lines_are_no_detection(line: str) -> None:
+    assert read_log_line(line) is None
+
+
+# --- what is no detection ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Source": "utility_telemetry", "Kind": "player_blinded"},
+        {"Source": "combat_telemetry", "Kind": "interesting_kill"},
+        {"Source": None},
+        {"IsBot": True},
+        {"SteamID": "0"},
+        {"SteamID": None},
+        {"SteamID": "BOT"},
+        {"Kind": ""},
+        {"Kind": 7},
+    ],
+)
+def test_telemetry_bots_and_nobodies_are_left_out(changes: dict[str, object]) -> None:
+    assert read_detections(batch(observation(**changes), "stray")) == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"7",
+        b"null",
+        b"[[1]]",
+        b"[" * 100_000,
+        body({}),
+        body({"content": 7}),
+        body({"content": "hello"}),
+        body({"content": "x" * (MAX_FREE_TEXT_CHARS + 1)}),
+        body({"Observations": {}}),
+        body({"steamId": PLAYER}),
+        body({"steamId": True, "type": "aim"}),
+        tbac(steam_id="STEAM_ID_PENDING"),
+        b" " * (MAX_REPORT_BYTES + 1),
+    ],
+)
+def test_other_posts_hold_no_detections(sent: bytes) -> None:
+    assert read_detections(sent) == []
+
+
+# --- limits and hostile names -----------------------------------------------------------------------------------
+
+
+def test_only_so_many_detections_are_read() -> None:
+    assert len(read_detections(batch(*[observation()] * (MAX_DETECTIONS + 5)))) == MAX_DETECTIONS
+
+
+def test_long_texts_are_cut() -> None:
+    (found,) = read_detections(batch(observation(Kind="k" * 999, Summary="s" * 999, PlayerName="n" * 999)))
+    assert {len(found.kind), len(found.reason), len(found.name)} == {MAX_TEXT_CHARS}
+
+
+@pytest.mark.parametrize("number", [True, "7", 1.5, -1, 10**6])
+def test_a_round_that_makes_no_sense_is_unknown(number: object) -> None:
+    (found,) = read_detections(batch(observation(RoundNumber=number)))
+    assert found.round_number is None
+
+
+def test_a_name_cannot_bring_another_id_into_a_webhook() -> None:
+    forged = f"bob\nSteamID: {OTHER}\nTime: 01/19/2026 19:03:11```"
+    (found,) = read_detections(tbac(forged))
+    assert found.player_id == PLAYER
+    (found,) = read_detections(schwarper(f"bob\nSteamID: {OTHER}\nCheat Type: Wallhack\n```"))
+    assert (found.player_id, found.kind) == (PLAYER, "Spinbot")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bob is suspected of using Aimbot (x)", "Suspicious observation -> bob | Aimbot | x", "bob | Aimbot | x"],
+)
+def test_a_name_that_imitates_the_text_accuses_nobody_else(name: str) -> None:
+    for line in (
+        f"[TBAC] {name} is suspected of using RapidFire (RapidFire -> 3)",
+        f"[TBAC] Suspicious observation -> {name} | RapidFire | RapidFire -> 3",
+    ):
+        found = read_log_line(line)
+        assert found is not None
+        assert (found.name, found.kind) == (name, "RapidFire")
+
+
+words = st.sampled_from(["content", "Observations", "SteamID", "steamId", "type", "Source", "Kind", "detection_module"])
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10) | words
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=8
+)
+
+
+@given(st.binary(max_size=60) | values.map(lambda value: body(value)))
+def test_no_post_raises(sent: bytes) -> None:
+    assert isinstance(read_detections(sent), list)
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1, max_size=40))
+def test_every_name_comes_back_whole(name: str) -> None:
+    found = read_log_line(f"[TBAC] {name} is suspected of using Aimbot (Aimbot -> 41.2)")
+    assert found is not None
+    assert found.name == name
+    (posted,) = read_detections(tbac(name))
+    assert posted.name == name

@@ -1,0 +1,66 @@
+"""The page about the states of a match says what the table says."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+from matchpod.core.match import Phase, Trigger
+from scripts import draw_states
+
+
+class Light(StrEnum):
+    RED = "red"
+    GREEN = "green"
+    BROKEN = "broken"
+
+
+class Push(StrEnum):
+    SWITCH = "switch"
+    HAMMER = "hammer"
+
+
+def test_page_is_up_to_date() -> None:
+    page = draw_states.PAGE.read_text(encoding="utf-8")
+    assert page == draw_states.redraw(page), "run python -m scripts.draw_states"
+
+
+@pytest.mark.parametrize("word", [*Phase, *Trigger])
+def test_page_explains_every_phase_and_trigger(word: str) -> None:
+    assert f"| `{word}` |" in draw_states.PAGE.read_text(encoding="utf-8")
+
+
+def test_diagram_has_an_arrow_for_each_row_and_ends_where_no_way_leads_out() -> None:
+    table = {
+        (Light.RED, Push.SWITCH): Light.GREEN,
+        (Light.GREEN, Push.SWITCH): Light.RED,
+        (Light.GREEN, Push.HAMMER): Light.BROKEN,
+    }
+    assert draw_states.draw(table, Light.RED).splitlines() == [
+        "```mermaid",
+        "stateDiagram-v2",
+        "    [*] --> red",
+        "    red --> green: switch",
+        "    green --> red: switch",
+        "    green --> broken: hammer",
+        "    broken --> [*]",
+        "```",
+    ]
+
+
+def test_old_diagram_is_replaced_and_the_text_around_it_kept(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{draw_states.BEGIN}\nold\n{draw_states.END}\nafter\n", encoding="utf-8")
+    assert draw_states.main(page) == 0
+    written = page.read_text(encoding="utf-8")
+    assert written.startswith(f"before\n{draw_states.BEGIN}\n```mermaid\n")
+    assert written.endswith(f"```\n{draw_states.END}\nafter\n")
+    assert "old" not in written
+    assert draw_states.redraw(written) == written
+
+
+def test_page_without_a_place_for_the_diagram_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place for the diagram"):
+        draw_states.redraw("no marks here")
