@@ -14,7 +14,7 @@ from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.match import Match
 from matchpod.core.model import MatchType, PlayerId, Team, is_human
-from matchpod.core.played_map import PlayedMap
+from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result_shapes import (
     AntiCheatEntry,
     DeathmatchPlayer,
@@ -39,10 +39,10 @@ _Number = TypeVar("_Number", int, float)
 
 
 def build_result(match: Match) -> Result:
-    """The result of a finished match."""
+    """The result of a match; a map that is not over yet is in it without winner and duration."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return _deathmatch(match)
-    played = [played for played in match.maps if played.is_finished]
+    played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
     won1, won2 = series.maps_won([played.winner for played in played if played.winner])
     overall = add(line for played in played for line in played.ledger.lines())
     return SeriesResult(
@@ -64,7 +64,7 @@ def live_match(match: Match) -> LiveMatch:
     players = [
         LivePlayer(
             steam_id=player_id,
-            name=_name(match, player_id) or msgspec.UNSET,
+            name=player_name(match, player_id) or msgspec.UNSET,
             kills=count.kills,
             deaths=count.deaths,
             assists=count.assists,
@@ -124,16 +124,28 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
     )
 
 
-def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
+def team_name(match: Match, team: Team) -> str:
+    """The name the caller gave, else the one the server has, else a plain one."""
     names = (played.team1_name if team is Team.TEAM1 else played.team2_name for played in match.maps)
-    default = "Team 1" if team is Team.TEAM1 else "Team 2"
-    return TeamEntry(name=next(filter(None, names), default), series_score=maps_won, total_rounds=rounds_won)
+    return next(filter(None, names), "Team 1" if team is Team.TEAM1 else "Team 2")
+
+
+def player_name(match: Match, player_id: PlayerId) -> str:
+    """The name the player has now, or had last on any map; empty where nobody told."""
+    connection = match.presence.connected.get(player_id)
+    if connection is not None and connection.name:
+        return connection.name
+    return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")
+
+
+def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
+    return TeamEntry(name=team_name(match, team), series_score=maps_won, total_rounds=rounds_won)
 
 
 def _overall_player(match: Match, line: PlayerLine) -> OverallPlayer:
     return OverallPlayer(
         steam_id=line.player_id,
-        name=_name(match, line.player_id),
+        name=player_name(match, line.player_id),
         team=match.settings.team_of(line.player_id) or line.team,
         kills=line.kills,
         deaths=line.deaths,
@@ -155,7 +167,7 @@ def _overall_player(match: Match, line: PlayerLine) -> OverallPlayer:
 def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
     return MapPlayer(
         steam_id=line.player_id,
-        name=played.names.get(line.player_id) or _name(match, line.player_id),
+        name=played.names.get(line.player_id) or player_name(match, line.player_id),
         team=match.settings.team_of(line.player_id) or line.team,
         kills=line.kills,
         deaths=line.deaths,
@@ -201,7 +213,7 @@ def _deathmatch(match: Match) -> DeathmatchResult:
 def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> DeathmatchPlayer:
     return DeathmatchPlayer(
         steam_id=line.player_id,
-        name=_name(match, line.player_id),
+        name=player_name(match, line.player_id),
         kills=line.kills,
         deaths=line.deaths,
         assists=line.all_assists,
@@ -248,11 +260,3 @@ def _extra_stats(line: PlayerLine) -> ExtraStats:
 
 def _measured(number: _Number | None) -> _Number | msgspec.UnsetType:
     return msgspec.UNSET if number is None else number
-
-
-def _name(match: Match, player_id: PlayerId) -> str:
-    """The newest name the player had on any map, or has now."""
-    connection = match.presence.connected.get(player_id)
-    if connection is not None and connection.name:
-        return connection.name
-    return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")

@@ -1,9 +1,9 @@
 """Which lines of a log POST are new? Bodies in, each line out exactly once, whatever was repeated, cut or lost.
 
-A server numbers the bytes of a map load from 0 and sends a range again, perhaps grown, until it is acknowledged.
-Known bytes are cut away; lost bytes are told, never passed over. A line that lost its end is dropped: cut short,
-`RoundsPlayed: 12` reads as `RoundsPlayed: 1`. What cannot be told: repeats without offsets (CS:GO), and a late post
-of an earlier load that bears no time or begins exactly where the present load was read to.
+A server numbers the bytes of a map load from 0 (all its posts or none) and sends a range again, perhaps grown, until
+it is acknowledged. Known bytes are cut away; lost bytes are told, never passed over. A line that lost its end is
+dropped: cut short, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. What cannot be told: repeats without offsets
+(CS:GO), and a late post of an earlier load that bears no time or begins exactly where the present load was read to.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class LogCursor(msgspec.Struct):
         begin, body = post.begin, post.body
         if begin is not None and post.end is not None and post.end - begin != len(body):
             notices.append(WrongLength(post.end - begin, len(body)))
-        if begin == self.end and begin and post.instance_token == self.instance_token:
+        if begin == self.end and begin and body and post.instance_token == self.instance_token:
             self.end += len(body)
             fresh = body
         else:
@@ -203,11 +203,13 @@ class LogCursor(msgspec.Struct):
         return Taken(lines, tuple(notices))
 
     def _place(self, post: LogPost, notices: list[Notice]) -> bytes | None:
-        """The bytes of a post that were not seen yet; None when the post is of another load that is over."""
+        """The bytes of a post that were not seen yet; None when it is empty or of a load that is over."""
         if not self._meet(post, notices):
             return None
         begin, body = post.begin, post.body
-        if begin is None or not body:
+        if not body:
+            return None
+        if begin is None:
             return body
         if begin != self.end and not (begin == 0 and self._repeats_opening(body)):
             if self._is_late(post):

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cs2.console_tokenizer import tokenize
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
@@ -20,6 +19,7 @@ from matchpod.core.validation import RegionRules, read_match_request
 from matchpod.cs2 import console_commands as console
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import read_custom_cvars
+from tests.unit.cs2.console_tokenizer import tokenize
 
 PLAYER_1 = "76561197990682262"
 PLAYER_2 = "76561198034202275"
@@ -431,9 +431,11 @@ def _check_sink(sink: str, text: str) -> bool:
 def _check_cvars(line: str) -> int:
     settings = read_custom_cvars(line).settings
     if settings:
-        own = len(console.match_commands(competitive()))
         commands = console.match_commands(competitive(custom_cvars=settings))
-        assert [tokenize(command) for command in commands[:-own]] == [[[each.name, each.value]] for each in settings]
+        first_own = commands.index("mp_logdetail 3")
+        assert [tokenize(command) for command in commands[:first_own]] == [
+            [[each.name, each.value]] for each in settings
+        ]
         assert all(each.name in CVAR_NAMES and each.value in line for each in settings)
     return len(settings)
 

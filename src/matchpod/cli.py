@@ -1,0 +1,92 @@
+"""What can be done from a terminal? One function a command: words in, words out, an exit code that tells the truth.
+
+0: done. 2: the input is bad, and the message says what is wrong with it. Results go to standard output, the rest to
+standard error, so that output can be piped.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from matchpod import replay as recordings
+from matchpod.core.model import MatchType, SeriesFormat
+from matchpod.core.result import build_result
+from matchpod.cs2.match_reader import MatchReader
+from matchpod.scoreboard import scoreboard
+
+PROGRESS_BYTES = 16 << 20
+"""Smaller files are read before a bar could be seen."""
+
+PIPE_COLUMNS = 120
+"""Room for the longest names where there is no terminal to ask."""
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.callback()
+def matchpod() -> None:
+    """A fresh Counter-Strike 2 server for every match, and its full result in one callback."""
+
+
+@app.command()
+def replay(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Log files or recorded log posts, in the order they were written."),
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print the result object instead of tables.")] = False,
+    match_type: Annotated[
+        MatchType | None, typer.Option("--match-type", help="What was played. Default: as the logs say.")
+    ] = None,
+    series_format: Annotated[
+        SeriesFormat | None, typer.Option("--format", help="The series. Default: the shortest that fits the maps.")
+    ] = None,
+) -> None:
+    """Read a recorded match again and print its scoreboard.
+
+    Takes server log files (both prefixes), transcripts of log posts, or JSON lines of them. The maps of a series may
+    be in one file or in several.
+    """
+    try:
+        reader = _replay(files, match_type, series_format)
+    except recordings.ReplayError as fault:
+        typer.echo(f"matchpod: {fault}", err=True)
+        raise typer.Exit(2) from None
+    if json:
+        if reader.match.outcome is None:
+            typer.echo("matchpod: the log ends before the match does; this is what there is", err=True)
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(build_result(reader.match)), indent=2) + b"\n")
+    else:
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=PIPE_COLUMNS)
+        console.print(scoreboard(reader))
+
+
+def _replay(files: list[Path], match_type: MatchType | None, series_format: SeriesFormat | None) -> MatchReader:
+    opened = [recordings.open_recording(path) for path in files]
+    total = sum(one.size for one in opened)
+    console = Console(stderr=True)
+    if total < PROGRESS_BYTES or not console.is_terminal:
+        return recordings.replay(opened, match_type=match_type, series_format=series_format)
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=2 * total)  # once to look, once to read
+        return recordings.replay(
+            opened,
+            match_type=match_type,
+            series_format=series_format,
+            progress=lambda read: bar.advance(task, read),
+        )
+
+
+def main() -> None:
+    """The `matchpod` command."""
+    app()

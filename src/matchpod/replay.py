@@ -1,0 +1,186 @@
+"""How is a recorded match read again? Log files and recorded posts, in order, through the same door as a live server.
+
+Nobody gave settings for a recording, so they are taken from it: the mode of its `Game Over` lines, and the shortest
+series that has room for the maps that ended. Log files are read in pieces, so a file of any size needs little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat
+from matchpod.core.played_map import MapStatus
+from matchpod.cs2.interpreter import MapPhase
+from matchpod.cs2.log_batches import LogPost, lines_of
+from matchpod.cs2.log_lines.reader import LineReader
+from matchpod.cs2.log_lines.world_lines import GameOver, Unknown
+from matchpod.cs2.match_reader import MatchReader
+from matchpod.cs2.recorded_posts import RecordingError, looks_like_posts, read_posts
+
+CHUNK_BYTES = 1 << 20
+MAX_RECORDING_BYTES = 256 << 20
+"""Recorded posts are read as a whole; a match has a few megabytes."""
+
+SURVEY_LINES = 2000
+"""A log has a line we know among its first; a file without one here is no log."""
+
+_MODES = {
+    "competitive": MatchType.COMPETITIVE,
+    "casual": MatchType.CASUAL,
+    "scrimcomp2v2": MatchType.WINGMAN,
+    "deathmatch": MatchType.DEATHMATCH,
+    "retakes": MatchType.RETAKES,
+    "custom": MatchType.CUSTOM,
+}
+_NOT_TEXT = {
+    b"\xff\xfe": "is UTF-16 text; server logs are UTF-8, convert it first",
+    b"\xfe\xff": "is UTF-16 text; server logs are UTF-8, convert it first",
+    b"\x1f\x8b": "is compressed with gzip; unpack it first",
+    b"PK": "is a zip archive; unpack it first",
+}
+
+Progress = Callable[[int], None]
+
+
+class ReplayError(Exception):
+    """A file that cannot be replayed; the message says which and why."""
+
+
+class Survey(msgspec.Struct):
+    """What a first look at the files tells of the match."""
+
+    lines: int = 0
+    lines_known: int = 0
+    modes: list[str] = []
+    """The mode of each map that ended, in order."""
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """One file of a match: log lines, or posts of them."""
+
+    path: Path
+    is_posts: bool
+    size: int
+
+    def lines(self, progress: Progress | None = None) -> Iterator[bytes]:
+        """The lines of a log file."""
+        return lines_of(self._chunks(progress))
+
+    def posts(self) -> Iterator[LogPost]:
+        """The posts of a recording; ReplayError names the line that is wrong."""
+        try:
+            yield from read_posts(self.path.read_bytes())
+        except RecordingError as fault:
+            raise ReplayError(f"{self.path}: {fault}") from fault
+
+    def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            if file.read(3) != b"\xef\xbb\xbf":
+                file.seek(0)
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+                if progress is not None:
+                    progress(len(chunk))
+
+
+def open_recording(path: Path) -> Recording:
+    """Look what a file is; ReplayError if it cannot be a recording."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            first = file.read(4096)
+    except IsADirectoryError:
+        raise ReplayError(f"{path}: is a folder; name the log files in it") from None
+    except FileNotFoundError:
+        raise ReplayError(f"{path}: no such file") from None
+    except OSError as fault:
+        raise ReplayError(f"{path}: {fault.strerror or fault}") from fault
+    if not first.strip():
+        raise ReplayError(f"{path}: is empty")
+    for magic, meaning in _NOT_TEXT.items():
+        if first.startswith(magic):
+            raise ReplayError(f"{path}: {meaning}")
+    is_posts = looks_like_posts(first) is not None
+    if is_posts and size > MAX_RECORDING_BYTES:
+        raise ReplayError(f"{path}: recorded posts of more than {MAX_RECORDING_BYTES >> 20} MB are not read")
+    return Recording(path, is_posts, size)
+
+
+def survey(recordings: Sequence[Recording], progress: Progress | None = None) -> Survey:
+    """Look for the maps that ended; ReplayError for a file without a single line of a server log."""
+    found = Survey()
+    for recording in recordings:
+        before = found.lines_known
+        reader = LineReader()
+        lines = (line for post in recording.posts() for line in lines_of([post.body]))
+        for number, raw in enumerate(lines if recording.is_posts else recording.lines(progress)):
+            if number < SURVEY_LINES or b"Game Over: " in raw:
+                _survey_line(found, reader, raw)
+        if found.lines_known == before:
+            raise ReplayError(f"{recording.path}: no line in it is of a Counter-Strike server log")
+    return found
+
+
+def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
+    at_ms, line = reader.read(raw)
+    found.lines += 1
+    if at_ms is not None and not isinstance(line, Unknown):
+        found.lines_known += 1
+    if isinstance(line, GameOver):
+        found.modes.append(line.mode)
+
+
+def replay(
+    recordings: Sequence[Recording],
+    *,
+    match_type: MatchType | None = None,
+    series_format: SeriesFormat | None = None,
+    progress: Progress | None = None,
+) -> MatchReader:
+    """The match in these files, read to its end."""
+    found = survey(recordings, progress)
+    kind = match_type or _match_type(found.modes)
+    formats = [series_format] if series_format else _formats(kind, len(found.modes))
+    read = (
+        _read(recordings, GameSettings(match_type=kind, maps=("",), series_format=one), progress) for one in formats
+    )
+    reader = next((one for one in read if _maps_ended(one) >= len(found.modes)), None)
+    if reader is None:
+        reader = _read(recordings, GameSettings(match_type=kind, maps=("",), series_format=formats[0]), progress)
+    if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
+        raise ReplayError("no map went live in these files: there is no match to show")
+    return reader
+
+
+def _maps_ended(reader: MatchReader) -> int:
+    return sum(played.is_finished for played in reader.match.maps)
+
+
+def _match_type(modes: list[str]) -> MatchType:
+    return _MODES.get(modes[0], MatchType.CUSTOM) if modes else MatchType.COMPETITIVE
+
+
+def _formats(kind: MatchType, maps_ended: int) -> list[SeriesFormat]:
+    if not kind.has_series:
+        return [SeriesFormat.BO1]
+    fitting = [candidate for candidate in SeriesFormat if candidate.length >= maps_ended]
+    if not fitting:
+        raise ReplayError(f"{maps_ended} maps end in these files, and a series has at most 5: name those of one series")
+    return fitting
+
+
+def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Progress | None) -> MatchReader:
+    reader = MatchReader.create(settings, 0)
+    for recording in recordings:
+        if reader.interpreter.phase is MapPhase.OVER:
+            # The next file may begin without the line that loads its map.
+            reader.interpreter.restart()
+        if recording.is_posts:
+            for post in recording.posts():
+                reader.read_post(post)
+        else:
+            reader.read_file(recording.lines(progress))
+    return reader

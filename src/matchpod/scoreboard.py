@@ -1,0 +1,153 @@
+"""How does a person read a match? Tables of its maps, players and leads, for a terminal.
+
+Names are hostile: they are shown as plain text, without markup, control or direction characters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from matchpod.core import series
+from matchpod.core.match import Match
+from matchpod.core.model import MatchType, Team, is_human
+from matchpod.core.played_map import MapStatus, PlayedMap
+from matchpod.core.result import player_name, team_name
+from matchpod.core.stats import derived
+from matchpod.core.stats.player_line import PlayerLine, add
+from matchpod.cs2.match_reader import MatchReader
+
+MAX_NAME_CHARS = 24
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+
+_Column = tuple[str, Callable[[PlayerLine], str]]
+
+# Twelve columns and the names fit 80 characters.
+_COLUMNS: tuple[_Column, ...] = (
+    ("K", lambda line: f"{line.kills}"),
+    ("D", lambda line: f"{line.deaths}"),
+    ("A", lambda line: f"{line.all_assists}"),
+    ("HS%", lambda line: f"{derived.hs_percent(line.headshots, line.kills):.0f}"),
+)
+_ROUND_COLUMNS: tuple[_Column, ...] = (
+    ("ADR", lambda line: f"{derived.adr(line.damage, line.rounds_played):.1f}"),
+    ("KAST", lambda line: f"{derived.kast_percent(line.kast_rounds, line.rounds_played):.0f}"),
+    ("Imp", lambda line: f"{derived.impact(line.kills, line.all_assists, line.rounds_played):.2f}"),
+    ("FK:FD", lambda line: f"{line.first_kills}:{line.first_deaths}"),
+    ("Trd", lambda line: f"{line.trade_kills}"),
+    ("1vX", lambda line: f"{line.clutch_wins}"),
+    ("P:D", lambda line: f"{line.bomb_plants}:{line.bomb_defuses}"),
+    ("MVP", lambda line: "-" if line.mvps is None else f"{line.mvps}"),
+)
+_DEATHMATCH_COLUMNS: tuple[_Column, ...] = (
+    ("K/D", lambda line: f"{derived.kd_ratio(line.kills, line.deaths):.2f}"),
+    ("Damage", lambda line: f"{line.damage}"),
+)
+_LEGEND = "KAST: rounds with a kill, assist, survival or trade, in percent. P:D: bombs planted and defused."
+
+
+def scoreboard(reader: MatchReader) -> RenderableType:
+    """Everything there is to see of a match."""
+    match = reader.match
+    played = [played for played in match.maps if played.status is not MapStatus.UPCOMING]
+    parts: list[RenderableType] = [_headline(match, played)]
+    for one in played:
+        parts += [Text(), _map_headline(match, one), _players(match, one.ledger.lines())]
+    if len(played) > 1:
+        total = add(line for one in played for line in one.ledger.lines())
+        parts += [Text(), Text("All maps", style="bold"), _players(match, total)]
+    parts += [Text(), *_leads(match), *_notes(reader, played)]
+    return Group(*parts)
+
+
+def visible(name: str) -> str:
+    """A name without what could move the cursor, hide or reorder text; cut to a sane length."""
+    shown = "".join("·" if unicodedata.category(char) in _HIDDEN else char for char in name[: MAX_NAME_CHARS + 1])
+    return shown if len(shown) <= MAX_NAME_CHARS else f"{shown[: MAX_NAME_CHARS - 1]}…"
+
+
+def _headline(match: Match, played: Sequence[PlayedMap]) -> Text:
+    kind = match.settings.match_type
+    if kind is MatchType.DEATHMATCH:
+        return Text("deathmatch", style="bold")
+    names = [visible(team_name(match, team)) for team in Team]
+    won = series.maps_won([one.winner for one in played if one.winner])
+    text = Text(f"{kind} {match.settings.series_format}: {names[0]} {won[0]} : {won[1]} {names[1]}", style="bold")
+    if match.winner is None:
+        text.append("  (not finished)", style="yellow")
+    elif match.winner.value == "tie":
+        text.append("  tie")
+    else:
+        text.append(f"  {names[0] if match.winner.value == 'team1' else names[1]} won", style="green")
+    return text
+
+
+def _map_headline(match: Match, played: PlayedMap) -> Text:
+    text = Text(f"Map {played.number}: {visible(played.name)}", style="bold")
+    if match.settings.match_type is not MatchType.DEATHMATCH:
+        text.append(f"  {played.team1_score} : {played.team2_score}")
+    if played.duration_s is not None:
+        text.append(f"  {played.duration_s // 60}:{played.duration_s % 60:02d} min")
+    else:
+        text.append("  the log ends before the map does", style="yellow")
+    return text
+
+
+def _players(match: Match, lines: Sequence[PlayerLine]) -> Table:
+    is_deathmatch = match.settings.match_type is MatchType.DEATHMATCH
+    columns = _COLUMNS + (_DEATHMATCH_COLUMNS if is_deathmatch else _ROUND_COLUMNS)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("Player", no_wrap=True)
+    for title, _ in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    groups = [None] if is_deathmatch else [Team.TEAM1, Team.TEAM2, None]
+    for team in groups:
+        members = [line for line in lines if is_deathmatch or (match.team_of(line.player_id) or line.team) is team]
+        if not members:
+            continue
+        if team is not None:
+            table.add_row(Text(visible(team_name(match, team)), style="bold cyan"))
+        for line in members:
+            table.add_row(Text(f"  {_shown_name(match, line)}"), *(cell(line) for _, cell in columns))
+    return table
+
+
+def _shown_name(match: Match, line: PlayerLine) -> str:
+    if not is_human(line.player_id):
+        return visible(line.player_id.replace(":", " ", 1))
+    return visible(player_name(match, line.player_id)) or line.player_id
+
+
+def _leads(match: Match) -> list[RenderableType]:
+    if not match.detections:
+        return []
+    table = Table("Player", "Type", "Map", "Round", "Why", box=box.SIMPLE_HEAD, pad_edge=False)
+    for found in match.detections:
+        place = (f"{found.map_number}", "-" if found.round_number is None else f"{found.round_number}")
+        table.add_row(Text(visible(found.name)), Text(found.kind), *place, Text(found.reason))
+    return [Text("Anti-cheat leads, for people to review", style="bold"), table]
+
+
+def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableType]:
+    is_deathmatch = reader.match.settings.match_type is MatchType.DEATHMATCH
+    notes = [] if is_deathmatch else [_LEGEND]
+    notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} of no known kind."]
+    for one in played:
+        checked = sum(record.has_game_mvps for record in one.ledger.rounds)
+        if not one.ledger.is_complete:
+            lost = sorted({*one.ledger.missing_rounds, *one.ledger.torn_rounds})
+            notes.append(f"Map {one.number}: parts of the log are missing (rounds {', '.join(map(str, lost))}).")
+        if checked and not one.ledger.discrepancies:
+            notes.append(f"Map {one.number}: equal to the game's own statistics after each of {checked} rounds.")
+        for found in one.ledger.discrepancies:
+            who = visible(player_name(reader.match, found.player_id)) or found.player_id
+            notes.append(
+                f"Map {one.number}, before round {found.round_number}: {who} {found.field} is {found.ours:g}"
+                f" by the log, {found.game:g} by the game."
+            )
+    return [Text("\n".join(notes), style="dim")]
