@@ -335,7 +335,7 @@ class Unknown(LogLine):
 
 
 def _token(who: str, name: str) -> str:
-    return rf'"(?P<{who}_name>{name})<(?P<{who}_number>\d+)><(?P<{who}_steam_id>[^>]*>?)><(?P<{who}_team>[^>]*)>"'
+    return rf'"(?P<{who}_name>{name})<(?P<{who}_number>\d+)><(?P<{who}_steam_id><none>|[^>]*)><(?P<{who}_team>[^>]*)>"'
 
 
 def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
@@ -426,7 +426,7 @@ def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
         ),
         (r'(?P<mark>JSON_BEGIN\{|"name": "round_stats",|"players" : \{|\}\}JSON_END)$', StatsMark),
         (r'"player_(?P<index>\d+)" : "(?P<columns>.*)"$', StatsPlayer),
-        (r'"(?P<name>\w+)" : "(?P<value>.*)",?$', StatsField),
+        (r'"(?P<name>round_number|score_t|score_ct|map|server|fields)" : "(?P<value>.*?)",?$', StatsField),
     ]
 
 
@@ -436,10 +436,10 @@ _PREFIX = re.compile(
 )
 
 ANY_NAME = ".+?"
-"""Reads every name, as it must: players put `<` and `>` into theirs."""
+"""Reads every name. A line of another kind fails only at its last character, for the name might go on till there."""
 
-TAME_NAME = "[^<]+"
-"""Reads most names, and fails sooner on a line of another kind."""
+UNQUOTED_NAME = '[^"]+?'
+"""Fails sooner, and cannot read a name with a quote in it."""
 
 
 class PlainParser:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from scripts import check_layout
 
 GOOD = '"""What is this? A module."""\n'

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import msgspec
 
-JOIN_S = 300
+JOIN_S = 300.0
 """Five minutes for everyone to connect: the promise of the API."""
 
-ALL_LEFT_GRACE_S = 30
+ALL_LEFT_GRACE_S = 30.0
 """A crash or a lost line of all players at once must not end a match; half a minute is enough to be back."""
 
-IDLE_S = 600
+IDLE_S = 600.0
 """People came and went before play: long enough to agree on another try, short enough to free the server."""
 
-MAX_DURATION_S = 6 * 3600
+MAX_DURATION_S = 6 * 3600.0
 """Longer than any bo5; what still runs then is forgotten."""
 
-TEAM_CHOICE_S = 20
+TEAM_CHOICE_S = 20.0
 """In the game but on no side: the plugin or the player settles that in a few seconds, nobody waits longer for it."""
 
-MAP_CHANGE_GRACE_S = 120
+MAP_CHANGE_GRACE_S = 120.0
 """Loading a map takes a slow client about a minute; twice that before nobody is expected back."""
 
-ASK_AGAIN_S = 60
+ASK_AGAIN_S = 60.0
 """Starting play and changing the map take half that; a command that got lost is repeated."""
 
-DM_END_MARGIN_S = 30
+DM_END_MARGIN_S = 30.0
 """The game ends a deathmatch by itself. No log line is proven for that, so our clock ends it a little later."""
 
 
@@ -40,7 +40,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     map_change_grace_s: float = MAP_CHANGE_GRACE_S
     ask_again_s: float = ASK_AGAIN_S
     dm_end_margin_s: float = DM_END_MARGIN_S
-    dm_minute_s: float = 60
+    dm_minute_s: float = 60.0
 
     def at_speed(self, speed: float) -> Timers:
         """The same waits in a world that runs `speed` times as fast."""

@@ -359,7 +359,7 @@ FFA = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmS
 
 def test_deathmatch_goes_live_without_a_round_start_and_ends_with_game_over() -> None:
     log = ServerLog(FFA).load().joins(1, 2).match_start(-1).match_start(0).kill(1, 2)
-    assert log.last(ev.MapLive)
+    assert log.all(ev.MapLive)
     assert log.last(ev.Kill).is_enemy
     log.game_over("deathmatch", (0, 0))
     assert log.last(ev.MapEnded).is_complete

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.core.stats.rounds import ANNA, BEN, game_count
 
 from matchpod.core.stats.crosscheck import MAX_DISCREPANCIES, Discrepancy, compare
 from matchpod.core.stats.player_line import PlayerLine
+from tests.unit.core.stats.rounds import ANNA, BEN, game_count
 
 
 def test_equal_numbers_are_no_news() -> None:

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
 
 from matchpod.core.model import Team
 from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, rank_players
 from matchpod.core.stats.player_line import PlayerLine
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
 
 NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, TEAM1, XENA, YURI, ZOE, Tape, game_count, line_of
 
 from matchpod.core import events as ev
 from matchpod.core.model import Team
 from matchpod.core.stats.ledger import LiveCount, health_lost
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, TEAM1, XENA, YURI, ZOE, Tape, game_count, line_of
 
 
 def live() -> Tape:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA, YURI, Tape, fold, game_count
 
 from matchpod.core import events as ev
 from matchpod.core.model import Side, Team
 from matchpod.core.stats.ledger import Ledger
+from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA, YURI, Tape, fold, game_count
 
 PLAYERS = st.sampled_from([ANNA, BEN, XENA, YURI, "BOT:Ivan"])
 WEAPONS = st.sampled_from(["ak47", "awp", "glock", "knife_t", "hegrenade", "inferno"])

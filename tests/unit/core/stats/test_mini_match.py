@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA, YURI, ZOE, Tape, game_count, line_of
-
 from matchpod.core import events as ev
 from matchpod.core.model import Team
 from matchpod.core.stats import derived
 from matchpod.core.stats.leaderboard import LeaderboardSort, rank_players
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA, YURI, ZOE, Tape, game_count, line_of
 
 
 def play_round_1(tape: Tape) -> None:

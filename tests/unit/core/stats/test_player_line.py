@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
 
 from matchpod.core.model import Team
 from matchpod.core.stats.player_line import PlayerLine, add, sum_rounds
 from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
+from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
 
 
 def played(number: int) -> RoundRecord:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
 
 from matchpod.core.model import Team
 from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
+from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
 
 
 def started() -> RoundRecord:

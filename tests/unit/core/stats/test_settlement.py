@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, YURI, ZOE, are_enemies
 
 from matchpod.core.model import PlayerId, Team
 from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
 from matchpod.core.stats.settlement import TRADE_WINDOW_MS, settle
+from tests.unit.core.stats.rounds import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, YURI, ZOE, are_enemies
 
 WINNERS_EXTRA = ("2004", "2005", "2006")
 

@@ -1,0 +1,123 @@
+"""What does the benchmark read? One whole match: a real log where there is one, else a made-up one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from matchpod.core.events import RoundStarted
+from matchpod.core.match import Phase
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.cs2.log_batches import LogPost
+from matchpod.cs2.log_clock import format_stamp, parse_stamp
+from matchpod.cs2.match_reader import MatchReader
+from tests.bench.made_up_log import made_up_log
+from tests.conftest import corpus_dir
+
+REAL_LOG = "cs2-5v5-inferno.log"
+POST_BYTES = 4096
+INSTANCE_TOKEN = "7be6ded70c65df71"
+NETWORK_MS = 80
+
+_FILE_PREFIX = re.compile(rb"^L (\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d): ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One match, as bytes, as lines of a file, and as the posts in which its server would have sent it."""
+
+    source: str
+    data: bytes
+    lines: list[bytes]
+    settings: GameSettings
+    posts: list[LogPost]
+    busy_posts: list[LogPost]
+    """The same with a time of its own on every line, where a real server prints one a tick: the worst case."""
+
+
+def load_workload(*, made_up: bool = False) -> Workload:
+    """The match to measure with; the real log is taken where it is at hand."""
+    path = corpus_dir() / REAL_LOG
+    is_real = path.is_file() and not made_up
+    data = path.read_bytes() if is_real else made_up_log()
+    lines = lines_in(data)
+    workload = Workload(
+        source=f"real log {REAL_LOG}" if is_real else "made-up log",
+        data=data,
+        lines=lines,
+        settings=_settings_of(lines),
+        posts=_cut(_FILE_PREFIX.sub(rb"\1.000 - ", data)),
+        busy_posts=_cut(_with_own_times(data)),
+    )
+    _check(workload)
+    return workload
+
+
+def lines_in(data: bytes) -> list[bytes]:
+    """The lines of a log file."""
+    return [line for line in data.split(b"\n") if line]
+
+
+def _settings_of(lines: list[bytes]) -> GameSettings:
+    """A competitive match of the ten who played: with a roster, as almost every match has."""
+    open_to_all = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_inferno",))
+    events = MatchReader.create(open_to_all, 0).read_file(lines).events
+    first = next(event for event in events if isinstance(event, RoundStarted))
+    return GameSettings(
+        match_type=MatchType.COMPETITIVE,
+        maps=("de_inferno",),
+        team1=TeamRoster("Reds", first.team1),
+        team2=TeamRoster("Blues", first.team2),
+    )
+
+
+def _with_own_times(data: bytes) -> bytes:
+    count = 0
+    second = b""
+
+    def own_time(found: re.Match[bytes]) -> bytes:
+        nonlocal count, second
+        count = count + 1 if found[1] == second else 0
+        second = found[1]
+        return b"%b.%03d - " % (second, count % 1000)
+
+    return _FILE_PREFIX.sub(own_time, data)
+
+
+def _cut(data: bytes) -> list[LogPost]:
+    posts = []
+    for begin in range(0, len(data), POST_BYTES):
+        body = data[begin : begin + POST_BYTES]
+        sent_ms = _last_time(data[: begin + len(body)])
+        posts.append(
+            LogPost(
+                body=body,
+                received_ms=sent_ms + NETWORK_MS,
+                begin=begin,
+                end=begin + len(body),
+                instance_token=INSTANCE_TOKEN,
+                game_map="de_inferno",
+                sent_ms=sent_ms,
+            )
+        )
+    return posts
+
+
+def _last_time(data: bytes) -> int:
+    line = data[data.rindex(b"\n", 0, data.rindex(b"\n")) + 1 :]
+    sent_ms = parse_stamp(line[: len(format_stamp(0, millis=True))].decode())
+    if sent_ms is None:
+        raise ValueError("a line without a time")
+    return sent_ms
+
+
+def _check(workload: Workload) -> None:
+    """Whatever way the match is read, it must come to its end, and to the same one."""
+    readers = [MatchReader.create(workload.settings, 0) for _ in range(3)]
+    readers[0].read_file(workload.lines)
+    for reader, posts in zip(readers[1:], (workload.posts, workload.busy_posts), strict=True):
+        for post in posts:
+            reader.read_post(post)
+    ends = {(reader.match.phase, reader.match.winner, reader.lines_read, reader.lines_unknown) for reader in readers}
+    if len(ends) != 1 or readers[0].match.phase is not Phase.OVER:
+        raise ValueError(f"the match does not come to one end: {ends}")

@@ -1,0 +1,205 @@
+"""How often is an honest player reported? Real logs, then many made-up honest series, then made-up cheaters.
+
+The made-up play is worse than the real one on purpose: real logs have 167 gun kills of people, 5 of them through walls,
+0 through smoke, 0 while blind, 101 from 500 units or more, 5 in the same second as the kill before; headshots are 48 %.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
+from matchpod.core.anticheat.watch import DETECTORS, Watch
+from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive
+from matchpod.core.model import GameSettings, MatchType, Side
+from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.log_lines.reader import LineReader
+
+LOGS = ("cs2-5v5-inferno.log", "csgo-5v5-cache-bots.log", "csgo-hostage-agency.log")
+SETTINGS = GameSettings(match_type=MatchType.COMPETITIVE, maps=("x",))
+PLAYER = "76561198000000001"
+ENEMIES = tuple(f"7656119800000001{number}" for number in range(5))
+KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
+
+MAPS_OF_A_SERIES = 3
+PLAYER_MAPS = 20_001
+ONE_IN = 1_000
+"""The bound: at most one report of a kind in this many maps of an honest player."""
+
+
+# --- real logs --------------------------------------------------------------------------------------------------
+
+
+def events_of(log: Path) -> list[GameEvent]:
+    reader, interpreter = LineReader(), Interpreter.of(SETTINGS)
+    out: list[GameEvent] = []
+    for raw in log.read_bytes().split(b"\n"):
+        at_ms, line = reader.read(raw)
+        if at_ms is not None:
+            interpreter.read(at_ms, line, out)
+    return out
+
+
+def as_person(player_id: str, ids: dict[str, str]) -> str:
+    return ids.setdefault(player_id, str(76561198100000000 + len(ids)))
+
+
+def with_people_for_bots(events: list[GameEvent]) -> list[GameEvent]:
+    """Bots of the log count as people, or there would be little to look at."""
+    ids: dict[str, str] = {}
+    return [
+        msgspec.structs.replace(event, killer=as_person(event.killer, ids), victim=as_person(event.victim, ids))
+        if isinstance(event, Kill)
+        else event
+        for event in events
+    ]
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_real_log_has_no_detection(corpus: Path, log: str) -> None:
+    watch = Watch.of(SETTINGS)
+    assert [found for event in events_of(corpus / log) for found in watch.see(event)] == []
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_no_player_of_a_real_log_is_detected_when_bots_count_as_people(corpus: Path, log: str) -> None:
+    watch, found = Watch.of(SETTINGS), Counter[str]()
+    for event in with_people_for_bots(events_of(corpus / log)):
+        found.update(suspected.player_id for suspected in watch.see(event))
+    assert len(watch.players) >= 6
+    assert found == Counter()
+
+
+# --- made-up play -----------------------------------------------------------------------------------------------
+
+
+class Style(msgspec.Struct, frozen=True, kw_only=True):
+    """How somebody kills; shares of his kills."""
+
+    headshots: float
+    smoke: float
+    blind: float
+    walls: float
+    quick: float = 0.2
+    """Kills that follow the last one within 0.1 to 2.5 s."""
+
+
+def honest(chance: random.Random) -> Style:
+    """Any skill, and three times the unseen kills of the real logs."""
+    return Style(
+        headshots=chance.uniform(0.25, 0.65),
+        smoke=chance.uniform(0, 0.08),
+        blind=chance.uniform(0, 0.03),
+        walls=chance.uniform(0, 0.08),
+    )
+
+
+WEAPONS = ("ak47", "ak47", "m4a1", "m4a1_silencer", "awp", "deagle", "usp_silencer", "p250", "mp9", "negev")
+
+
+def kills_of_a_map(style: Style, start_ms: int, chance: random.Random) -> Iterator[Kill]:
+    at_ms, weapon, victims = start_ms, "ak47", list(ENEMIES)
+    # A log file has whole seconds, posts have the milliseconds.
+    step_ms = chance.choice((1, 1000))
+    for _ in range(chance.randint(5, 30)):
+        if chance.random() < style.quick and victims:
+            at_ms += max(round(chance.uniform(100, 2500)), 1500 if weapon == "awp" else 0)
+        else:
+            at_ms += 40_000
+            victims = chance.sample(ENEMIES, len(ENEMIES))
+            weapon = chance.choice(WEAPONS)
+        yield Kill(
+            at_ms // step_ms * step_ms,
+            PLAYER,
+            victims.pop(),
+            weapon,
+            True,
+            is_headshot=chance.random() < style.headshots,
+            is_wallbang=chance.random() < style.walls,
+            is_through_smoke=chance.random() < style.smoke,
+            is_blind=chance.random() < style.blind,
+            distance=chance.lognormvariate(6.4, 0.65),
+        )
+
+
+def reports_of_a_series(style: Style, chance: random.Random, maps: int = MAPS_OF_A_SERIES) -> list[CheatSuspected]:
+    watch, found = Watch.of(SETTINGS), list[CheatSuspected]()
+    for number in range(maps):
+        start_ms = 1_700_000_000_000 + number * 3_600_000
+        watch.see(MapLive(start_ms, "x", start_ms, Side.CT))
+        for kill in kills_of_a_map(style, start_ms, chance):
+            found += watch.see(kill)
+        watch.see(MapEnded(start_ms, "x", 13, 5))
+    return found
+
+
+def false_reports(player_maps: int, seed: int = 1) -> Counter[str]:
+    """Reports by kind over that many maps of honest players, three maps a player."""
+    chance, counted = random.Random(seed), Counter[str]()
+    for _ in range(player_maps // MAPS_OF_A_SERIES):
+        counted.update(found.kind for found in reports_of_a_series(honest(chance), chance))
+    return counted
+
+
+def share_found(style: Style, kind: str, maps: int, cheaters: int = 300) -> float:
+    """The share of such players who are reported for it within so many maps."""
+    chance = random.Random(2)
+    series = (reports_of_a_series(style, chance, maps) for _ in range(cheaters))
+    return sum(any(found.kind == kind for found in reports) for reports in series) / cheaters
+
+
+@pytest.fixture(scope="module")
+def counted() -> Counter[str]:
+    return false_reports(PLAYER_MAPS)
+
+
+def test_every_detector_is_measured_here() -> None:
+    assert len(KINDS) == len(DETECTORS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_honest_players_are_reported_less_than_once_in_a_thousand_maps(counted: Counter[str], kind: str) -> None:
+    assert counted[kind] * ONE_IN < PLAYER_MAPS
+
+
+@pytest.mark.parametrize(
+    ("percent", "kills", "one_in"), [(65, 30, 8_000), (70, 30, 1_000), (65, 90, 4_000), (70, 90, 400)]
+)
+def test_chance_of_a_false_headshot_report_is_bounded_for_the_best_players(
+    percent: int, kills: int, one_in: int
+) -> None:
+    """Exact: the odds of every number of headshots, kill by kill, until a report takes them out."""
+    odds, reported, skill = {0: 1.0}, 0.0, percent / 100
+    for count in range(1, kills + 1):
+        after: Counter[int] = Counter()
+        for headshots, weight in odds.items():
+            after[headshots + 1] += weight * skill  # type: ignore[assignment]
+            after[headshots] += weight * (1 - skill)  # type: ignore[assignment]
+        odds = {}
+        for headshots, weight in after.items():
+            if headshot_rate.chance_of(headshots, count, headshot_rate.BASE_PERCENT) < headshot_rate.MAX_CHANCE:
+                reported += weight
+            else:
+                odds[headshots] = weight
+    assert reported < 1 / one_in
+
+
+NO_LUCK = Style(headshots=0.5, smoke=0.03, blind=0.01, walls=0.04)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "share"),
+    [
+        ({"headshots": 0.98}, headshot_rate.KIND, 0.95),
+        ({"headshots": 0.9, "smoke": 0.3, "walls": 0.3}, blind_and_smoke.KIND, 0.95),
+        ({"headshots": 1.0, "quick": 0.95}, kill_bursts.KIND, 0.5),
+    ],
+)
+def test_clear_cheater_is_found_within_a_series(changed: dict[str, float], kind: str, share: float) -> None:
+    assert share_found(msgspec.structs.replace(NO_LUCK, **changed), kind, MAPS_OF_A_SERIES) >= share
