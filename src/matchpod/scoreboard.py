@@ -147,7 +147,7 @@ def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableT
         for found in one.ledger.discrepancies:
             who = visible(player_name(reader.match, found.player_id)) or found.player_id
             notes.append(
-                f"Map {one.number}, before round {found.round_number}: {who} {found.field} is {found.ours:g}"
+                f"Map {one.number}, after round {found.round_number}: {who} {found.field} is {found.ours:g}"
                 f" by the log, {found.game:g} by the game."
             )
     return [Text("\n".join(notes), style="dim")]

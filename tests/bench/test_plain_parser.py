@@ -31,7 +31,6 @@ def test_same_kinds_as_ours_on_the_made_up_log() -> None:
 
 def test_knows_every_kind_of_line_that_we_know() -> None:
     samples = [f"L 01/19/2026 - 18:55:53: {said}".encode() for said in PLAYER_LINES + WORLD_LINES]
-    # `"Czar<1><STEAM_ID_PENDING>" switched` and the like: all but a handful, for names and ids are trusted here.
     assert share_of_same_kinds(PlainParser(), samples) >= 0.99
 
 

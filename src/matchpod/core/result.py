@@ -1,6 +1,7 @@
 """How does a match become its result? From its state and nothing else: what is stored, sent and looked up is one value.
 
-Bots take part in a game but not in its result. Assists are those of the game's own scoreboard: flash assists included.
+Bots take part in a game but not in its result, nor do strangers who were shot before they were kicked. Assists are
+those of the game's own scoreboard: flash assists included.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def build_result(match: Match) -> Result:
         winner=match.winner,
         team1=_team(match, Team.TEAM1, won1, sum(played.team1_score for played in played)),
         team2=_team(match, Team.TEAM2, won2, sum(played.team2_score for played in played)),
-        overall=tuple(_overall_player(match, line) for line in overall if is_human(line.player_id)),
+        overall=tuple(_overall_player(match, line) for line in overall if _is_published(match, line.player_id)),
         maps=tuple(_map_entry(match, played) for played in played),
         anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
     )
@@ -60,7 +61,9 @@ def build_result(match: Match) -> Result:
 def live_match(match: Match) -> LiveMatch:
     """The match as it stands: everybody who is connected or did something, most kills first."""
     current = match.current_map
-    counts = {line: count for line, count in current.ledger.live_counts().items() if is_human(line)}
+    counts = {
+        player_id: count for player_id, count in current.ledger.live_counts().items() if _is_published(match, player_id)
+    }
     players = [
         LivePlayer(
             steam_id=player_id,
@@ -108,7 +111,7 @@ def iso_time(ms: int) -> str:
 
 def map_players(match: Match, played: PlayedMap) -> tuple[MapPlayer, ...]:
     """The humans of a map with all their numbers, most kills first."""
-    lines = (line for line in played.ledger.lines() if is_human(line.player_id))
+    lines = (line for line in played.ledger.lines() if _is_published(match, line.player_id))
     return tuple(_map_player(match, played, line) for line in lines)
 
 
@@ -136,6 +139,10 @@ def player_name(match: Match, player_id: PlayerId) -> str:
     if connection is not None and connection.name:
         return connection.name
     return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")
+
+
+def _is_published(match: Match, player_id: PlayerId) -> bool:
+    return is_human(player_id) and not match.presence.is_unlisted(player_id)
 
 
 def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
@@ -198,7 +205,7 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
 
 def _deathmatch(match: Match) -> DeathmatchResult:
     played = match.current_map
-    lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
+    lines = [line for line in played.ledger.lines() if _is_published(match, line.player_id)]
     winner = min(lines, key=lambda line: (-line.kills, line.deaths, -line.damage, line.player_id), default=None)
     return DeathmatchResult(
         game_mode=match.settings.match_type,

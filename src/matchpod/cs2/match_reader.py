@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import msgspec
 
 from matchpod.core.effects import Effect
-from matchpod.core.events import CheatSuspected, GameEvent, LogGap, MapEnded, ServerRestarted
+from matchpod.core.events import CheatSuspected, GameEvent, LogGap, MapEnded, ServerRestarted, ShotsCounted
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings
+from matchpod.core.model import GameSettings, PlayerId
 from matchpod.core.timers import Timers
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
@@ -77,6 +77,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if not player_id:
             return Reading()
         return self._fold([CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon)], received_ms)
+
+    def read_shots(self, player_id: PlayerId, *, fired: int, hit: int, received_ms: int) -> Reading:
+        """Take in a plugin's running count of a player's shots on this map; logs alone never tell."""
+        return self._fold([ShotsCounted(received_ms, player_id, fired, hit)], received_ms)
 
     def tick(self, now_ms: int) -> Reading:
         """Let time pass."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TypeVar
 
 from matchpod.core.events import Event, GameEvent
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.log_clock import format_stamp
 from matchpod.cs2.log_lines.reader import LineReader
 
 E = TypeVar("E", bound=Event)
@@ -40,9 +42,30 @@ class ServerLog:
         self.side = {1: "CT", 2: "CT", 3: "TERRORIST", 4: "TERRORIST"}
         self.score = {"CT": 0, "TERRORIST": 0}
         self.rounds = 0
+        self.said: list[tuple[int, str]] = []
+
+    def file(self) -> str:
+        """All that was said, as a log file."""
+        return "".join(f"L {format_stamp(at_ms, millis=False)}: {text}\n" for at_ms, text in self.said)
+
+    def posts(self) -> str:
+        """All that was said, as a recording of one post a line."""
+        recorded, offset = [], 0
+        for at_ms, text in self.said:
+            body = f"{format_stamp(at_ms, millis=True)} - {text}\n"
+            end = offset + len(body.encode())
+            headers = {
+                "X-LogBytes-BeginOffset": f"{offset}",
+                "X-LogBytes-EndOffset": f"{end}",
+                "X-Server-Instance-Token": "a1",
+            }
+            recorded.append(json.dumps({"receivedAt": at_ms, "headers": headers, "body": body}) + "\n")
+            offset = end
+        return "".join(recorded)
 
     def say(self, *texts: str) -> ServerLog:
         for text in texts:
+            self.said.append((self.now, text))
             self.interpreter.read(self.now, self.reader.parse(text), self.events)
         return self
 

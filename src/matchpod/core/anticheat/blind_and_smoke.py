@@ -24,12 +24,12 @@ MIN_DISTANCE = 500
 """Game units, 12.7 m. Nearer than that an enemy is heard, and shows as a shape in smoke."""
 
 MIN_HEADSHOTS = 6
-MIN_HEADSHOT_PERCENT = 25
-"""Headshots on unseen enemies, and their share of all gun kills; 1 of 165 in real logs."""
+MIN_HEADSHOT_PERCENT = 20
+"""Headshots on unseen enemies, and their share of all gun kills; 1 of 167 in real logs."""
 
 MIN_UNSEEN = 10
-MIN_UNSEEN_PERCENT = 50
-"""Kills of unseen enemies by any hit, and their share of all gun kills; 4 of 165 in real logs."""
+MIN_UNSEEN_PERCENT = 40
+"""Kills of unseen enemies by any hit, and their share of all gun kills; 4 of 167 in real logs."""
 
 
 class BlindAndSmoke(msgspec.Struct, tag=True):

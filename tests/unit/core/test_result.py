@@ -1,0 +1,220 @@
+"""What the caller gets."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from matchpod.core import events as ev
+from matchpod.core.match import Match
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.result import build_result, iso_time, live_match, player_name, team_name
+
+from .match_builder import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
+
+BOT = "BOT:Rex"
+
+
+def shown(value: object) -> dict[str, object]:
+    """The value as JSON has it."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, object])
+
+
+class Play:
+    """A match told as events, one map after the other."""
+
+    def __init__(self, settings: GameSettings) -> None:
+        self.match = Match.create(settings, START_MS)
+        self.at_ms = START_MS
+        self.rounds = 0
+
+    def tell(self, *events: ev.GameEvent) -> Play:
+        for event in events:
+            self.match.apply(event, self.at_ms)
+        return self
+
+    def live(self, map_name: str = MAPS[0], names: tuple[str | None, str | None] = (None, None)) -> Play:
+        self.rounds = 0
+        for number, player in enumerate((ANN, BEN)):
+            self.tell(ev.PlayerEntered(self.at_ms, player, ("Ann", "Ben")[number], number))
+        return self.tell(ev.MapLive(self.at_ms, map_name, self.at_ms, Side.CT, *names))
+
+    def round(self, winner: Team, *events: ev.GameEvent) -> Play:
+        self.rounds += 1
+        self.at_ms += 60_000
+        self.tell(ev.RoundStarted(self.at_ms, self.rounds, (ANN,), (BEN, BOT), Side.CT), *events)
+        scores = [0, 0]
+        current = self.match.current_map
+        scores = [current.team1_score + (winner is Team.TEAM1), current.team2_score + (winner is Team.TEAM2)]
+        return self.tell(ev.RoundDecided(self.at_ms, self.rounds, winner, None, ev.RoundEndReason.UNKNOWN, *scores))
+
+    def kill(self, killer: str, victim: str, weapon: str = "ak47", *, is_headshot: bool = False) -> ev.Kill:
+        return ev.Kill(self.at_ms, killer, victim, weapon, True, is_headshot)
+
+    def end(self) -> Play:
+        current = self.match.current_map
+        self.at_ms += 1000
+        return self.tell(ev.MapEnded(self.at_ms, current.name, current.team1_score, current.team2_score))
+
+    def result(self) -> dict[str, object]:
+        return shown(build_result(self.match))
+
+
+def play(settings: GameSettings | None = None) -> Play:
+    return Play(settings or duel()).live()
+
+
+EXTRA = {
+    "pistolKills", "sniperKills", "knifeKills", "chickenKills", "entryKills", "entryDeaths", "tradeKills", "clutch1v1",
+    "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5", "doubleKills", "tripleKills", "quadKills", "aces",
+    "flashAssists", "enemiesFlashed", "bombPlants", "bombDefuses",
+}  # fmt: skip
+COUNTED = {"mvps", "shotsFired", "shotsHit", "accuracyPercent"}
+OVERALL = {
+    "steamId", "name", "team", "kills", "deaths", "assists", "headshots", "hsPercent", "kdRatio", "adr", "damageDealt",
+    "utilityDamage", "pistolKills", "sniperKills", "roundsPlayed", "mvps", "extraStats",
+}  # fmt: skip
+ON_A_MAP = OVERALL | {
+    "flashAssists", "firstKills", "firstDeaths", "entryKills", "tradeKills", "bombPlants", "bombDefuses", "clutchWins",
+    "kastPercent", "impactRating",
+}  # fmt: skip
+IN_DEATHMATCH = {
+    "steamId", "name", "kills", "deaths", "assists", "headshots", "hsPercent", "kdRatio", "damageDealt",
+    "utilityDamage", "kpm", "pistolKills", "sniperKills", "extraStats",
+}  # fmt: skip
+
+
+def test_a_competitive_result_has_its_fields_and_no_others() -> None:
+    result = play().round(Team.TEAM1).end().result()
+    assert set(result) == {"gameMode", "format", "winner", "team1", "team2", "overall", "maps", "antiCheat"}
+    assert (result["gameMode"], result["format"], result["winner"]) == ("competitive", "bo1", "team1")
+    assert result["team1"] == {"name": "Reds", "seriesScore": 1, "totalRounds": 1}
+    (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
+    assert set(entry) == {"mapName", "mapNumber", "team1Score", "team2Score", "winner", "duration", "players"}
+    assert (entry["mapName"], entry["mapNumber"], entry["duration"]) == (MAPS[0], 1, 61)
+    for player in msgspec.convert(entry["players"], list[dict[str, object]]):
+        assert set(player) == ON_A_MAP
+        assert set(msgspec.convert(player["extraStats"], dict[str, object])) == EXTRA
+    for player in msgspec.convert(result["overall"], list[dict[str, object]]):
+        assert set(player) == OVERALL
+
+
+def test_counted_numbers_join_the_extra_stats_and_uncounted_ones_are_null_or_left_out() -> None:
+    game = play().round(Team.TEAM1)
+    game.tell(ev.MvpNamed(START_MS, 1, ANN, 1), ev.ShotsCounted(START_MS, ANN, 30, 12))
+    players = build_result(game.end().match).maps[0].players  # type: ignore[union-attr]
+    ann = next(player for player in players if player.steam_id == ANN)
+    extra = msgspec.to_builtins(ann.extra_stats)
+    assert set(extra) == EXTRA | COUNTED
+    assert (extra["shotsFired"], extra["accuracyPercent"], ann.mvps) == (30, 40.0, 1)
+    bare = build_result(play().round(Team.TEAM1).end().match).maps[0].players[0]  # type: ignore[union-attr]
+    assert bare.mvps is None
+
+
+def test_bots_and_strangers_are_in_no_result() -> None:
+    game = play()
+    game.round(Team.TEAM1, game.kill(ANN, BOT), game.kill(BOT, ANN), game.kill(EVE, BEN)).end()
+    result = build_result(game.match)
+    assert {player.steam_id for player in result.overall} == {ANN, BEN}  # type: ignore[union-attr]
+    assert {player.steam_id for player in live_match(game.match).players} == {ANN, BEN}
+
+
+def test_a_series_adds_its_maps() -> None:
+    game = play(duel(SeriesFormat.BO3))
+    game.round(Team.TEAM1, game.kill(ANN, BEN)).end()
+    game.tell(ev.MapLoading(game.at_ms, MAPS[1]))
+    game.live(MAPS[1])
+    game.round(Team.TEAM1, game.kill(ANN, BEN)).round(Team.TEAM1, game.kill(ANN, BOT)).end()
+    result = build_result(game.match)
+    assert (result.format, result.winner) == (SeriesFormat.BO3, Winner.TEAM1)  # type: ignore[union-attr]
+    assert (result.team1.series_score, result.team1.total_rounds) == (2, 3)  # type: ignore[union-attr]
+    assert [entry.map_name for entry in result.maps] == list(MAPS[:2])  # type: ignore[union-attr]
+    assert [player.kills for player in result.overall] == [3, 0]  # type: ignore[union-attr]
+
+
+def test_a_tie_is_a_tie() -> None:
+    result = play().round(Team.TEAM1).round(Team.TEAM2).end().result()
+    assert result["winner"] == "tie"
+
+
+def test_a_map_that_is_not_over_has_no_winner_and_no_duration() -> None:
+    result = play().round(Team.TEAM1).result()
+    (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
+    assert (entry["winner"], entry["duration"], entry["team1Score"]) == (None, None, 1)
+    assert result["winner"] is None
+
+
+@pytest.mark.parametrize("kind", [MatchType.CASUAL, MatchType.RETAKES, MatchType.CUSTOM])
+def test_other_modes_have_the_competitive_shape_under_their_own_name(kind: MatchType) -> None:
+    result = play(open_match(kind)).round(Team.TEAM2).end().result()
+    assert (result["gameMode"], result["format"], result["winner"]) == (kind.value, "bo1", "team2")
+
+
+def test_a_deathmatch_is_flat_and_won_by_the_most_kills() -> None:
+    game = Play(deathmatch(ANN, BEN)).live()
+    game.tell(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
+    game.at_ms += 120_000
+    result = game.end().result()
+    assert set(result) == {"gameMode", "map", "duration", "winnerSteamId", "players", "antiCheat"}
+    assert (result["winnerSteamId"], result["duration"], result["map"]) == (BEN, 121, MAPS[0])
+    players = msgspec.convert(result["players"], list[dict[str, object]])
+    assert all(set(player) == IN_DEATHMATCH for player in players)
+    assert (players[0]["kpm"], players[0]["hsPercent"]) == (0.99, 50.0)
+
+
+def test_a_deathmatch_without_anybody_has_no_winner() -> None:
+    result = Play(deathmatch()).tell(ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT)).end().result()
+    assert (result["winnerSteamId"], result["players"]) == (None, [])
+
+
+def test_detections_are_shown_with_map_and_round() -> None:
+    game = play().round(Team.TEAM1, ev.CheatSuspected(START_MS, ANN, "Aimbot", "why", "ak47")).end()
+    assert game.result()["antiCheat"] == [
+        {
+            "steamId": ANN,
+            "name": "Ann",
+            "team": "team1",
+            "type": "Aimbot",
+            "reason": "why",
+            "weapon": "ak47",
+            "mapNumber": 1,
+            "roundNumber": 1,
+            "detectedAt": "2023-11-14T22:13:20.000Z",
+        }
+    ]
+
+
+def test_the_live_object_shows_score_and_players() -> None:
+    game = play()
+    game.round(Team.TEAM1, game.kill(ANN, BEN))
+    assert shown(live_match(game.match)) == {
+        "game": "cs2",
+        "matchType": "competitive",
+        "map": MAPS[0],
+        "score": {"team1": 1, "team2": 0},
+        "players": [
+            {"steamId": ANN, "name": "Ann", "kills": 1, "deaths": 0, "assists": 0},
+            {"steamId": BEN, "name": "Ben", "kills": 0, "deaths": 1, "assists": 0},
+        ],
+    }
+
+
+def test_the_live_object_shows_who_is_there_before_anything_happened_and_leaves_unknown_names_out() -> None:
+    match = Match.create(open_match(), START_MS)
+    match.apply(ev.PlayerConnected(START_MS, ANN, "", 1), START_MS)
+    assert shown(live_match(match))["players"] == [{"steamId": ANN, "kills": 0, "deaths": 0, "assists": 0}]
+
+
+def test_the_live_object_of_a_deathmatch_has_no_score() -> None:
+    assert "score" not in shown(live_match(Play(deathmatch()).match))
+
+
+def test_names_of_teams_and_players_have_a_fallback() -> None:
+    game = Play(open_match(MatchType.COMPETITIVE)).live(names=("Cats", None))
+    assert (team_name(game.match, Team.TEAM1), team_name(game.match, Team.TEAM2)) == ("Cats", "Team 2")
+    game.tell(ev.PlayerDisconnected(game.at_ms, ANN, "Ann", "x", False))
+    assert (player_name(game.match, ANN), player_name(game.match, EVE)) == ("Ann", "")
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    assert iso_time(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"

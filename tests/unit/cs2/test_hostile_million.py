@@ -1,0 +1,74 @@
+"""A million lines of players who imitate the server: no forged event, no error.
+
+Two honest players and one hostile one are in a live match. The hostile one changes his name and writes what he likes;
+whatever the server prints about him, only his own doings may come out, and the honest ones' lines are never changed.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from matchpod.core import events as ev
+from matchpod.core.events import GameEvent
+from matchpod.cs2.log_lines.player_lines import Chat
+from matchpod.cs2.log_lines.player_token import player_token
+
+from .log_lines.hostile import hostile_texts
+from .server_log import ServerLog, id64
+
+LINES = 1_000_000
+SHARDS = 4
+"""Shards run in parallel where there are cores."""
+
+EVIL_ACCOUNT = 666
+NAMES = 2_000
+TEXTS = 2_000
+MAX_NAME_CHARS = 127
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_hostile_names_and_chat_forge_nothing(shard: int) -> None:
+    log = ServerLog().goes_live()
+    say_honest = f'{log.token(1)} say "hi"'
+    names = [text[:MAX_NAME_CHARS] for text in islice(hostile_texts(shard), NAMES)]
+    texts = list(islice(hostile_texts(1000 + shard), TEXTS))
+    log.events.clear()
+    read, parse, now = log.interpreter.read, log.reader.parse, log.now
+    lines = 0
+    for number in range(LINES // SHARDS // 50):
+        name = names[number % NAMES]
+        evil = player_token(name, 66, f"[U:1:{EVIL_ACCOUNT}]", "TERRORIST")
+        token = evil.text()
+        introduction = f'"{name}<66><[U:1:{EVIL_ACCOUNT}]><>"'
+        events: list[GameEvent] = []
+        for text in (f"{introduction} STEAM USERID validated", f"{introduction} entered the game"):
+            read(now, parse(text), events)
+        for offset in range(23):
+            text = texts[(number * 23 + offset) % TEXTS]
+            read(now, parse(f'{token} say "{text}"'), events)
+            # An honest player may write the same: his line is his, or nobody's if it could be another known player's.
+            said = f'{log.token(2)} say "{text}"'
+            line = parse(said)
+            assert not isinstance(line, Chat) or line.said == text, said
+            read(now, line, events)
+        read(now, parse(say_honest), events)
+        read(now, parse(f'{token} disconnected (reason "{texts[number % TEXTS]}")'), events)
+        lines += 50
+        for event in events:
+            assert type(event) in ALLOWED, (name, event)
+            assert is_true(event), (name, event)
+        of_ann = [event for event in events if isinstance(event, ev.ChatSaid) and event.player_id == id64(1)]
+        assert of_ann == [ev.ChatSaid(now, id64(1), "Ann", False, "hi")], name
+    assert lines == LINES // SHARDS
+
+
+ALLOWED = {ev.ChatSaid, ev.PlayerEntered, ev.PlayerDisconnected, ev.PlayerGone}
+
+
+def is_true(event: GameEvent) -> bool:
+    """Only the hostile player comes and goes; the others do nothing but talk."""
+    if isinstance(event, ev.ChatSaid):
+        return event.player_id in (id64(1), id64(2), id64(EVIL_ACCOUNT))
+    return getattr(event, "player_id", "") == id64(EVIL_ACCOUNT)

@@ -1,0 +1,156 @@
+"""Bytes in, match out."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from matchpod.core import events as ev
+from matchpod.core.effects import EndMatch, StartPlay
+from matchpod.core.match import Phase
+from matchpod.cs2.anticheat_reports import PluginDetection
+from matchpod.cs2.log_batches import LogPost
+from matchpod.cs2.match_reader import MatchReader, Reading
+from matchpod.cs2.plugin_facts import CLAIM_PATIENCE_MS
+
+from .server_log import MAP, ServerLog, competitive, id64
+
+RECEIVED_MS = 1_768_900_000_000
+STAMP = "01/20/2026 - 10:00:{:06.3f} - "
+
+
+class Wire:
+    """Posts texts to a reader, one post a call, with offsets as a server counts them."""
+
+    def __init__(self, reader: MatchReader | None = None) -> None:
+        self.reader = reader or MatchReader.create(competitive(), RECEIVED_MS)
+        self.offset = 0
+        self.log = ServerLog()
+
+    def post(self, *texts: str, skip: int = 0, token: str = "a1") -> Reading:
+        body = "".join(f"{STAMP.format(1)}{text}\n" for text in texts).encode()
+        begin = self.offset + skip
+        self.offset = begin + len(body)
+        return self.reader.read_post(
+            LogPost(body=body, received_ms=RECEIVED_MS, begin=begin, end=self.offset, instance_token=token)
+        )
+
+    def all_join(self) -> Reading:
+        lines = []
+        for account in (1, 2, 3, 4):
+            name = self.log.token(account, "")
+            lines += [f'{name} connected, address "x"', f"{name} STEAM USERID validated", f"{name} entered the game"]
+            lines += [
+                f'{self.log.token(account).rsplit("<", 1)[0]}" switched from team <Unassigned> to <{self.log.side[account]}>'
+            ]
+        return self.post(*lines)
+
+    def go_live(self) -> Reading:
+        self.all_join()
+        return self.post(
+            f'World triggered "Match_Start" on "{MAP}"',
+            f'MatchStatus: Score: 0:0 on map "{MAP}" RoundsPlayed: 0',
+            'World triggered "Round_Start"',
+        )
+
+
+def report(event: str, **fields: object) -> bytes:
+    return json.dumps({"event": event, "matchid": 27, "map_number": 0} | fields).encode()
+
+
+MAP_RESULT = report("map_result", team1={"score": 13}, team2={"score": 9}, winner={"side": "2", "team": "team1"})
+
+
+def test_the_last_listed_player_to_join_starts_play() -> None:
+    assert Wire().all_join().effects == [StartPlay(1)]
+
+
+def test_a_match_is_played_from_posts_alone() -> None:
+    wire = Wire()
+    wire.go_live()
+    assert wire.reader.match.phase is Phase.LIVE
+    reading = wire.post(
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
+        f"Game Over: competitive  {MAP} score 1:0 after 1 min",
+    )
+    assert reading.effects == [EndMatch()]
+
+
+def test_times_are_utc_by_the_clock_that_received_the_first_post() -> None:
+    wire = Wire()
+    assert wire.go_live().events[-1].at_ms == RECEIVED_MS
+
+
+def test_lost_bytes_are_told() -> None:
+    wire = Wire()
+    wire.go_live()
+    reading = wire.post("Match unpaused", skip=100)
+    assert reading.events[0] == ev.LogGap(RECEIVED_MS, 100)
+    assert not wire.reader.match.current_map.ledger.is_complete
+
+
+def test_another_process_is_told_and_has_to_introduce_its_map() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.offset = 0
+    reading = wire.post(f'{wire.log.token(1)} [0 0 0] killed {wire.log.token(3)} [0 0 0] with "ak47"', token="b2")
+    assert [type(event) for event in reading.events] == [ev.ServerRestarted]
+
+
+def test_unknown_lines_are_counted() -> None:
+    wire = Wire()
+    wire.post("what is this", "Starting Freeze period")
+    assert (wire.reader.lines_read, wire.reader.lines_unknown) == (2, 1)
+
+
+def test_lines_without_a_time_are_unknown() -> None:
+    reader = MatchReader.create(competitive(), 0)
+    reader.read_file([b"Starting Freeze period"])
+    assert reader.lines_unknown == 1
+
+
+def test_the_plugin_ends_a_map_whose_last_lines_never_came() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.reader.read_report(MAP_RESULT, RECEIVED_MS)
+    deadline = wire.reader.next_deadline_ms()
+    assert deadline == RECEIVED_MS + CLAIM_PATIENCE_MS
+    assert wire.reader.tick(deadline).effects == [EndMatch()]
+    assert wire.reader.match.current_map.team1_score == 13
+    assert wire.reader.next_deadline_ms() is None
+
+
+def test_a_garbage_report_is_nothing() -> None:
+    assert Wire().reader.read_report(b"\xff{", RECEIVED_MS) == Reading([], [])
+
+
+def test_a_plugins_detection_goes_through_the_same_door() -> None:
+    wire = Wire()
+    wire.go_live()
+    by_id = PluginDetection(player_id=id64(1), name="?", kind="Aimbot", reason="41.2", weapon="ak47")
+    by_name = PluginDetection(player_id=None, name="Cid", kind="Spinbot", reason="x")
+    unknown = PluginDetection(player_id=None, name="nobody", kind="Spinbot", reason="x")
+    for found in (by_id, by_name, unknown):
+        wire.reader.read_detection(found, RECEIVED_MS)
+    kept = [
+        (found.player_id, found.kind, found.map_number, found.round_number) for found in wire.reader.match.detections
+    ]
+    assert kept == [(id64(1), "Aimbot", 1, 1), (id64(3), "Spinbot", 1, 1)]
+
+
+def test_counted_shots_are_shown() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.reader.read_shots(id64(1), fired=10, hit=4, received_ms=RECEIVED_MS)
+    (line,) = [line for line in wire.reader.match.current_map.ledger.lines() if line.player_id == id64(1)]
+    assert (line.shots_fired, line.shots_hit) == (10, 4)
+
+
+def test_a_reader_stored_in_the_middle_goes_on_as_before() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.reader.read_report(MAP_RESULT, RECEIVED_MS)
+    stored = msgspec.msgpack.encode(wire.reader)
+    restored = msgspec.msgpack.decode(stored, type=MatchReader)
+    assert restored == wire.reader

@@ -1,0 +1,76 @@
+"""The command line, as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from matchpod import cli
+from matchpod.cli import app
+from tests.unit.cs2.server_log import ServerLog
+from tests.unit.test_replay import won_map, write
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_a_scoreboard_is_printed(tmp_path: Path) -> None:
+    done = run("replay", write(tmp_path, "a.log", won_map().file()))
+    assert done.exit_code == 0
+    assert "Reds 1 : 0 Blues" not in done.stdout  # a log has no roster: names are the server's
+    assert "Team 1 1 : 0 Team 2  Team 1 won" in done.stdout
+    assert "Ann" in done.stdout
+
+
+def test_json_is_the_result_object_and_nothing_else(tmp_path: Path) -> None:
+    done = run("replay", "--json", write(tmp_path, "a.log", won_map().file()))
+    assert done.exit_code == 0
+    result = json.loads(done.stdout)
+    assert (result["gameMode"], result["winner"], result["team1"]["totalRounds"]) == ("competitive", "team1", 2)
+
+
+def test_json_of_an_unfinished_match_says_so_beside_it(tmp_path: Path) -> None:
+    done = run("replay", "--json", write(tmp_path, "a.log", ServerLog().goes_live().plays("CT").file()))
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["winner"] is None
+    assert "ends before the match does" in done.stderr
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.log", write(tmp_path, "a.bin", bytes(range(256)))):
+        done = run("replay", path)
+        assert done.exit_code == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("matchpod: ")
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["replay"], ["replay", "x", "--format", "bo7"], ["fly"]])
+def test_wrong_words_are_exit_code_2(words: list[str]) -> None:
+    assert run(*words).exit_code == 2
+
+
+def test_help_explains_the_command() -> None:
+    done = run("replay", "--help")
+    assert done.exit_code == 0
+    assert "--json" in done.stdout
+
+
+def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "PROGRESS_BYTES", 10)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = run("replay", write(tmp_path, "a.log", won_map().file()))
+    assert done.exit_code == 0
+    assert "reading" in done.stderr
+
+
+def test_main_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["matchpod", "--help"])
+    with pytest.raises(SystemExit) as exit_info:
+        cli.main()
+    assert exit_info.value.code == 0
+    assert "replay" in capsys.readouterr().out

@@ -1,0 +1,180 @@
+"""Recorded matches, and files that are none."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from matchpod import replay as module
+from matchpod.core.match import Phase
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, Winner
+from matchpod.replay import ReplayError, open_recording, replay
+from tests.unit.cs2.server_log import MAP, ServerLog, competitive
+
+
+def won_map(team: Team = Team.TEAM1) -> ServerLog:
+    """A short map that the team wins; team1 begins as CT."""
+    side = "CT" if team is Team.TEAM1 else "TERRORIST"
+    return ServerLog().goes_live().kill(1, 3).plays(side).round_end(side).game_over()
+
+
+def write(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_log_file_is_replayed(tmp_path: Path) -> None:
+    reader = replay([open_recording(write(tmp_path, "a.log", won_map().file()))])
+    assert reader.match.winner is Winner.TEAM1
+    assert reader.match.settings.series_format is SeriesFormat.BO1
+
+
+def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
+    recording = open_recording(write(tmp_path, "a.jsonl", won_map().posts()))
+    assert recording.is_posts
+    assert replay([recording]).match.winner is Winner.TEAM1
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", b"\xef\xbb\xbf" + won_map().file().encode())
+    assert replay([open_recording(path)]).lines_unknown == 0
+
+
+def test_a_series_in_several_files_is_as_long_as_its_maps(tmp_path: Path) -> None:
+    logs = [won_map(), won_map(Team.TEAM2), won_map()]
+    paths = [write(tmp_path, f"{number}.log", log.file()) for number, log in enumerate(logs)]
+    reader = replay([open_recording(path) for path in paths])
+    assert reader.match.settings.series_format is SeriesFormat.BO3
+    assert (reader.match.winner, len(reader.match.maps)) == (Winner.TEAM1, 3)
+
+
+def test_three_maps_won_by_one_team_are_a_best_of_five(tmp_path: Path) -> None:
+    paths = [write(tmp_path, f"{number}.log", won_map().file()) for number in range(3)]
+    reader = replay([open_recording(path) for path in paths])
+    assert reader.match.settings.series_format is SeriesFormat.BO5
+
+
+def test_a_series_in_one_file_is_replayed(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", won_map().file() + won_map().file())
+    reader = replay([open_recording(path)])
+    assert (reader.match.settings.series_format, len(reader.match.maps)) == (SeriesFormat.BO3, 2)
+
+
+def test_a_second_file_without_its_loading_line_is_another_map(tmp_path: Path) -> None:
+    second = won_map().file().split("\n")
+    text = "\n".join(line for line in second if "Loading map" not in line)
+    paths = [write(tmp_path, "1.log", won_map().file()), write(tmp_path, "2.log", text)]
+    assert len(replay([open_recording(path) for path in paths]).match.maps) == 2
+
+
+def test_the_format_can_be_given(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", won_map().file())
+    reader = replay([open_recording(path)], series_format=SeriesFormat.BO3)
+    assert reader.match.phase is Phase.BETWEEN_MAPS
+
+
+def test_the_mode_is_taken_from_the_end_of_the_map(tmp_path: Path) -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmSubMode.FFA)
+    log = ServerLog(ffa).load().joins(1, 2).match_start(0).kill(1, 2).game_over("deathmatch", (0, 0))
+    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    assert reader.match.settings.match_type is MatchType.DEATHMATCH
+    unheard_of = ServerLog(competitive()).goes_live().plays("CT").game_over("gungameprogressive")
+    reader = replay([open_recording(write(tmp_path, "b.log", unheard_of.file()))])
+    assert reader.match.settings.match_type is MatchType.CUSTOM
+
+
+def test_chat_that_imitates_an_end_does_not_choose_the_mode(tmp_path: Path) -> None:
+    log = ServerLog().goes_live()
+    log.say(f'{log.token(1)} say "Game Over: deathmatch  {MAP} score 1:0 after 1 min"').round_end("CT").game_over()
+    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    assert reader.match.settings.match_type is MatchType.COMPETITIVE
+
+
+def test_a_log_that_stops_in_the_middle_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    log = ServerLog().goes_live().plays("CT", "CT")
+    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    assert reader.match.outcome is None
+    assert reader.match.current_map.team1_score == 2
+
+
+def test_progress_is_told_in_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", won_map().file())
+    read: list[int] = []
+    replay([open_recording(path)], progress=read.append)
+    assert sum(read) == 2 * path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"\xff\xfeL\x00 \x00", "UTF-16"),
+        (b"\xfe\xff\x00L", "UTF-16"),
+        (b"\x1f\x8b\x08", "gzip"),
+        (b"PK\x03\x04", "zip"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named_for_what_it_is(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(ReplayError, match=message):
+        open_recording(write(tmp_path, "a.log", content))
+
+
+def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="no such file"):
+        open_recording(tmp_path / "none.log")
+    with pytest.raises(ReplayError, match="is a folder"):
+        open_recording(tmp_path)
+    with pytest.raises(ReplayError, match="x"):
+        open_recording(write(tmp_path, "f", "x") / "x")
+
+
+@pytest.mark.parametrize("content", [b"hello\nworld\n", bytes(range(256)) * 100, b"x" * 1_000_000])
+def test_a_file_without_a_line_of_a_log_is_refused(tmp_path: Path, content: bytes) -> None:
+    recording = open_recording(write(tmp_path, "a.log", content))
+    with pytest.raises(ReplayError, match="no line in it is of a Counter-Strike server log"):
+        replay([recording])
+
+
+def test_a_broken_recording_names_its_line(tmp_path: Path) -> None:
+    text = won_map().posts() + "{not json}\n"
+    with pytest.raises(ReplayError, match=rf"line {text.count(chr(10))}\b"):
+        replay([open_recording(write(tmp_path, "a.jsonl", text))])
+
+
+def test_a_recording_too_large_to_read_at_once_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_RECORDING_BYTES", 10)
+    with pytest.raises(ReplayError, match="are not read"):
+        open_recording(write(tmp_path, "a.jsonl", won_map().posts()))
+
+
+def test_a_log_without_a_match_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", ServerLog().load().joins(1).file())
+    with pytest.raises(ReplayError, match="no map went live"):
+        replay([open_recording(path)])
+
+
+def test_more_maps_than_a_series_has_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", won_map().file() * 6)
+    with pytest.raises(ReplayError, match="6 maps end"):
+        replay([open_recording(path)])
+
+
+def test_a_line_of_a_hundred_megabytes_is_read_in_little_memory(tmp_path: Path) -> None:
+    log = won_map().file().encode()
+    path = tmp_path / "long.log"
+    with path.open("wb") as file:
+        file.write(log[: len(log) // 2].rsplit(b"\n", 1)[0] + b"\n")
+        for _ in range(100):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\n" + log[len(log) // 2 :].split(b"\n", 1)[1])
+    tracemalloc.start()
+    reader = replay([open_recording(path)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert reader.match.outcome is not None
+    assert reader.lines_unknown == 1
+    assert peak < 20_000_000
