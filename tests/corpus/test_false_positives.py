@@ -30,7 +30,7 @@ ENEMIES = tuple(f"7656119800000001{number}" for number in range(5))
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 
 MAPS_OF_A_SERIES = 3
-PLAYER_MAPS = 20_001
+PLAYER_MAPS = 6_000
 ONE_IN = 1_000
 """The bound: at most one report of a kind in this many maps of an honest player."""
 

@@ -22,6 +22,7 @@ import msgspec
 
 from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection, keep_detection
+from matchpod.core.anticheat.watch import Watch
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
 from matchpod.core.events import CheatSuspected, GameEvent, MapEnded, MapLive, MapLoading, RoundRestored
 from matchpod.core.model import GameSettings, PlayerId, SeriesFormat, Team, Winner, is_human
@@ -109,6 +110,7 @@ class Match(msgspec.Struct, kw_only=True):
     created_at_ms: int
     presence: Presence
     maps: list[PlayedMap]
+    watch: Watch
     timers: Timers = Timers()
     phase: Phase = Phase.WARMUP
     allocated_at_ms: int | None = None
@@ -127,6 +129,7 @@ class Match(msgspec.Struct, kw_only=True):
             created_at_ms=created_at_ms,
             presence=Presence(roster=settings.roster),
             maps=[PlayedMap.upcoming(settings, 1)],
+            watch=Watch.of(settings),
             timers=timers or Timers(),
         )
 
@@ -185,6 +188,8 @@ class Match(msgspec.Struct, kw_only=True):
                 self._keep_detection(event)
             case _:
                 self._tell_current_map(event)
+        for found in self.watch.see(event):
+            self._keep_detection(found)
         return effects + self._follow_roster(now_ms)
 
     def tick(self, now_ms: int) -> list[Effect]:

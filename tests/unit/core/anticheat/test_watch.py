@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.unit.core.match_builder import ANN, BEN, EVE, Story, duel, live_duel
 
 from matchpod.core import events as ev
 from matchpod.core.anticheat.headshot_rate import MIN_KILLS
 from matchpod.core.anticheat.watch import DETECTORS, MAX_PLAYERS, Watch
 from matchpod.core.match import Match
 from matchpod.core.model import CvarSetting, MatchType, Side, Team
+from tests.unit.core.match_builder import ANN, BEN, EVE, Story, duel, live_duel
 
 LIVE = ev.MapLive(0, "de_nuke", 0, Side.CT)
 ENDED = ev.MapEnded(0, "de_nuke", 13, 5)

@@ -1,0 +1,31 @@
+"""What the README shows is what the commands print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from matchpod.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+SESSIONS = re.findall(r"```console\n\$ \.venv/bin/matchpod ([^\n]*)\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "shown"), SESSIONS)
+def test_a_session_in_the_readme_is_real(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    words, _, pipe = command.partition(" | ")
+    done = CliRunner().invoke(app, shlex.split(words))
+    printed = [line.rstrip() for line in done.output.split("\n")]
+    if pipe:
+        printed = [*printed[: int(pipe.removeprefix("head -"))], ""]
+    assert printed == shown.split("\n")
+
+
+def test_there_are_sessions_to_check() -> None:
+    assert len(SESSIONS) == 3
