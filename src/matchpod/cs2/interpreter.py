@@ -173,7 +173,7 @@ class Interpreter(msgspec.Struct):
                 self._round_start(at_ms, out)
 
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
-        if self.phase in (MapPhase.ARMED, MapPhase.UNKNOWN) and not self.is_warmup:
+        if self.phase is MapPhase.ARMED and not self.is_warmup:
             self._go_live(at_ms, out, rounds_played=0)
         if self.phase is not MapPhase.LIVE:
             return

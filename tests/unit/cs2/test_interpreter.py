@@ -329,6 +329,17 @@ def test_a_log_joined_at_a_round_end_goes_live_with_the_rounds_it_missed() -> No
     assert log.last(ev.RoundDecided).round_number == 8
 
 
+def test_a_round_of_which_nothing_else_is_known_does_not_make_a_map_live() -> None:
+    # A fresh server plays empty rounds until its match is set up.
+    assert not ServerLog().round_start().all(ev.MapLive)
+
+
+def test_teams_that_are_renamed_in_the_middle_stay_who_they_are() -> None:
+    log = ServerLog().goes_live().plays("CT")
+    log.say('MatchStatus: Team playing "CT": Blues', 'MatchStatus: Team playing "TERRORIST": Reds')
+    assert log.round_end("CT").last(ev.RoundDecided).winner is Team.TEAM1
+
+
 def test_rounds_lost_on_the_way_show_in_the_number_of_the_next() -> None:
     log = ServerLog().goes_live().plays("CT")
     log.score, log.rounds = {"CT": 3, "TERRORIST": 1}, 4
