@@ -1,7 +1,7 @@
 """How fast is a log read? Prints lines a second, ratios, and where the time goes: `make bench`.
 
-Figures of a busy machine are noisy. So the subjects take turns, the best run of each counts, and ratios say more than
-lines a second. The garbage collector is on, as in production. `--made-up` leaves the real log aside.
+Figures of a busy machine are noisy. So the subjects take turns: speeds are those of the best run, ratios the median of
+the ratios within each turn. The garbage collector is on, as in production. `--made-up` leaves the real log aside.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gc
 import platform
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -87,39 +87,66 @@ def measure(runs: dict[str, Run], budget_s: float) -> dict[str, list[float]]:
     return times
 
 
-def print_speeds(best: dict[str, float], count: int) -> None:
+class Figures:
+    """What the runs say about the log they read."""
+
+    def __init__(self, times: dict[str, list[float]], line_count: int) -> None:
+        self._times = times
+        self._line_count = line_count
+
+    @property
+    def rounds(self) -> int:
+        """How many turns there were."""
+        return len(self._times[DECODE])
+
+    @property
+    def noise(self) -> float:
+        """How much slower than its best the median run was, as a share, for the subject that suffered most."""
+        return max(statistics.median(taken) / min(taken) - 1 for taken in self._times.values())
+
+    def lines_a_second(self, name: str) -> float:
+        """The speed of the best run."""
+        return self._line_count / min(self._times[name])
+
+    def times_as_long(self, name: str, other: str) -> float:
+        """How many times as long as `other` it takes."""
+        pairs = zip(self._times[name], self._times[other], strict=True)
+        return statistics.median(seconds / others for seconds, others in pairs)
+
+
+def print_speeds(figures: Figures, names: Iterable[str]) -> None:
     """The table of speeds."""
-    print(f"\n{'':48}{'lines/s':>11}{'us/line':>9}{'time/decode':>13}{'list/time':>11}")
-    for name, seconds in best.items():
-        print(
-            f"{name:48}{count / seconds:>11,.0f}{seconds / count * 1e6:>9.2f}"
-            f"{seconds / best[DECODE]:>13.1f}{best[LIST] / seconds:>11.1f}"
-        )
+    print(f"\n{'':48}{'lines/s':>10}{'us/line':>9}{'time, decode = 1':>18}{'speed, list = 1':>17}")
+    for name in names:
+        speed = figures.lines_a_second(name)
+        against_decode, against_list = figures.times_as_long(name, DECODE), figures.times_as_long(LIST, name)
+        print(f"{name:48}{speed:>10,.0f}{1e6 / speed:>9.2f}{against_decode:>18.1f}{against_list:>17.1f}")
 
 
-def print_stages(best: dict[str, float]) -> None:
+def print_stages(figures: Figures, names: Sequence[str]) -> None:
     """The table of stages, each as its share of the whole fold."""
-    *_, whole = best.values()
-    print(f"\n{'whole fold of posts, where the time goes':48}{'ms':>11}{'share':>9}")
+    whole_us = 1e6 / figures.lines_a_second(names[-1])
+    print(f"\n{'where the time of the whole fold goes (posts)':48}{'share':>10}{'us/line':>9}")
     before = 0.0
-    for name, seconds in best.items():
-        print(f"{name:48}{(seconds - before) * 1e3:>11.2f}{(seconds - before) / whole:>9.0%}")
-        before = seconds
+    for name in names:
+        reached = figures.times_as_long(name, names[-1])
+        print(f"{name:48}{reached - before:>10.0%}{(reached - before) * whole_us:>9.2f}")
+        before = reached
 
 
-def print_aims(best: dict[str, float], count: int) -> None:
+def print_aims(figures: Figures) -> None:
     """What was hoped for, and what came out."""
     print()
     for name in (LIST, LIST_UNQUOTED, LIST_DOCUMENTED):
-        _print_aim(f"parse against: {name}", best[name] / best[PARSE], AIM_TIMES_LIST, "x")
+        _print_aim(f"parse against {name}", figures.times_as_long(name, PARSE), AIM_TIMES_LIST, "x")
     for name in (FOLD_POSTS, FOLD_BUSY, FOLD_FILE):
-        _print_aim(name, count / best[name], AIM_LINES_A_SECOND, " lines/s")
+        _print_aim(name, figures.lines_a_second(name), AIM_LINES_A_SECOND, " lines/s")
 
 
 def _print_aim(what: str, reached: float, aim: float, unit: str) -> None:
     verdict = "reached" if reached >= aim else "missed"
     shown = f"{reached:,.0f}" if reached >= 100 else f"{reached:.1f}"
-    print(f"{what:64}{shown + unit:>17}  aim {aim:,}{unit}: {verdict}")
+    print(f"{what:64}{shown + unit:>17}   aim {aim:,}{unit}: {verdict}")
 
 
 def _read_all(read: Callable[[bytes], object], lines: list[bytes]) -> None:
@@ -139,20 +166,14 @@ def _fold_posts(reader: MatchReader, posts: list[LogPost]) -> None:
 def main() -> None:
     """Measure and print."""
     workload = load_workload(made_up="--made-up" in sys.argv[1:])
-    count = len(workload.lines)
-    speeds = subjects(workload)
-    parts = {f"stage: {name}": run for name, run in stages(workload).items()}
-    times = measure(speeds | parts, BUDGET_S)
-    best = {name: min(taken) for name, taken in times.items()}
-    noise = max(statistics.median(taken) / min(taken) - 1 for taken in times.values())
-    rounds = len(times[DECODE])
-    print(
-        f"{workload.source}: {count:,} lines, {len(workload.data) / 1024:,.0f} KB; Python {platform.python_version()}"
-    )
-    print(f"gc on, best of {rounds} rounds in turns; half of the runs were up to {noise:.0%} slower than the best")
-    print_speeds({name: best[name] for name in speeds}, count)
-    print_stages({name.removeprefix("stage: "): best[name] for name in parts})
-    print_aims(best, count)
+    speeds, parts = subjects(workload), stages(workload)
+    figures = Figures(measure(speeds | parts, BUDGET_S), len(workload.lines))
+    size = f"{len(workload.lines):,} lines, {len(workload.data) / 1024:,.0f} KB"
+    print(f"{workload.source}: {size}; Python {platform.python_version()}, gc on")
+    print(f"{figures.rounds} rounds; the median run was up to {figures.noise:.0%} slower than the best")
+    print_speeds(figures, speeds)
+    print_stages(figures, list(parts))
+    print_aims(figures)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from matchpod.core.model import GameSettings, PlayerId
 from matchpod.core.timers import Timers
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import Gap, Late, LogCursor, LogPost, Restarted, Taken, Unfinished
+from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, Restarted, Taken, Unfinished
 from matchpod.cs2.log_clock import LogClock
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import Unknown
@@ -52,9 +52,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_post(self, post: LogPost) -> Reading:
         """Take in a post of log lines."""
         taken = self.cursor.take(post)
+        events = self._notices(taken, post.received_ms)
         if post.sent_ms is not None:
             self.clock.anchor(post.sent_ms, post.received_ms)
-        events = self._notices(taken, post.received_ms)
         self._interpret(taken.lines, events, received_ms=post.received_ms)
         return self._fold(events, post.received_ms)
 
@@ -97,14 +97,14 @@ class MatchReader(msgspec.Struct, kw_only=True):
         events: list[GameEvent] = []
         for notice in taken.notices:
             match notice:
-                case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost) | Late(dropped_bytes=lost) if lost:
+                case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
                     events.append(LogGap(received_ms, lost))
                 case Restarted():
                     self.clock = LogClock()
                     self.interpreter.restart()
                     events.append(ServerRestarted(received_ms))
                 case _:
-                    pass
+                    pass  # a late post is of a map that is over: nothing of this one is missing
         return events
 
     def _interpret(self, lines: Iterable[bytes], out: list[GameEvent], received_ms: int | None = None) -> None:

@@ -98,6 +98,13 @@ def test_another_process_is_told_and_has_to_introduce_its_map() -> None:
     assert [type(event) for event in reading.events] == [ev.ServerRestarted]
 
 
+def test_a_new_map_load_is_no_loss() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.offset = 0
+    assert [type(event) for event in wire.post(f'Loading map "{MAP}"').events] == [ev.MapLoading]
+
+
 def test_unknown_lines_are_counted() -> None:
     wire = Wire()
     wire.post("what is this", "Starting Freeze period")
@@ -154,3 +161,19 @@ def test_a_reader_stored_in_the_middle_goes_on_as_before() -> None:
     stored = msgspec.msgpack.encode(wire.reader)
     restored = msgspec.msgpack.decode(stored, type=MatchReader)
     assert restored == wire.reader
+
+
+def test_the_clock_is_set_by_the_time_the_server_put_on_the_post() -> None:
+    reader = MatchReader.create(competitive(), RECEIVED_MS)
+    body = f'{STAMP.format(1)}Loading map "{MAP}"\n'.encode()
+    sent_ms = 1_768_903_200_000  # 01/20/2026 - 10:00:00: the line is a second younger than the post says
+    reading = reader.read_post(LogPost(body=body, received_ms=RECEIVED_MS, begin=0, sent_ms=sent_ms))
+    assert reading.events[0].at_ms == RECEIVED_MS + 1000
+
+
+def test_a_name_two_players_share_accuses_neither() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.post(f'{wire.log.token(2)} changed name to "Cid"')
+    wire.reader.read_detection(PluginDetection(player_id=None, name="Cid", kind="Spinbot", reason="x"), RECEIVED_MS)
+    assert wire.reader.match.detections == []

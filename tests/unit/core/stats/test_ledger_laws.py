@@ -88,7 +88,7 @@ def test_reading_changes_nothing(events: list[ev.Event]) -> None:
 def test_live_counts_agree_with_the_lines(events: list[ev.Event]) -> None:
     ledger = fold(events)
     counts = {player_id: (row.kills, row.deaths, row.assists) for player_id, row in ledger.live_counts().items()}
-    assert counts == {line.player_id: (line.kills, line.deaths, line.assists) for line in ledger.lines()}
+    assert counts == {line.player_id: (line.kills, line.deaths, line.all_assists) for line in ledger.lines()}
 
 
 @settings(max_examples=100, deadline=None)
