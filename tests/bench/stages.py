@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from matchpod.core.anticheat.watch import Watch
 from matchpod.core.effects import Effect
-from matchpod.core.events import Event, GameEvent
+from matchpod.core.events import CheatSuspected, Event, GameEvent
 from matchpod.core.match import Match
 from matchpod.core.stats.ledger import Ledger
 from matchpod.cs2.combat import Combat
@@ -45,6 +46,11 @@ class _NoMatch(Match):
         return []
 
 
+class _NoWatch(Watch):
+    def see(self, event: GameEvent) -> list[CheatSuspected]:
+        return []
+
+
 class _NoLedger(Ledger):
     def apply(self, event: Event) -> None:
         pass
@@ -61,8 +67,13 @@ def stages(workload: Workload) -> dict[str, Run]:
     def without_match() -> MatchReader:
         return MatchReader(match=_NoMatch.create(settings, 0), interpreter=Interpreter.of(settings))
 
-    def without_ledger() -> MatchReader:
+    def without_watch() -> MatchReader:
         reader = MatchReader.create(settings, 0)
+        reader.match.watch = _NoWatch()
+        return reader
+
+    def without_ledger() -> MatchReader:
+        reader = without_watch()
         reader.match.current_map.ledger = _NoLedger()
         return reader
 
@@ -80,5 +91,6 @@ def stages(workload: Workload) -> dict[str, Run]:
         "player token and grammar": reading(lambda: without_interpreter(LineReader())),
         "interpretation": reading(without_match),
         "match, presence, map": reading(without_ledger),
-        "ledger": reading(lambda: MatchReader.create(settings, 0)),
+        "ledger": reading(without_watch),
+        "anti-cheat detectors": reading(lambda: MatchReader.create(settings, 0)),
     }

@@ -30,7 +30,6 @@ class Connected(PlayerLogLine, frozen=True):
     address: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} connected, address "{self.address}"'
 
 
@@ -38,7 +37,6 @@ class Validated(PlayerLogLine, frozen=True):
     """Steam confirmed the id."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} STEAM USERID validated"
 
 
@@ -46,7 +44,6 @@ class Entered(PlayerLogLine, frozen=True):
     """The client finished loading."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} entered the game"
 
 
@@ -57,7 +54,6 @@ class SwitchedTeam(PlayerLogLine, frozen=True):
     new: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} switched from team <{self.old}> to <{self.new}>"
 
 
@@ -67,7 +63,6 @@ class Disconnected(PlayerLogLine, frozen=True):
     reason: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} disconnected (reason "{self.reason}")'
 
 
@@ -77,7 +72,6 @@ class ChangedName(PlayerLogLine, frozen=True):
     new_name: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} changed name to "{self.new_name}"'
 
 
@@ -88,7 +82,6 @@ class Chat(PlayerLogLine, frozen=True):
     said: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} {"say_team" if self.is_team_only else "say"} "{self.said}"'
 
 
@@ -106,7 +99,6 @@ class Attacked(PlayerLogLine, frozen=True):
     hitgroup: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f"{self.player.text()} [{self.position}] attacked {self.victim.text()} [{self.victim_position}]"
             f' with "{self.weapon}" (damage "{self.damage}") (damage_armor "{self.damage_armor}")'
@@ -124,7 +116,6 @@ class Killed(PlayerLogLine, frozen=True):
     modifiers: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f"{self.player.text()} [{self.position}] killed {self.victim.text()} [{self.victim_position}]"
             f' with "{self.weapon}"{_bracket(self.modifiers)}'
@@ -142,7 +133,6 @@ class KilledOther(PlayerLogLine, frozen=True):
     modifiers: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f'{self.player.text()} [{self.position}] killed other "{self.thing}<{self.entity}>"'
             f' [{self.thing_position}] with "{self.weapon}"{_bracket(self.modifiers)}'
@@ -156,7 +146,6 @@ class Suicide(PlayerLogLine, frozen=True):
     weapon: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} [{self.position}] committed suicide with "{self.weapon}"'
 
 
@@ -166,7 +155,6 @@ class BombDeath(PlayerLogLine, frozen=True):
     position: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} [{self.position}] was killed by the bomb."
 
 
@@ -177,7 +165,6 @@ class HostageMoved(PlayerLogLine, frozen=True):
     is_pick_up: bool
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} [{self.position}] {'picked up' if self.is_pick_up else 'dropped off'} a hostage"
 
 
@@ -188,7 +175,6 @@ class Assisted(PlayerLogLine, frozen=True):
     is_flash: bool
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} {'flash-' if self.is_flash else ''}assisted killing {self.victim.text()}"
 
 
@@ -200,7 +186,6 @@ class BlindedBy(PlayerLogLine, frozen=True):
     entity: int
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f"{self.player.text()} blinded for {self.seconds} by {self.thrower.text()}"
             f" from flashbang entindex {self.entity}"
@@ -214,7 +199,6 @@ class GrenadeLaunched(PlayerLogLine, frozen=True):
     numbers: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} sv_throw_{self.grenade} {self.numbers}"
 
 
@@ -226,7 +210,6 @@ class GrenadeLanded(PlayerLogLine, frozen=True):
     entity: int | None = None
 
     def text(self) -> str:
-        """The line as the server prints it."""
         tail = "" if self.entity is None else f" {self.grenade} entindex {self.entity})"
         return f"{self.player.text()} threw {self.grenade} [{self.position}]{tail}"
 
@@ -238,7 +221,6 @@ class Triggered(PlayerLogLine, frozen=True):
     site: str | None = None
 
     def text(self) -> str:
-        """The line as the server prints it."""
         tail = "" if self.site is None else f" at bombsite {self.site}"
         return f'{self.player.text()} triggered "{self.trigger}"{tail}'
 
@@ -250,7 +232,6 @@ class Item(PlayerLogLine, frozen=True):
     item: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'{self.player.text()} {self.verb} "{self.item}"'
 
 
@@ -263,7 +244,6 @@ class MoneyChange(PlayerLogLine, frozen=True):
     cause: str | None = None
 
     def text(self) -> str:
-        """The line as the server prints it."""
         tail = "" if self.cause is None else f" ({self.cause})"
         return f"{self.player.text()} money change {self.before}{self.change:+d} = ${self.after} (tracked){tail}"
 
@@ -274,7 +254,6 @@ class LeftBuyzone(PlayerLogLine, frozen=True):
     items: tuple[str, ...]
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"{self.player.text()} left buyzone with [ {''.join(f'{item} ' for item in self.items)}]"
 
 

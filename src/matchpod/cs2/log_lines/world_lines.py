@@ -22,7 +22,6 @@ class WorldTriggered(WorldLine, frozen=True):
     map_name: str | None = None
 
     def text(self) -> str:
-        """The line as the server prints it."""
         tail = "" if self.map_name is None else f' on "{self.map_name}"'
         return f'World triggered "{self.trigger}"{tail}'
 
@@ -36,7 +35,6 @@ class Notice(WorldLine, frozen=True):
     t: int
 
     def text(self) -> str:
-        """The line as the server prints it."""
         who = "World" if self.side is None else f'Team "{self.side}"'
         return f'{who} triggered "SFUI_Notice_{self.notice}" (CT "{self.ct}") (T "{self.t}")'
 
@@ -49,7 +47,6 @@ class TeamScored(WorldLine, frozen=True):
     players: int
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'Team "{self.side}" scored "{self.score}" with "{self.players}" players'
 
 
@@ -61,7 +58,6 @@ class TeamPlaying(WorldLine, frozen=True):
     is_status: bool
 
     def text(self) -> str:
-        """The line as the server prints it."""
         if self.name is None:
             return f'MatchStatus: Team "{self.side}" is unset.'
         return f'{"MatchStatus: " if self.is_status else ""}Team playing "{self.side}": {self.name}'
@@ -76,7 +72,6 @@ class MatchScore(WorldLine, frozen=True):
     rounds_played: int
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'MatchStatus: Score: {self.ct}:{self.t} on map "{self.map_name}" RoundsPlayed: {self.rounds_played}'
 
 
@@ -87,7 +82,6 @@ class PauseChanged(WorldLine, frozen=True):
     by: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"Match pause is {'enabled' if self.is_enabled else 'disabled'} - {self.by}"
 
 
@@ -95,7 +89,6 @@ class MatchUnpaused(WorldLine, frozen=True):
     """Play goes on."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return "Match unpaused"
 
 
@@ -103,7 +96,6 @@ class FreezeStarted(WorldLine, frozen=True):
     """The freeze time before a round."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return "Starting Freeze period"
 
 
@@ -113,7 +105,6 @@ class LoadingMap(WorldLine, frozen=True):
     map_name: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'Loading map "{self.map_name}"'
 
 
@@ -124,7 +115,6 @@ class MapStarted(WorldLine, frozen=True):
     checksum: str | None = None
 
     def text(self) -> str:
-        """The line as the server prints it."""
         if self.checksum is None:
             return f'Started:  "{self.map_name}"'
         return f'Started map "{self.map_name}" (CRC "{self.checksum}")'
@@ -136,7 +126,6 @@ class CvarsListed(WorldLine, frozen=True):
     is_start: bool
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"server cvars {'start' if self.is_start else 'end'}"
 
 
@@ -147,7 +136,6 @@ class CvarListed(WorldLine, frozen=True):
     value: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'"{self.name}" = "{self.value}"'
 
 
@@ -158,7 +146,6 @@ class CvarChanged(WorldLine, frozen=True):
     value: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'server_cvar: "{self.name}" "{self.value}"'
 
 
@@ -170,7 +157,6 @@ class LogFileStarted(WorldLine, frozen=True):
     version: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'Log file started (file "{self.file}") (game "{self.game}") (version "{self.version}")'
 
 
@@ -178,7 +164,6 @@ class LogFileClosed(WorldLine, frozen=True):
     """A log file was closed."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return "Log file closed"
 
 
@@ -188,7 +173,6 @@ class ServerMessage(WorldLine, frozen=True):
     message: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'server_message: "{self.message}"'
 
 
@@ -203,7 +187,6 @@ class GameOver(WorldLine, frozen=True):
     minutes: int
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f"Game Over: {self.mode} {self.map_group} {self.map_name} score {self.ct}:{self.t} after {self.minutes} min"
         )
@@ -220,7 +203,6 @@ class Accolade(WorldLine, frozen=True):
     score: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return (
             f"ACCOLADE, FINAL: {{{self.award}}},\t{self.name}<{self.user_id}>,\tVALUE: {self.value},"
             f"\tPOS: {self.place},\tSCORE: {self.score}"
@@ -234,7 +216,6 @@ class MolotovSpawned(WorldLine, frozen=True):
     velocity: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f"Molotov projectile spawned at {self.position}, velocity {self.velocity}"
 
 
@@ -245,7 +226,6 @@ class RconCommand(WorldLine, frozen=True):
     command: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'rcon from "{self.address}": command "{self.command}"'
 
 
@@ -255,7 +235,6 @@ class ConsoleChat(WorldLine, frozen=True):
     said: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'"Console<0>" say "{self.said}"'
 
 
@@ -265,7 +244,6 @@ class StatsMark(WorldLine, frozen=True):
     mark: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return self.mark
 
 
@@ -276,7 +254,6 @@ class StatsField(WorldLine, frozen=True):
     value: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'"{self.name}" : "{self.value}"' + ("" if self.name == "fields" else ",")
 
 
@@ -287,7 +264,6 @@ class StatsPlayer(WorldLine, frozen=True):
     columns: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return f'"player_{self.index}" : "{self.columns}"'
 
 
@@ -297,5 +273,4 @@ class Unknown(WorldLine, frozen=True):
     said: str
 
     def text(self) -> str:
-        """The line as the server prints it."""
         return self.said
