@@ -39,9 +39,9 @@ INTERPRET = "parse and interpret"
 FOLD_POSTS = f"whole fold, posts of {POST_BYTES // 1024} KB"
 FOLD_BUSY = "whole fold, a new time on every line"
 FOLD_FILE = "whole fold, a file"
-LIST = "list of regexes, best order"
-LIST_UNQUOTED = "list of regexes, best order, no quotes in names"
-LIST_DOCUMENTED = "list of regexes, documented order"
+LIST = "list of regexes"
+LIST_SORTED = "list of regexes, sorted for this log"
+LIST_UNQUOTED = "list of regexes, sorted, no quotes in names"
 
 
 def subjects(workload: Workload) -> dict[str, Run]:
@@ -52,7 +52,7 @@ def subjects(workload: Workload) -> dict[str, Run]:
         for raw in data.split(b"\n"):
             raw.decode("utf-8", "replace")
 
-    def interpret() -> None:
+    def parse_and_interpret() -> None:
         read, interpret, events = LineReader().read, Interpreter.of(settings).read, list[GameEvent]()
         for raw in lines:
             at_ms, line = read(raw)
@@ -63,13 +63,13 @@ def subjects(workload: Workload) -> dict[str, Run]:
     return {
         DECODE: decode,
         PARSE: lambda: _read_all(LineReader().read, lines),
-        INTERPRET: interpret,
+        INTERPRET: parse_and_interpret,
         FOLD_POSTS: lambda: _fold_posts(MatchReader.create(settings, 0), workload.posts),
         FOLD_BUSY: lambda: _fold_posts(MatchReader.create(settings, 0), workload.busy_posts),
         FOLD_FILE: lambda: MatchReader.create(settings, 0).read_file(lines),
-        LIST: _reading(PlainParser(common_first=common), lines),
+        LIST: _reading(PlainParser(), lines),
+        LIST_SORTED: _reading(PlainParser(common_first=common), lines),
         LIST_UNQUOTED: _reading(PlainParser(UNQUOTED_NAME, common), lines),
-        LIST_DOCUMENTED: _reading(PlainParser(), lines),
     }
 
 
@@ -137,8 +137,9 @@ def print_stages(figures: Figures, names: Sequence[str]) -> None:
 def print_aims(figures: Figures) -> None:
     """What was hoped for, and what came out."""
     print()
-    for name in (LIST, LIST_UNQUOTED, LIST_DOCUMENTED):
-        _print_aim(f"parse against {name}", figures.times_as_long(name, PARSE), AIM_TIMES_LIST, "x")
+    _print_aim(f"parse against {LIST}", figures.times_as_long(LIST, PARSE), AIM_TIMES_LIST, "x")
+    for name in (LIST_SORTED, LIST_UNQUOTED):
+        print(f"{f'parse against {name}':64}{figures.times_as_long(name, PARSE):>16.1f}x")
     for name in (FOLD_POSTS, FOLD_BUSY, FOLD_FILE):
         _print_aim(name, figures.lines_a_second(name), AIM_LINES_A_SECOND, " lines/s")
 

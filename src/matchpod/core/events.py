@@ -372,3 +372,20 @@ GameEvent = (
     | ShotsCounted
     | CheatSuspected
 )
+
+COMBAT_EVENTS = frozenset(
+    (
+        Damage,
+        Kill,
+        Death,
+        PlayerGone,
+        Assist,
+        Blinded,
+        GrenadeThrown,
+        ChickenKilled,
+        BombPlanted,
+        BombDefused,
+        BombExploded,
+    )
+)
+"""Nine of ten events of a match. They change statistics and nothing else, so the fold lets them through at once."""

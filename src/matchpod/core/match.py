@@ -24,12 +24,12 @@ from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection, keep_detection
 from matchpod.core.anticheat.watch import Watch
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
-from matchpod.core.events import CheatSuspected, GameEvent, MapEnded, MapLive, MapLoading, RoundRestored
+from matchpod.core.events import COMBAT_EVENTS, CheatSuspected, GameEvent, MapEnded, MapLive, MapLoading, RoundRestored
 from matchpod.core.model import GameSettings, PlayerId, SeriesFormat, Team, Winner, is_human
 from matchpod.core.outcome import Outcome, OutcomeKind
 from matchpod.core.played_map import NamedEvent, PlayedMap, map_name
 from matchpod.core.presence import Presence
-from matchpod.core.timers import Timers
+from matchpod.core.timers import Alarm, Timers
 
 ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """What the players who did come read when they are kicked."""
@@ -85,18 +85,6 @@ TRANSITIONS: Final[dict[tuple[Phase, Trigger], Phase]] = {
     (Phase.BETWEEN_MAPS, Trigger.MAP_REOPENED): Phase.LIVE,
     (Phase.BETWEEN_MAPS, Trigger.CANCELED): Phase.OVER,
 }
-
-
-class Alarm(StrEnum):
-    """What our clock can bring about."""
-
-    ALL_LEFT = "all_left"
-    ASK_AGAIN = "ask_again"
-    IDLE = "idle"
-    JOIN = "join"
-    MAX_DURATION = "max_duration"
-    READY = "ready"
-    TIME_UP = "time_up"
 
 
 class Match(msgspec.Struct, kw_only=True):
@@ -172,6 +160,12 @@ class Match(msgspec.Struct, kw_only=True):
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
         """Take in what happened and say what must be done."""
+        if type(event) in COMBAT_EVENTS:
+            if self.phase is Phase.LIVE:
+                self.current_map.fight(event)
+                for found in self.watch.see(event):
+                    self._keep_detection(found)
+            return []
         if self.phase is Phase.OVER:
             return []
         effects: list[Effect] = [*self.presence.apply(event, now_ms)]

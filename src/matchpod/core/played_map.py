@@ -114,6 +114,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self._follow(event)
         self.ledger.apply(event)
 
+    def fight(self, event: GameEvent) -> None:
+        """Take in one of COMBAT_EVENTS: all but a few of a map are, and nothing but the statistics hears of them."""
+        if self.status is MapStatus.LIVE:
+            self.last_event_at_ms = max(event.at_ms, self.last_event_at_ms or event.at_ms)
+            self.ledger.apply(event)
+
     def remember_name(self, player_id: PlayerId, name: str) -> None:
         """Keep the latest name of a human."""
         if is_human(player_id) and (player_id in self.names or len(self.names) < MAX_NAMES):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 JOIN_S = 300.0
@@ -27,6 +29,18 @@ ASK_AGAIN_S = 60.0
 
 DM_END_MARGIN_S = 30.0
 """The game ends a deathmatch by itself. No log line is proven for that, so our clock ends it a little later."""
+
+
+class Alarm(StrEnum):
+    """What our clock can bring about."""
+
+    ALL_LEFT = "all_left"
+    ASK_AGAIN = "ask_again"
+    IDLE = "idle"
+    JOIN = "join"
+    MAX_DURATION = "max_duration"
+    READY = "ready"
+    TIME_UP = "time_up"
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):

@@ -143,7 +143,7 @@ class Combat(msgspec.Struct):
 
     def money(self, at_ms: int, line: lines.MoneyChange) -> None:
         """Remember who was paid what a defuse pays."""
-        if line.change == DEFUSE_REWARD and line.player.player_id in self.defusing:
+        if line.player.player_id in self.defusing:
             self.paid, self.paid_at_ms = line.player.player_id, at_ms
 
     def defused(self, at_ms: int) -> GameEvent | None:

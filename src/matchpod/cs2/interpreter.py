@@ -16,7 +16,7 @@ import msgspec
 from matchpod.core import events
 from matchpod.core.events import GameEvent, RoundEndReason
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, is_human
-from matchpod.cs2.combat import Combat
+from matchpod.cs2.combat import DEFUSE_REWARD, Combat
 from matchpod.cs2.log_lines import player_lines, world_lines
 from matchpod.cs2.log_lines.player_token import PlayerToken
 from matchpod.cs2.log_lines.reader import Line
@@ -75,16 +75,15 @@ class Interpreter(msgspec.Struct):
     def read(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
         """Append to `out` what a line means; most lines mean nothing."""
         kind = type(line)
-        if self.phase is MapPhase.LIVE:
-            fight = _COMBAT.get(kind)
-            if fight is not None:
-                event = fight(self.combat, at_ms, line)
-                if event is not None:
-                    out.append(event)
-                return
-        handler = _FLOW.get(kind)
-        if handler is not None:
-            handler(self, at_ms, line, out)
+        step = _FLOW.get(kind)
+        if step is not None:
+            step(self, at_ms, line, out)
+            return
+        fight = _COMBAT.get(kind)
+        if fight is not None and self.phase is MapPhase.LIVE:
+            event = fight(self.combat, at_ms, line)
+            if event is not None:
+                out.append(event)
 
     def restart(self) -> None:
         """Another server process speaks: its map and players have to introduce themselves again."""
@@ -145,7 +144,8 @@ class Interpreter(msgspec.Struct):
             self.sides.stand(token.player_id, token.side)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
-        self.combat.money(at_ms, line)
+        if line.change == DEFUSE_REWARD:
+            self.combat.money(at_ms, line)
 
     # --- the flow of a map -------------------------------------------------------------------------------------
 

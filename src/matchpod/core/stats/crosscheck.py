@@ -84,6 +84,8 @@ def compare(
         line = ours_by_player.get(player.player_id) or PlayerLine(player_id=player.player_id)
         for column in _COLUMNS:
             ours, game = column.ours(line), column.game(player)
+            if ours == game:
+                continue
             room = column.share * abs(game) + column.slack
             before = told.get((player.player_id, column.field), 0.0)
             if abs(ours - game) > room and abs(ours - game - before) > room:

@@ -15,7 +15,16 @@ import msgspec
 
 from matchpod.cs2.log_clock import format_stamp, parse_stamp
 from matchpod.cs2.log_lines.player_grammar import read_rest
-from matchpod.cs2.log_lines.player_lines import Attacked, BlindedBy, ChangedName, Killed, KilledOther, PlayerLogLine
+from matchpod.cs2.log_lines.player_lines import (
+    Assisted,
+    Attacked,
+    BlindedBy,
+    ChangedName,
+    Chat,
+    Disconnected,
+    Killed,
+    PlayerLogLine,
+)
 from matchpod.cs2.log_lines.player_token import TEAMS, TOKEN_END, KnownPlayers, PlayerToken, player_token
 from matchpod.cs2.log_lines.world_grammar import read_quoted, read_world
 from matchpod.cs2.log_lines.world_lines import ConsoleChat, Unknown, WorldLine
@@ -29,35 +38,44 @@ MAX_READINGS = 64
 """A name of 127 bytes holds 18 token ends at most; the true one is among the first 64."""
 
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
+_SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
 
-# Lines that name a second player or thing before their end; one token more than this and a line is weighed.
-_TOKENS_IN: dict[type, int] = {Attacked: 2, Killed: 2, KilledOther: 2, BlindedBy: 2}
+# Lines with free text, or a second name before their end: one token more than this and they are weighed. The grammar
+# of all others has no room for a token.
+_TOKENS_IN: dict[type, int] = {
+    Attacked: 2, Killed: 2, BlindedBy: 2, Assisted: 1, Chat: 1, ChangedName: 1, Disconnected: 1,
+}  # fmt: skip
 
 
 class LineReader(msgspec.Struct):
-    """Reads the lines of one server in order; remembers its players, and the last time stamp because most repeat."""
+    """Reads the lines of one server in order; remembers its players, and the last prefix because most repeat."""
 
     known: KnownPlayers = msgspec.field(default_factory=KnownPlayers)
-    last_stamp: str = ""
-    last_ms: int | None = None
+    last_prefix: str = "none yet"
+    last_ms: int = 0
 
     def read(self, raw: bytes) -> tuple[int | None, Line]:
         """The server's time in milliseconds (None: no time stamp) and what the line says."""
         text = raw.decode("utf-8", "replace")
-        if text.startswith("L ") and text[23:25] == ": ":
-            stamp, said = text[2:23], text[25:]
-        elif text[25:28] == " - ":
-            stamp, said = text[:25], text[28:]
-        else:
-            found = _PREFIX.match(text)
-            if found is None:
-                return None, Unknown(text)
-            stamp, said = found[1], text[found.end() :]
-        if stamp != self.last_stamp:
-            self.last_stamp, self.last_ms = stamp, parse_stamp(stamp)
-        if self.last_ms is None:
+        if not text.startswith(self.last_prefix) and not self._see_prefix(text):
             return None, Unknown(text)
-        return self.last_ms, self.parse(said)
+        return self.last_ms, self.parse(text[len(self.last_prefix) :])
+
+    def _see_prefix(self, text: str) -> bool:
+        """Take another time; mostly one of the same minute as before, of which only the end has to be read."""
+        end_of_minute = 21 if text[:1] == "L" else 19
+        if text[:end_of_minute] == self.last_prefix[:end_of_minute]:
+            found = _SECONDS.match(text, end_of_minute)
+            if found is not None:
+                self.last_ms += int(found[1]) * 1000 + int(found[2] or 0) - self.last_ms % 60_000
+                self.last_prefix = text[: found.end()]
+                return True
+        found = _PREFIX.match(text)
+        at_ms = None if found is None else parse_stamp(found[1])
+        if found is None or at_ms is None:
+            return False
+        self.last_prefix, self.last_ms = found[0], at_ms
+        return True
 
     def parse(self, said: str) -> Line:
         """What a line without its prefix says."""
@@ -69,8 +87,12 @@ class LineReader(msgspec.Struct):
         player = self.known.tokens.get(said[1 : end + 1])
         if player is not None:
             line = read_rest(player, said[end + 3 :], self.known)
-            if line is not None and said.count('>" ') <= _TOKENS_IN.get(type(line), 1):
-                return self._heard(line) if type(line) is ChangedName else line
+            if line is not None:
+                expected = _TOKENS_IN.get(type(line))
+                if expected is None:
+                    return line
+                if said.count('>" ') <= expected:
+                    return self._heard(line)
         return self._weigh(said)
 
     def _weigh(self, said: str) -> Line:

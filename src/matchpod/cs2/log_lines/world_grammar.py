@@ -19,9 +19,10 @@ STATS_NAME = '"name": "round_stats",'
 STATS_PLAYERS = '"players" : {'
 STATS_END = "}}JSON_END"
 
+_RCON_COMMAND = '": command "'
 _CONSOLE_CHAT = '"Console<0>" say "'
 _CVAR = re.compile(r'"(\w+)" = "(.*)"', re.ASCII | re.DOTALL)
-_STATS_PLAYER = re.compile(r'"player_(\d{1,3})" : "([-\d., ]*)"', re.ASCII)
+_STATS_PLAYER = re.compile(r'"player_(\d{1,3})" : "([-\d., ]*+)"', re.ASCII)
 # The host name stands unescaped in its quotes (`"Server "#1""` is real), and some captures lost the closing quote.
 _STATS_FIELD = re.compile(r'"(round_number|score_t|score_ct|map|server|fields)" : "(.*?)(?:",?)?', re.DOTALL)
 
@@ -29,7 +30,10 @@ _STATS_FIELD = re.compile(r'"(round_number|score_t|score_ct|map|server|fields)" 
 def read_world(text: str) -> lines.WorldLine | None:
     """The server's own line that `text` is, or None."""
     end = text.find(" ")
-    for pattern, make in _FORMS.get(text if end < 0 else text[:end], ()):
+    word = text if end < 0 else text[:end]
+    if word == "rcon":  # one line in six of a real log
+        return _read_rcon(text)
+    for pattern, make in _FORMS.get(word, ()):
         found = pattern.fullmatch(text)
         if found is not None:
             return make(found)
@@ -38,8 +42,7 @@ def read_world(text: str) -> lines.WorldLine | None:
 
 def read_quoted(text: str) -> lines.WorldLine | None:
     """A line that begins with a quote and is no player's, or None."""
-    found = _STATS_PLAYER.fullmatch(text)
-    if found is not None:
+    if text.startswith('"player_') and (found := _STATS_PLAYER.fullmatch(text)) is not None:
         return lines.StatsPlayer(int(found[1]), found[2])
     if text.startswith(STATS_NAME[:-2]) and text in (STATS_NAME, STATS_NAME[:-2]):
         return lines.StatsMark(STATS_NAME)
@@ -52,6 +55,13 @@ def read_quoted(text: str) -> lines.WorldLine | None:
         return lines.ConsoleChat(text[len(_CONSOLE_CHAT) : -1])
     found = _CVAR.fullmatch(text)
     return found and lines.CvarListed(found[1], found[2])
+
+
+def _read_rcon(text: str) -> lines.WorldLine | None:
+    end = text.find('"', 11)
+    is_whole = text.startswith('rcon from "') and text.startswith(_RCON_COMMAND, end) and text.endswith('"')
+    at = end + len(_RCON_COMMAND)
+    return lines.RconCommand(text[11:end], text[at:-1]) if is_whole and end > 0 and len(text) > at else None
 
 
 def _triggered(found: re.Match[str]) -> lines.WorldLine:
@@ -102,7 +112,6 @@ _SCORES = r'\(CT "(\d{1,6})"\) \(T "(\d{1,6})"\)'
 _NUMBERS = r"(-?[\d.]+ -?[\d.]+ -?[\d.]+)"
 
 _FORMS: dict[str, tuple[_Form, ...]] = {
-    "rcon": (_form(r'rcon from "([^"]*)": command "(.*)"', lambda f: lines.RconCommand(f[1], f[2])),),
     "World": (
         _form(rf'World triggered "SFUI_Notice_(\w+)" {_SCORES}', _draw),
         _form(r'World triggered "([\w()]+)"(?: on "([^"]*)")?', _triggered),
