@@ -13,10 +13,10 @@ import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.played_map import MapStatus
-from matchpod.cs2.interpreter import MapPhase
 from matchpod.cs2.log_batches import LogPost, lines_of
 from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.log_lines.world_lines import GameOver, Unknown
+from matchpod.cs2.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
+from matchpod.cs2.map_flow import MapPhase
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.cs2.recorded_posts import RecordingError, looks_like_posts, read_posts
 
@@ -27,6 +27,7 @@ MAX_RECORDING_BYTES = 256 << 20
 SURVEY_LINES = 2000
 """A log has a line we know among its first; a file without one here is no log."""
 
+_TELLING = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
 _MODES = {
     "competitive": MatchType.COMPETITIVE,
     "casual": MatchType.CASUAL,
@@ -56,6 +57,7 @@ class Survey(msgspec.Struct):
     lines_known: int = 0
     modes: list[str] = []
     """The mode of each map that ended, in order."""
+    is_map_over: bool = False
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -117,7 +119,7 @@ def survey(recordings: Sequence[Recording], progress: Progress | None = None) ->
         reader = LineReader()
         lines = (line for post in recording.posts() for line in lines_of([post.body]))
         for number, raw in enumerate(lines if recording.is_posts else recording.lines(progress)):
-            if number < SURVEY_LINES or b"Game Over: " in raw:
+            if number < SURVEY_LINES or any(word in raw for word in _TELLING):
                 _survey_line(found, reader, raw)
         if found.lines_known == before:
             raise ReplayError(f"{recording.path}: no line in it is of a Counter-Strike server log")
@@ -129,8 +131,17 @@ def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
     found.lines += 1
     if at_ms is not None and not isinstance(line, Unknown):
         found.lines_known += 1
-    if isinstance(line, GameOver):
-        found.modes.append(line.mode)
+    match line:
+        case GameOver():
+            found.modes.append(line.mode)
+            found.is_map_over = True
+        case LoadingMap():
+            found.is_map_over = False
+        case WorldTriggered(trigger="Match_Reloaded") if found.is_map_over:
+            found.modes.pop()  # a backup opened the map again: it will end once more
+            found.is_map_over = False
+        case _:
+            pass
 
 
 def replay(
@@ -175,7 +186,7 @@ def _formats(kind: MatchType, maps_ended: int) -> list[SeriesFormat]:
 def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Progress | None) -> MatchReader:
     reader = MatchReader.create(settings, 0)
     for recording in recordings:
-        if reader.interpreter.phase is MapPhase.OVER:
+        if reader.interpreter.flow.phase is MapPhase.OVER:
             # The next file may begin without the line that loads its map.
             reader.interpreter.restart()
         if recording.is_posts:

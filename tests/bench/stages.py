@@ -13,12 +13,11 @@ from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, Event, GameEvent
 from matchpod.core.match import Match
 from matchpod.core.stats.ledger import Ledger
-from matchpod.cs2.combat import Combat
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.log_lines.reader import Line, LineReader
 from matchpod.cs2.log_lines.world_lines import LogFileClosed
+from matchpod.cs2.map_flow import MapFlow
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.cs2.sides import Sides
 from tests.bench.workload import Workload
 
 Run = Callable[[], object]
@@ -61,7 +60,7 @@ def stages(workload: Workload) -> dict[str, Run]:
     settings = workload.settings
 
     def without_interpreter(lines: LineReader) -> MatchReader:
-        interpreter = _NoInterpreter(Sides.of(settings), Combat())
+        interpreter = _NoInterpreter(MapFlow.of(settings))
         return MatchReader(match=Match.create(settings, 0), interpreter=interpreter, lines=lines)
 
     def without_match() -> MatchReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from matchpod.core.match import Phase
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, Winner
 from matchpod.replay import ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive
+from tests.unit.cs2.test_interpreter import restore
 
 
 def won_map(team: Team = Team.TEAM1) -> ServerLog:
@@ -30,6 +32,11 @@ def test_a_log_file_is_replayed(tmp_path: Path) -> None:
     reader = replay([open_recording(write(tmp_path, "a.log", won_map().file()))])
     assert reader.match.winner is Winner.TEAM1
     assert reader.match.settings.series_format is SeriesFormat.BO1
+
+
+def test_a_file_of_lines_as_posts_have_them_is_replayed(tmp_path: Path) -> None:
+    bodies = [json.loads(line)["body"] for line in won_map().posts().splitlines()]
+    assert replay([open_recording(write(tmp_path, "a.log", "".join(bodies)))]).match.winner is Winner.TEAM1
 
 
 def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
@@ -68,6 +75,14 @@ def test_a_second_file_without_its_loading_line_is_another_map(tmp_path: Path) -
     text = "\n".join(line for line in second if "Loading map" not in line)
     paths = [write(tmp_path, "1.log", won_map().file()), write(tmp_path, "2.log", text)]
     assert len(replay([open_recording(path) for path in paths]).match.maps) == 2
+
+
+def test_a_map_that_ended_was_restored_and_ended_again_is_one_map(tmp_path: Path) -> None:
+    log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
+    restore(log, 1, 1, 0)
+    log.round_start().plays("TERRORIST").round_end("TERRORIST").game_over()
+    reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
+    assert (reader.match.settings.series_format, reader.match.winner) == (SeriesFormat.BO1, Winner.TEAM2)
 
 
 def test_the_format_can_be_given(tmp_path: Path) -> None:

@@ -92,10 +92,15 @@ class ChatSaid(Event, frozen=True):
 # --- the flow of a map ------------------------------------------------------------------------------------------
 
 
+class WarmupBegan(Event, frozen=True):
+    """The server is back in warmup although its map had not ended: a crash, a changed map, an administrator."""
+
+
 class MapLive(Event, frozen=True):
     """The map counts from here. `since_ms` is when the match restart printed, the start of its duration.
 
-    `rounds_played` is above 0 when the log was joined mid-map: the earlier rounds are unknown.
+    `rounds_played` is above 0, and the score what it then was, when the log was joined mid-map: the rounds before are
+    unknown.
     """
 
     map_name: str
@@ -104,6 +109,8 @@ class MapLive(Event, frozen=True):
     team1_name: str | None = None
     team2_name: str | None = None
     rounds_played: int = 0
+    team1_score: int = 0
+    team2_score: int = 0
 
 
 class RoundStarted(Event, frozen=True):
@@ -169,12 +176,16 @@ class Unpaused(Event, frozen=True):
 
 
 class MapEnded(Event, frozen=True):
-    """The map is over and its score final. Nothing after it counts, unless a backup of the same map is restored."""
+    """The map is over and its score final. Nothing after it counts, unless a backup of the same map is restored.
+
+    `winner` is set where the score does not tell: after a surrender.
+    """
 
     map_name: str
     team1_score: int
     team2_score: int
     is_complete: bool = True
+    winner: Team | None = None
 
 
 # --- combat -----------------------------------------------------------------------------------------------------
@@ -216,7 +227,7 @@ class Death(Event, frozen=True):
 
 
 class PlayerGone(Event, frozen=True):
-    """A player left the round alive (disconnected, went to spectate): out of it, but no death."""
+    """A player left the server alive: out of the round, but no death."""
 
     player_id: PlayerId
 
@@ -348,6 +359,7 @@ GameEvent = (
     | PlayerDisconnected
     | PlayerRenamed
     | ChatSaid
+    | WarmupBegan
     | MapLive
     | RoundStarted
     | RoundDecided

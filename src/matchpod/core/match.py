@@ -24,10 +24,19 @@ from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection, keep_detection
 from matchpod.core.anticheat.watch import Watch
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
-from matchpod.core.events import COMBAT_EVENTS, CheatSuspected, GameEvent, MapEnded, MapLive, MapLoading, RoundRestored
-from matchpod.core.model import GameSettings, PlayerId, SeriesFormat, Team, Winner, is_human
+from matchpod.core.events import (
+    COMBAT_EVENTS,
+    CheatSuspected,
+    GameEvent,
+    MapEnded,
+    MapLive,
+    MapLoading,
+    RoundRestored,
+    WarmupBegan,
+)
+from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
 from matchpod.core.outcome import Outcome, OutcomeKind
-from matchpod.core.played_map import NamedEvent, PlayedMap, map_name
+from matchpod.core.played_map import MapStatus, NamedEvent, PlayedMap, map_name
 from matchpod.core.presence import Presence
 from matchpod.core.timers import Alarm, Timers
 
@@ -62,7 +71,9 @@ class Trigger(StrEnum):
     MAP_ENDED = "map_ended"
     """A map has its final score and another one follows."""
     MAP_REOPENED = "map_reopened"
-    """A backup of the map that had just ended was restored."""
+    """A backup of the map that had just ended, or that a crash had cut off, was restored."""
+    SUSPENDED = "suspended"
+    """The server is back in warmup although the map had not ended."""
     DECIDED = "decided"
     """The last map is over."""
     CANCELED = "canceled"
@@ -72,13 +83,20 @@ class Trigger(StrEnum):
 TRANSITIONS: Final[dict[tuple[Phase, Trigger], Phase]] = {
     (Phase.WARMUP, Trigger.ROSTER_READY): Phase.STARTING,
     (Phase.WARMUP, Trigger.MAP_LIVE): Phase.LIVE,
+    (Phase.WARMUP, Trigger.MAP_REOPENED): Phase.LIVE,
+    (Phase.WARMUP, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
+    (Phase.WARMUP, Trigger.DECIDED): Phase.OVER,
     (Phase.WARMUP, Trigger.CANCELED): Phase.OVER,
     (Phase.STARTING, Trigger.ROSTER_BROKEN): Phase.WARMUP,
     (Phase.STARTING, Trigger.MAP_LIVE): Phase.LIVE,
+    (Phase.STARTING, Trigger.MAP_REOPENED): Phase.LIVE,
+    (Phase.STARTING, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
+    (Phase.STARTING, Trigger.DECIDED): Phase.OVER,
     (Phase.STARTING, Trigger.CANCELED): Phase.OVER,
     (Phase.LIVE, Trigger.MAP_LIVE): Phase.LIVE,
     (Phase.LIVE, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
     (Phase.LIVE, Trigger.DECIDED): Phase.OVER,
+    (Phase.LIVE, Trigger.SUSPENDED): Phase.WARMUP,
     (Phase.LIVE, Trigger.CANCELED): Phase.OVER,
     (Phase.BETWEEN_MAPS, Trigger.ROSTER_READY): Phase.STARTING,
     (Phase.BETWEEN_MAPS, Trigger.MAP_LIVE): Phase.LIVE,
@@ -102,7 +120,7 @@ class Match(msgspec.Struct, kw_only=True):
     timers: Timers = Timers()
     phase: Phase = Phase.WARMUP
     allocated_at_ms: int | None = None
-    running_since_ms: int | None = None
+    was_pending: bool = False
     first_live_at_ms: int | None = None
     live_at_ms: int | None = None
     asked_at_ms: int | None = None
@@ -142,7 +160,7 @@ class Match(msgspec.Struct, kw_only=True):
         """Who won; None while undecided, when canceled and in a deathmatch."""
         if self.outcome is None or not self.outcome.is_finished or not self.map_winners:
             return None
-        return series.winner(self._series_format, self.map_winners)
+        return series.winner(self.settings.series_format, self.map_winners)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """The team of a player: by roster, else by what the game told; None where everyone plays for himself."""
@@ -150,13 +168,9 @@ class Match(msgspec.Struct, kw_only=True):
             return None
         return self.settings.team_of(player_id) or self.presence.teams.get(player_id)
 
-    def allocated(self, at_ms: int) -> None:
-        """The match has a server since then; repeat it with the same time as often as you like."""
-        self.allocated_at_ms = at_ms
-
-    def running(self, at_ms: int) -> None:
-        """Players may connect since then."""
-        self.running_since_ms = at_ms
+    def allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
+        """The match has a server since then, perhaps after a wait; repeat it as often as you like."""
+        self.allocated_at_ms, self.was_pending = at_ms, was_pending
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
         """Take in what happened and say what must be done."""
@@ -178,6 +192,8 @@ class Match(msgspec.Struct, kw_only=True):
                 self._restore(event, now_ms)
             case MapLoading() if self.phase is Phase.BETWEEN_MAPS:
                 self.asked_at_ms = None
+            case WarmupBegan():
+                self._move(Trigger.SUSPENDED)
             case CheatSuspected():
                 self._keep_detection(event)
             case _:
@@ -222,7 +238,8 @@ class Match(msgspec.Struct, kw_only=True):
         self._count_from(now_ms)
 
     def _restore(self, event: RoundRestored, now_ms: int) -> None:
-        if self._move(Trigger.MAP_REOPENED):
+        is_cut_off = self.phase is not Phase.BETWEEN_MAPS and self.current_map.status is MapStatus.LIVE
+        if (is_cut_off or self.phase is Phase.BETWEEN_MAPS) and self._move(Trigger.MAP_REOPENED):
             self._count_from(now_ms)
         self._tell_current_map(event)
 
@@ -234,10 +251,10 @@ class Match(msgspec.Struct, kw_only=True):
             self.first_live_at_ms = now_ms
 
     def _end_map(self, event: MapEnded, now_ms: int) -> list[Effect]:
-        if self.phase is not Phase.LIVE:
+        if self.current_map.status is not MapStatus.LIVE:
             return []
         self.current_map.apply(event)
-        if not self.settings.match_type.has_series or series.is_decided(self._series_format, self.map_winners):
+        if not self.settings.match_type.has_series or series.is_decided(self.settings.series_format, self.map_winners):
             self._move(Trigger.DECIDED)
             self.outcome = Outcome(kind=OutcomeKind.FINISHED, at_ms=now_ms)
             return [EndMatch()]
@@ -306,7 +323,9 @@ class Match(msgspec.Struct, kw_only=True):
         timers = self.timers
         since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
         yield since_ms + _ms(timers.max_duration_s), Alarm.MAX_DURATION
-        if self.first_live_at_ms is None and (self.presence.missing() or not self.presence.ever_connected):
+        if not self.presence.ever_connected:
+            yield (since_ms if self.was_pending else self.created_at_ms) + _ms(timers.join_s), Alarm.JOIN
+        elif self.first_live_at_ms is None and self.presence.missing():
             yield since_ms + _ms(timers.join_s), Alarm.JOIN
         if self.presence.empty_since_ms is not None:
             yield self._empty_until_ms(self.presence.empty_since_ms)
@@ -315,7 +334,7 @@ class Match(msgspec.Struct, kw_only=True):
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
-        round_minutes = self.settings.dm_round_minutes
+        round_minutes = self.settings.deathmatch_minutes
         if self.phase is Phase.LIVE and self.live_at_ms is not None and round_minutes is not None:
             lasts_s = round_minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + _ms(lasts_s), Alarm.TIME_UP
@@ -349,7 +368,7 @@ class Match(msgspec.Struct, kw_only=True):
             case Alarm.ASK_AGAIN:
                 return self._ask(now_ms)
             case Alarm.TIME_UP:
-                return self._end_map(self._end_by_our_clock(), now_ms)
+                return self._end_map(self.current_map.time_up(self.settings.deathmatch_minutes or 0), now_ms)
 
     def _give_up_waiting(self, now_ms: int) -> list[Effect]:
         if not self.presence.ever_connected:
@@ -360,14 +379,6 @@ class Match(msgspec.Struct, kw_only=True):
         ]
         missing, joined = self.presence.missing(), self.presence.joined()
         return kicks + self._cancel(CancelMatch(CancelReason.INCOMPLETE_ROSTER, missing, joined), now_ms)
-
-    def _end_by_our_clock(self) -> MapEnded:
-        current = self.current_map
-        started_ms = current.started_at_ms or 0
-        # The margin is ours: play ended when its time was up, or when the server last told of it.
-        longest_ms = _ms((self.settings.dm_round_minutes or 0) * 60)
-        at_ms = min(current.last_event_at_ms or started_ms, started_ms + longest_ms)
-        return MapEnded(at_ms, current.name, current.team1_score, current.team2_score)
 
     def _cancel(self, effect: CancelMatch, now_ms: int) -> list[Effect]:
         if not self._move(Trigger.CANCELED):
@@ -381,10 +392,6 @@ class Match(msgspec.Struct, kw_only=True):
             connected_players=effect.connected_players,
         )
         return [effect]
-
-    @property
-    def _series_format(self) -> SeriesFormat:
-        return self.settings.series_format if self.settings.match_type.has_series else SeriesFormat.BO1
 
 
 def _ms(seconds: float) -> int:

@@ -13,6 +13,9 @@ import msgspec
 
 PlayerId = str
 
+DEFAULT_DEATHMATCH_MINUTES = 10.0
+"""What the game itself plays; without a limit a deathmatch would never end."""
+
 MAX_LISTED_PLAYERS = 32
 """More than any mode seats; a roster longer than this is a mistake of the caller."""
 
@@ -138,6 +141,13 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
             if team is not None:
                 listed += team.players
         return listed
+
+    @property
+    def deathmatch_minutes(self) -> float | None:
+        """How long a deathmatch lasts; None for everything else."""
+        if self.match_type is not MatchType.DEATHMATCH:
+            return None
+        return self.dm_round_minutes or DEFAULT_DEATHMATCH_MINUTES
 
     @property
     def is_free_for_all(self) -> bool:

@@ -86,7 +86,10 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return cls(
             number=number,
             name=map_name(settings, number),
-            ledger=Ledger(is_free_for_all=settings.is_free_for_all),
+            ledger=Ledger(
+                is_free_for_all=settings.is_free_for_all,
+                has_respawns=settings.match_type is MatchType.DEATHMATCH,
+            ),
             is_scored=settings.match_type is not MatchType.DEATHMATCH,
             team1_name=settings.team1.name if settings.team1 else None,
             team2_name=settings.team2.name if settings.team2 else None,
@@ -134,6 +137,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.round_number = None
             self.is_paused = False
 
+    def time_up(self, minutes: float) -> MapEnded:
+        """The end of a map that the server did not tell: when its time was up, or when the server last spoke."""
+        started_ms = self.started_at_ms or 0
+        at_ms = min(self.last_event_at_ms or started_ms, started_ms + round(minutes * 60_000))
+        return MapEnded(at_ms, self.name, self.team1_score, self.team2_score)
+
     def _counts(self, event: GameEvent) -> bool:
         match self.status:
             case MapStatus.UPCOMING:
@@ -178,8 +187,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.round_number = None
         self.latest_round = event.rounds_played or None
         self.is_paused = False
-        if event.rounds_played == 0:
-            self._set_score(0, 0)
+        self._set_score(event.team1_score, event.team2_score)
 
     def _restore(self, event: RoundRestored) -> None:
         self.status = MapStatus.LIVE
@@ -196,7 +204,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.is_paused = False
         self._set_score(event.team1_score, event.team2_score)
         if self.is_scored:
-            self.winner = Winner.of(event.team1_score, event.team2_score)
+            self.winner = Winner(event.winner) if event.winner else Winner.of(event.team1_score, event.team2_score)
 
     def _set_score(self, team1: int, team2: int) -> None:
         if self.is_scored:

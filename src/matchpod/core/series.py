@@ -25,8 +25,3 @@ def winner(series_format: SeriesFormat, winners: Sequence[Winner]) -> Winner | N
     if not is_decided(series_format, winners):
         return None
     return Winner.of(*maps_won(winners))
-
-
-def next_map_number(series_format: SeriesFormat, winners: Sequence[Winner]) -> int | None:
-    """The 1-based number of the map to play next; None when the series is decided."""
-    return None if is_decided(series_format, winners) else len(winners) + 1

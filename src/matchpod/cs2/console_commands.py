@@ -285,7 +285,7 @@ def _play_cvars(settings: GameSettings) -> dict[str, str]:
 def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     everyone = settings.is_free_for_all
     cvars = {"mp_teammates_are_enemies": "1" if everyone else "0", "mp_dm_teammode": "0" if everyone else "1"}
-    minutes = settings.dm_round_minutes
+    minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
         # One endless round: it must not end before the time limit does. 0 means mp_roundtime holds on every map.

@@ -45,8 +45,6 @@ class LogPost(msgspec.Struct, frozen=True, kw_only=True):
     instance_token: str | None = None
     game_map: str | None = None
     sent_ms: int | None = None
-    tick_start: int | None = None
-    tick_end: int | None = None
 
 
 class Gap(msgspec.Struct, frozen=True, tag=True):
@@ -286,8 +284,6 @@ def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> L
         instance_token=_word(given.get("x-server-instance-token")),
         game_map=_word(given.get("x-game-map")),
         sent_ms=parse_stamp(given.get("x-timestamp", "")),
-        tick_start=_number(given.get("x-tick-start")),
-        tick_end=_number(given.get("x-tick-end")),
     )
 
 

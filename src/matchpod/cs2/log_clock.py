@@ -35,10 +35,6 @@ class LogClock(msgspec.Struct):
             self.offset_ms = received_ms - log_ms
             self.is_anchored = True
 
-    def to_utc(self, log_ms: int) -> int:
-        """A stamp's milliseconds as UTC milliseconds."""
-        return log_ms + self.offset_ms
-
 
 def parse_stamp(text: str) -> int | None:
     """Milliseconds since the epoch of `MM/DD/YYYY - HH:MM:SS` or the same with `.mmm`, as if it were UTC."""

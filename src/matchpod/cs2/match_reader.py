@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from matchpod.core.effects import Effect
-from matchpod.core.events import CheatSuspected, GameEvent, LogGap, MapEnded, ServerRestarted, ShotsCounted
+from matchpod.core.events import CheatSuspected, GameEvent, LogGap, ServerRestarted, ShotsCounted
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId
 from matchpod.core.timers import Timers
@@ -68,7 +68,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         """Take in a report of the match plugin."""
         report = read_report(body)
         number = self.match.current_map.number
-        events = self.plugin.read(report, received_ms, self.interpreter, map_number=number)
+        events = self.plugin.read(report, received_ms, self.interpreter.flow, map_number=number)
         return self._fold(events, received_ms)
 
     def read_detection(self, found: PluginDetection, received_ms: int) -> Reading:
@@ -84,13 +84,15 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def tick(self, now_ms: int) -> Reading:
         """Let time pass."""
-        reading = self._fold(self.plugin.settle(now_ms, self.interpreter), now_ms)
+        events: list[GameEvent] = []
+        self.interpreter.flow.settle(now_ms, events)
+        reading = self._fold(events, now_ms)
         reading.effects += self.match.tick(now_ms)
         return reading
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` must be called at the latest."""
-        deadlines = [self.match.next_deadline_ms(), self.plugin.next_deadline_ms()]
+        deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def _notices(self, taken: Taken, received_ms: int) -> list[GameEvent]:
@@ -104,7 +106,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     self.interpreter.restart()
                     events.append(ServerRestarted(received_ms))
                 case _:
-                    pass  # a late post is of a map that is over: nothing of this one is missing
+                    pass  # nothing of the present map is missing
         return events
 
     def _interpret(self, lines: Iterable[bytes], out: list[GameEvent], received_ms: int | None = None) -> None:
@@ -122,8 +124,6 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _fold(self, events: list[GameEvent], now_ms: int | None) -> Reading:
         effects: list[Effect] = []
         for event in events:
-            if type(event) is MapEnded:
-                self.plugin.log_ended()
             effects += self.match.apply(event, event.at_ms if now_ms is None else now_ms)
         return Reading(events, effects)
 

@@ -274,7 +274,6 @@ def test_detection_belongs_to_the_old_map_until_the_next_one_loads() -> None:
 def test_live_match_survives_a_snapshot() -> None:
     story = live_duel(BO3)
     story.match.allocated(story.now_ms)
-    story.match.running(story.now_ms + 5)
     story.tell(ev.RoundStarted(story.now_ms, 1, (ANN,), (BEN,), Side.CT))
     story.tell(ev.Kill(story.now_ms, ANN, BEN, "ak47", is_enemy=True))
     suspect(story, ANN)

@@ -29,11 +29,24 @@ def test_match_that_nobody_joins_is_canceled(settings: GameSettings) -> None:
     assert story.match.maps[0].status is MapStatus.CANCELLED
 
 
-def test_join_time_counts_from_allocation() -> None:
+def test_join_time_of_a_pending_match_counts_from_allocation() -> None:
     story = Story(duel())
-    story.match.allocated(START_MS + 200_000)
+    story.match.allocated(START_MS + 200_000, was_pending=True)
     assert story.wait(499) == []
     assert story.wait(1) == NOBODY
+
+
+def test_time_for_anybody_to_join_counts_from_creation_where_nothing_was_pending() -> None:
+    story = Story(duel())
+    story.match.allocated(START_MS + 20_000)
+    assert story.wait(299) == []
+    assert story.wait(1) == NOBODY
+
+
+def test_nobody_joins_although_the_server_played_an_empty_round() -> None:
+    story = Story(duel())
+    story.live()
+    assert story.wait(300) == NOBODY
 
 
 def test_unlisted_player_does_not_count_as_joined() -> None:
@@ -225,11 +238,12 @@ def test_restarted_deathmatch_has_its_whole_time() -> None:
     assert story.wait(30) == [EndMatch()]
 
 
-def test_deathmatch_without_a_limit_goes_on() -> None:
+def test_deathmatch_without_a_limit_lasts_ten_minutes() -> None:
     story = Story(deathmatch(ANN, minutes=None))
     story.join(ANN)
     story.live()
-    assert story.wait(5 * 3600) == []
+    assert story.wait(10 * 60) == []
+    assert story.wait(60) == [EndMatch()]
 
 
 def test_faster_world_has_shorter_clocks() -> None:

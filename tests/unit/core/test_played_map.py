@@ -133,10 +133,9 @@ def test_restart_of_a_live_map_begins_anew() -> None:
     assert played.latest_round is None
 
 
-def test_map_joined_late_keeps_the_score_it_knows() -> None:
+def test_map_joined_late_has_the_score_it_was_joined_at() -> None:
     played = live_map()
-    played.apply(decided(4, 3, 1))
-    played.apply(live(rounds_played=4))
+    played.apply(ev.MapLive(0, "de_nuke", 0, Side.CT, rounds_played=4, team1_score=3, team2_score=1))
     assert (played.team1_score, played.team2_score, played.latest_round) == (3, 1, 4)
 
 

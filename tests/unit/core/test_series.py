@@ -35,7 +35,6 @@ def test_decided_series_has_a_winner_and_no_next_map(
 ) -> None:
     assert series.is_decided(series_format, winners)
     assert series.winner(series_format, winners) is expected
-    assert series.next_map_number(series_format, winners) is None
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,6 @@ def test_decided_series_has_a_winner_and_no_next_map(
 def test_undecided_series_goes_on_with_the_next_map(series_format: SeriesFormat, winners: list[Winner]) -> None:
     assert not series.is_decided(series_format, winners)
     assert series.winner(series_format, winners) is None
-    assert series.next_map_number(series_format, winners) == len(winners) + 1
 
 
 @given(st.sampled_from(SeriesFormat), st.lists(st.sampled_from(Winner), min_size=5, max_size=5))
@@ -53,8 +51,8 @@ def test_series_played_map_by_map_ends_in_time_and_its_winner_leads(
     series_format: SeriesFormat, results: list[Winner]
 ) -> None:
     played: list[Winner] = []
-    while (number := series.next_map_number(series_format, played)) is not None:
-        played.append(results[number - 1])
+    while not series.is_decided(series_format, played):
+        played.append(results[len(played)])
     assert len(played) <= series_format.length
     team1, team2 = series.maps_won(played)
     assert max(team1, team2) <= series_format.wins_needed

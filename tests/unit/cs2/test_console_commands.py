@@ -225,7 +225,7 @@ def test_free_for_all_makes_everyone_an_enemy() -> None:
     team = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_sub_mode=DmSubMode.TEAM)))
     assert (ffa["mp_teammates_are_enemies"], ffa["mp_dm_teammode"]) == ("1", "0")
     assert (team["mp_teammates_are_enemies"], team["mp_dm_teammode"]) == ("0", "1")
-    assert "mp_timelimit" not in ffa
+    assert ffa["mp_timelimit"] == "10"
 
 
 @pytest.mark.parametrize(

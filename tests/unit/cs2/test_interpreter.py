@@ -8,7 +8,8 @@ import pytest
 from matchpod.core import events as ev
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, Side, Team
-from matchpod.cs2.interpreter import Interpreter, MapPhase
+from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.map_flow import MapPhase
 
 from .server_log import MAP, ServerLog, competitive, id64
 
@@ -99,7 +100,7 @@ def test_team_name_lines_are_still_the_old_ones_right_after_halftime_and_are_not
 def test_the_score_tells_of_halftime_when_no_player_line_does() -> None:
     log = ServerLog().goes_live().plays("CT").round_end("CT")
     log.swap_sides()
-    log.interpreter.sides.clear_field()
+    log.interpreter.flow.sides.clear_field()
     log.freeze()
     assert log.last(ev.SidesSwapped).team1_side is Side.T
 
@@ -164,13 +165,13 @@ def test_a_pending_id_is_resolved_by_name_and_number() -> None:
     assert log.last(ev.PlayerDisconnected).player_id == id64(1)
     before = len(log.events)
     log.say(
-        '"Ann<1><STEAM_ID_PENDING>" switched from team <CT> to <Unassigned>',
-        '"Ann<1><STEAM_ID_PENDING><>" disconnected (reason "x")',
-        '"Ann<1><STEAM_ID_PENDING><>" say "hi"',
-        '"Ann<1><STEAM_ID_PENDING><>" connected, address "x"',
-        '"Ann<1><STEAM_ID_PENDING><>" entered the game',
-        '"Ann<1><STEAM_ID_PENDING><>" changed name to "x"',
-        '"Ann<1><STEAM_ID_PENDING><CT>" picked up "knife"',
+        '"Nil<1><STEAM_ID_PENDING>" switched from team <CT> to <Unassigned>',
+        '"Nil<1><STEAM_ID_PENDING><>" disconnected (reason "x")',
+        '"Nil<1><STEAM_ID_PENDING><>" say "hi"',
+        '"Nil<1><STEAM_ID_PENDING><>" connected, address "x"',
+        '"Nil<1><STEAM_ID_PENDING><>" entered the game',
+        '"Nil<1><STEAM_ID_PENDING><>" changed name to "x"',
+        '"Nil<1><STEAM_ID_PENDING><CT>" picked up "knife"',
     )
     assert len(log.events) == before
 
@@ -266,7 +267,7 @@ def test_a_restore_on_a_fresh_server_goes_live_in_the_middle() -> None:
 def test_game_over_with_the_score_of_the_last_round_ends_the_map() -> None:
     log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 2, 0, True)
-    assert log.interpreter.phase is MapPhase.OVER
+    assert log.interpreter.flow.phase is MapPhase.OVER
 
 
 def test_the_final_score_is_by_side_and_belongs_to_the_right_team() -> None:

@@ -408,8 +408,6 @@ def test_headers_are_read_in_any_case() -> None:
         instance_token="7be6ded70c65df71",
         game_map="ar_pool_day",
         sent_ms=1_784_312_064_392,
-        tick_start=339,
-        tick_end=340,
     )
 
 

@@ -11,8 +11,8 @@ from matchpod.core.effects import EndMatch, StartPlay
 from matchpod.core.match import Phase
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.log_batches import LogPost
+from matchpod.cs2.map_flow import PATIENCE_MS
 from matchpod.cs2.match_reader import MatchReader, Reading
-from matchpod.cs2.plugin_facts import CLAIM_PATIENCE_MS
 
 from .server_log import MAP, ServerLog, competitive, id64
 
@@ -122,7 +122,7 @@ def test_the_plugin_ends_a_map_whose_last_lines_never_came() -> None:
     wire.go_live()
     wire.reader.read_report(MAP_RESULT, RECEIVED_MS)
     deadline = wire.reader.next_deadline_ms()
-    assert deadline == RECEIVED_MS + CLAIM_PATIENCE_MS
+    assert deadline == RECEIVED_MS + PATIENCE_MS
     assert wire.reader.tick(deadline).effects == [EndMatch()]
     assert wire.reader.match.current_map.team1_score == 13
     assert wire.reader.next_deadline_ms() is None

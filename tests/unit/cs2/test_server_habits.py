@@ -171,5 +171,5 @@ def test_chat_that_ends_a_match_in_other_readers_is_chat() -> None:
     log = ServerLog().goes_live()
     log.say(f'{log.token(1)} say "Game Over: competitive  de_nuke score 13:0 after 1 min"')
     assert not log.all(ev.MapEnded)
-    assert log.interpreter.game_over is None
+    assert log.interpreter.flow.claim is None
     assert isinstance(LineReader().parse('World triggered "Round_Start"'), world_lines.WorldTriggered)

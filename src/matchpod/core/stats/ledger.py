@@ -72,6 +72,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """The statistics of one map."""
 
     is_free_for_all: bool = False
+    has_respawns: bool = False
     phase: Phase = Phase.BEFORE
     rounds: list[RoundRecord] = []
     open_round: RoundRecord | None = None
@@ -123,7 +124,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     # --- the flow of a map --------------------------------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive) -> None:
-        fresh = Ledger(is_free_for_all=self.is_free_for_all, phase=Phase.LIVE)
+        fresh = Ledger(is_free_for_all=self.is_free_for_all, has_respawns=self.has_respawns, phase=Phase.LIVE)
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
         self._miss_before(event.rounds_played + 1)
@@ -180,7 +181,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _open(self, number: int) -> RoundRecord:
         self._miss_before(number)
-        self.open_round = RoundRecord(number, has_respawns=self.is_free_for_all)
+        self.open_round = RoundRecord(number, has_respawns=self.has_respawns or self.is_free_for_all)
         return self.open_round
 
     def _close(self, *, is_loss: bool = True) -> None:

@@ -14,25 +14,28 @@ from matchpod.cs2.log_lines.player_token import TEAMS, KnownPlayers, PlayerToken
 _Reader = Callable[[PlayerToken, str, KnownPlayers], lines.PlayerLogLine | None]
 
 # Possessive quantifiers: nothing here has to be given back, and not trying saves a third of the time.
-_XYZ = r"-?\d++ -?\d++ -?\d++"
+_N = r"\d{1,7}+"
+_XYZ = f"-?{_N} -?{_N} -?{_N}"
 _WORDS = r"(?: \(([a-z_ ]*+)\))?"
 _QUOTED = r'"([^"]*+(?:"[^"]*+)*?)"'
 """What stands in quotes and may hold quotes itself, the shortest first."""
 _ATTACKED = re.compile(
-    rf'\[({_XYZ})\] attacked {_QUOTED} \[({_XYZ})\] with "(\w*+)" \(damage "(\d++)"\) \(damage_armor "(\d++)"\)'
-    rf' \(health "(-?\d++)"\) \(armor "(\d++)"\) \(hitgroup "([A-Za-z ]*+)"\)',
+    rf'\[({_XYZ})\] attacked {_QUOTED} \[({_XYZ})\] with "(\w*+)" \(damage "({_N})"\) \(damage_armor "({_N})"\)'
+    rf' \(health "(-?{_N})"\) \(armor "({_N})"\) \(hitgroup "([A-Za-z ]*+)"\)',
     re.ASCII,
 )
 _KILLED = re.compile(rf'\[({_XYZ})\] killed {_QUOTED} \[({_XYZ})\] with "(\w*+)"{_WORDS}', re.ASCII)
-_KILLED_OTHER = re.compile(rf'\[({_XYZ})\] killed other "(\w+)<(\d+)>" \[({_XYZ})\] with "(\w*)"{_WORDS}', re.ASCII)
+_KILLED_OTHER = re.compile(rf'\[({_XYZ})\] killed other "(\w+)<({_N})>" \[({_XYZ})\] with "(\w*)"{_WORDS}', re.ASCII)
 _SUICIDE = re.compile(rf'\[({_XYZ})\] committed suicide with "(\w*)"', re.ASCII)
 _BOMB_DEATH = re.compile(rf"\[({_XYZ})\] was killed by the bomb\.", re.ASCII)
 _HOSTAGE = re.compile(rf"\[({_XYZ})\] (picked up|dropped off) a hostage", re.ASCII)
-_BLINDED = re.compile(r'blinded for (\d+\.\d+) by "(.+)" from flashbang entindex (\d+) ?', re.ASCII | re.DOTALL)
+_BLINDED = re.compile(
+    r'blinded for (\d{1,4}\.\d{1,6}) by "(.+)" from flashbang entindex (\d{1,9}) ?', re.ASCII | re.DOTALL
+)
 _LAUNCHED = re.compile(r"sv_throw_([a-z]++) (-?[\d.]++(?: -?[\d.]++)*+)", re.ASCII)
-_LANDED = re.compile(rf"threw ([a-z]+) \[({_XYZ})\](?: ([a-z]+) entindex (\d+)\))?", re.ASCII)
+_LANDED = re.compile(rf"threw ([a-z]+) \[({_XYZ})\](?: ([a-z]+) entindex ({_N})\))?", re.ASCII)
 _TRIGGERED = re.compile(r'triggered "(\w+)"(?: at bombsite ([A-Z]))?', re.ASCII)
-_MONEY = re.compile(r"money change (-?\d++)([+-]\d++) = \$(-?\d++) \(tracked\)(?: \(([\w: ]*+)\))?", re.ASCII)
+_MONEY = re.compile(r"money change (-?\d{1,9})([+-]\d{1,9}) = \$(-?\d{1,9}) \(tracked\)(?: \(([\w: ]*+)\))?", re.ASCII)
 _BUYZONE = re.compile(r"left buyzone with \[ ([\w() ]*+)\]", re.ASCII)
 _ITEM_VERBS = frozenset(("purchased", "picked up", "dropped"))
 _SWITCHED = re.compile(r"switched from team <(\w*)> to <(\w*)>", re.ASCII)

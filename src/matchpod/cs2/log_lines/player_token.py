@@ -66,6 +66,8 @@ class KnownPlayers(msgspec.Struct):
 
     tokens: dict[str, PlayerToken] = {}
     bases: set[str] = set()
+    ids: dict[str, PlayerId] = {}
+    """Player ids by `name<userid>`: some lines print the Steam id as pending."""
     seconds: dict[str, PlayerToken] = {}
     """Tokens read in second place, to save time only: being named there makes nobody known."""
 
@@ -78,8 +80,18 @@ class KnownPlayers(msgspec.Struct):
         if len(self.tokens) >= MAX_KNOWN_TOKENS:
             self.tokens.clear()
             self.bases.clear()
+            self.ids.clear()
+        if token.player_id:
+            self.ids[f"{token.name}<{token.user_id}>"] = token.player_id
         self.bases.add(token.base)
         self.tokens[token.text()[1:-1]] = token
+
+    def token(self, name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
+        """The token of these parts; a pending id is that of the player last met under this name and number."""
+        token = player_token(name, user_id, steam_id, team)
+        if not token.player_id and (player_id := self.ids.get(f"{name}<{user_id}>")):
+            return msgspec.structs.replace(token, player_id=player_id)
+        return token
 
     def second(self, text: str, first: PlayerToken) -> PlayerToken | None:
         """The other player of a line, from the text between his quotes.
@@ -91,7 +103,7 @@ class KnownPlayers(msgspec.Struct):
             return token
         found = _WHOLE_TOKEN.fullmatch(text)
         if found is not None:
-            token = player_token(found[1], int(found[2]), found[3], found[4])
+            token = self.token(found[1], int(found[2]), found[3], found[4])
             if '"' in token.name and not self.knows(token):
                 return None  # part of another line rather than a name: whoever has such a name was introduced
             if token.player_id:

@@ -101,7 +101,7 @@ class LineReader(msgspec.Struct):
             return Unknown(said)
         readings: list[tuple[PlayerToken, PlayerLogLine]] = []
         for found in islice(TOKEN_END.finditer(said), MAX_READINGS):
-            player = player_token(said[1 : found.start()], int(found[1]), found[2], found[3])
+            player = self.known.token(said[1 : found.start()], int(found[1]), found[2], found[3])
             line = read_rest(player, said[found.end() :], self.known)
             if line is not None:
                 readings.append((player, line))
