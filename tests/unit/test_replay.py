@@ -82,7 +82,8 @@ def test_a_map_that_ended_was_restored_and_ended_again_is_one_map(tmp_path: Path
     restore(log, 1, 1, 0)
     log.round_start().plays("TERRORIST").round_end("TERRORIST").game_over()
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
-    assert (reader.match.settings.series_format, reader.match.winner) == (SeriesFormat.BO1, Winner.TEAM2)
+    assert reader.match.settings.series_format is SeriesFormat.BO1
+    assert reader.match.winner is Winner.TEAM1  # a match ends once: live, the server would be gone by then
 
 
 def test_the_format_can_be_given(tmp_path: Path) -> None:

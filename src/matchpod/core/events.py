@@ -385,19 +385,8 @@ GameEvent = (
     | CheatSuspected
 )
 
-COMBAT_EVENTS = frozenset(
-    (
-        Damage,
-        Kill,
-        Death,
-        PlayerGone,
-        Assist,
-        Blinded,
-        GrenadeThrown,
-        ChickenKilled,
-        BombPlanted,
-        BombDefused,
-        BombExploded,
-    )
-)
+COMBAT_EVENTS = frozenset((
+    Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, ChickenKilled, BombPlanted, BombDefused,
+    BombExploded,
+))  # fmt: skip
 """Nine of ten events of a match. They change statistics and nothing else, so the fold lets them through at once."""
