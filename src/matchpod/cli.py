@@ -1,12 +1,13 @@
 """What can be done from a terminal? One function a command: words in, words out, an exit code that tells the truth.
 
-0: done. 2: the input is bad, and the message says what is wrong with it. Results go to standard output, the rest to
-standard error, so that output can be piped.
+0: done. 1: the machine failed us, a full disk say. 2: the input is bad, and the message says what is wrong with it.
+Results go to standard output, the rest to standard error, so that output can be piped.
 """
 
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -55,19 +56,30 @@ def replay(
     be in one file or in several.
     """
     try:
-        reader = _replay(files, match_type, series_format)
+        _print_match(_replay(files, match_type, series_format), as_json=json)
     except recordings.ReplayError as fault:
         typer.echo(f"matchpod: {fault}", err=True)
         raise typer.Exit(2) from None
-    if json:
+    except BrokenPipeError:
+        raise  # whoever read our output has had enough; typer ends quietly
+    except OSError as fault:
+        typer.echo(f"matchpod: {fault}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _print_match(reader: MatchReader, *, as_json: bool) -> None:
+    if as_json:
         if reader.match.outcome is None:
             typer.echo("matchpod: the log ends before the match does; this is what there is", err=True)
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(build_result(reader.match)), indent=2) + b"\n")
     else:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # names hold what a terminal may not be able to show
         console = Console()
         if not console.is_terminal:
             console = Console(width=PIPE_COLUMNS)
         console.print(scoreboard(reader))
+    sys.stdout.flush()
 
 
 def _replay(files: list[Path], match_type: MatchType | None, series_format: SeriesFormat | None) -> MatchReader:

@@ -13,7 +13,7 @@ import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.played_map import MapStatus
-from matchpod.cs2.log_batches import LogPost, lines_of
+from matchpod.cs2.log_batches import LogCursor, LogPost, lines_of
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
 from matchpod.cs2.map_flow import MapPhase
@@ -27,6 +27,7 @@ MAX_RECORDING_BYTES = 256 << 20
 SURVEY_LINES = 2000
 """A log has a line we know among its first; a file without one here is no log."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TELLING = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
 _MODES = {
     "competitive": MatchType.COMPETITIVE,
@@ -74,13 +75,13 @@ class Recording(msgspec.Struct, frozen=True):
     def posts(self) -> Iterator[LogPost]:
         """The posts of a recording; ReplayError names the line that is wrong."""
         try:
-            yield from read_posts(self.path.read_bytes())
+            yield from read_posts(self.path.read_bytes().removeprefix(_BYTE_ORDER_MARK))
         except RecordingError as fault:
             raise ReplayError(f"{self.path}: {fault}") from fault
 
     def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            if file.read(3) != b"\xef\xbb\xbf":
+            if file.read(3) != _BYTE_ORDER_MARK:
                 file.seek(0)
             while chunk := file.read(CHUNK_BYTES):
                 yield chunk
@@ -92,10 +93,12 @@ def open_recording(path: Path) -> Recording:
     """Look what a file is; ReplayError if it cannot be a recording."""
     try:
         size = path.stat().st_size
+        if path.is_dir():
+            raise ReplayError(f"{path}: is a folder; name the log files in it")
+        if not path.is_file():
+            raise ReplayError(f"{path}: is read more than once, so it must be a file; save it to one first")
         with path.open("rb") as file:
-            first = file.read(4096)
-    except IsADirectoryError:
-        raise ReplayError(f"{path}: is a folder; name the log files in it") from None
+            first = file.read(4096).removeprefix(_BYTE_ORDER_MARK)
     except FileNotFoundError:
         raise ReplayError(f"{path}: no such file") from None
     except OSError as fault:
@@ -117,13 +120,18 @@ def survey(recordings: Sequence[Recording], progress: Progress | None = None) ->
     for recording in recordings:
         before = found.lines_known
         reader = LineReader()
-        lines = (line for post in recording.posts() for line in lines_of([post.body]))
-        for number, raw in enumerate(lines if recording.is_posts else recording.lines(progress)):
+        lines = _lines_of_posts(recording) if recording.is_posts else recording.lines(progress)
+        for number, raw in enumerate(lines):
             if number < SURVEY_LINES or any(word in raw for word in _TELLING):
                 _survey_line(found, reader, raw)
         if found.lines_known == before:
             raise ReplayError(f"{recording.path}: no line in it is of a Counter-Strike server log")
     return found
+
+
+def _lines_of_posts(recording: Recording) -> Iterator[bytes]:
+    cursor = LogCursor()
+    return (line for post in recording.posts() for line in cursor.take(post).lines)
 
 
 def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
@@ -194,4 +202,6 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
                 reader.read_post(post)
         else:
             reader.read_file(recording.lines(progress))
+    if (deadline_ms := reader.interpreter.flow.next_deadline_ms()) is not None:
+        reader.settle(deadline_ms)
     return reader

@@ -60,6 +60,16 @@ def test_help_explains_the_command() -> None:
     assert "--json" in done.stdout
 
 
+def test_a_machine_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "_print_match", full)
+    done = run("replay", write(tmp_path, "a.log", won_map().file()))
+    assert done.exit_code == 1
+    assert "No space left" in done.stderr
+
+
 def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "PROGRESS_BYTES", 10)
     monkeypatch.setenv("FORCE_COLOR", "1")

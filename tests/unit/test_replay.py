@@ -45,9 +45,23 @@ def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
     assert replay([recording]).match.winner is Winner.TEAM1
 
 
+def test_posts_that_were_sent_twice_are_one_map(tmp_path: Path) -> None:
+    posts = won_map().posts()
+    twice = posts + posts.rstrip("\n").rpartition("\n")[2] + "\n"
+    reader = replay([open_recording(write(tmp_path, "a.jsonl", twice))])
+    assert reader.match.settings.series_format is SeriesFormat.BO1
+
+
+def test_an_end_with_one_witness_is_believed_when_the_file_ends(tmp_path: Path) -> None:
+    log = ServerLog().goes_live().plays("CT").game_over(score=(13, 4))
+    assert replay([open_recording(write(tmp_path, "a.log", log.file()))]).match.winner is Winner.TEAM1
+
+
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", b"\xef\xbb\xbf" + won_map().file().encode())
     assert replay([open_recording(path)]).lines_unknown == 0
+    path = write(tmp_path, "a.jsonl", b"\xef\xbb\xbf" + won_map().posts().encode())
+    assert replay([open_recording(path)]).match.winner is Winner.TEAM1
 
 
 def test_a_series_in_several_files_is_as_long_as_its_maps(tmp_path: Path) -> None:
@@ -146,6 +160,8 @@ def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
         open_recording(tmp_path)
     with pytest.raises(ReplayError, match="x"):
         open_recording(write(tmp_path, "f", "x") / "x")
+    with pytest.raises(ReplayError, match="must be a file"):
+        open_recording(Path("/dev/null"))
 
 
 @pytest.mark.parametrize("content", [b"hello\nworld\n", bytes(range(256)) * 100, b"x" * 1_000_000])

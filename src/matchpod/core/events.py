@@ -347,6 +347,7 @@ class CheatSuspected(Event, frozen=True):
     kind: str
     reason: str
     weapon: str = "unknown"
+    name: str = ""
 
 
 GameEvent = (

@@ -14,8 +14,8 @@ from typing import TypeVar
 from matchpod.core.errors import Fault, InvalidParamsError
 from matchpod.core.text_rules import nearest, shown
 
-MAX_FAULTS = 100
-"""Nobody mends more at once, and an answer should not be larger than the body that caused it."""
+MAX_FAULTS = 1000
+"""All faults are listed; this is more than an honest body can have."""
 
 TextRule = Callable[[str], str | None]
 """None for good text, else what would be right."""

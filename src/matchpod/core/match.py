@@ -278,7 +278,7 @@ class Match(msgspec.Struct, kw_only=True):
         connection = self.presence.connected.get(player_id)
         found = Detection(
             player_id=player_id,
-            name=connection.name if connection else current.names.get(player_id, ""),
+            name=connection.name if connection else current.names.get(player_id, event.name),
             team=self.team_of(player_id),
             kind=event.kind,
             reason=event.reason,
@@ -322,7 +322,10 @@ class Match(msgspec.Struct, kw_only=True):
     def _alarms(self) -> Iterator[tuple[int, Alarm]]:
         timers = self.timers
         since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
-        yield since_ms + _ms(timers.max_duration_s), Alarm.MAX_DURATION
+        minutes = self.settings.deathmatch_minutes
+        # A deathmatch may be asked for that is longer than any match should be: it still gets its time.
+        asked_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
+        yield since_ms + _ms(max(timers.max_duration_s, asked_s)), Alarm.MAX_DURATION
         if not self.presence.ever_connected:
             yield (since_ms if self.was_pending else self.created_at_ms) + _ms(timers.join_s), Alarm.JOIN
         elif self.first_live_at_ms is None and self.presence.missing():
@@ -334,9 +337,8 @@ class Match(msgspec.Struct, kw_only=True):
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
-        round_minutes = self.settings.deathmatch_minutes
-        if self.phase is Phase.LIVE and self.live_at_ms is not None and round_minutes is not None:
-            lasts_s = round_minutes * timers.dm_minute_s + timers.dm_end_margin_s
+        if self.phase is Phase.LIVE and self.live_at_ms is not None and minutes is not None:
+            lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + _ms(lasts_s), Alarm.TIME_UP
 
     def _empty_until_ms(self, since_ms: int) -> tuple[int, Alarm]:

@@ -232,8 +232,9 @@ def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> 
     # The plugin executes these as `name "value"` at load and again when play begins, when warmup must not be held.
     # Its own address for events is part of the match file because loading a match forgets one set before.
     url, header_name, header_value = log_address
+    own = _own_cvars(settings)
     cvars = {
-        **_custom_cvars(settings),
+        **{name: value for name, value in _custom_cvars(settings).items() if name not in own},
         **_OBSERVED,
         **_yielding_cvars(settings),
         **_play_cvars(settings),

@@ -34,7 +34,7 @@ class Interpreter(msgspec.Struct):
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
     users: dict[PlayerId, int] = {}
-    """The number under which a player entered: a client that comes back gets another one."""
+    """The number under which a player entered; one who comes back gets another, and the old one may end later."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
@@ -66,6 +66,7 @@ class Interpreter(msgspec.Struct):
     def _connected(self, at_ms: int, line: player_lines.Connected, out: list[GameEvent]) -> None:
         token = line.player
         if is_human(token.player_id):
+            self.users.pop(token.player_id, None)
             out.append(events.PlayerConnected(at_ms, token.player_id, token.name, token.user_id))
 
     def _entered(self, at_ms: int, line: player_lines.Entered, out: list[GameEvent]) -> None:
@@ -107,7 +108,7 @@ class Interpreter(msgspec.Struct):
     def _item(self, at_ms: int, line: player_lines.Item, out: list[GameEvent]) -> None:
         """Nobody picks up a weapon off the field: who is seen doing so stands where the line says."""
         token = line.player
-        if token.side is not None and token.player_id and token.player_id not in self.flow.sides.seen:
+        if token.side is not None and token.player_id and not self.flow.sides.is_seen(token.player_id, token.side):
             self.flow.stand(at_ms, token.player_id, token.side, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:

@@ -22,6 +22,9 @@ OPENING_LINES = 256
 """How many first lines tell two loads apart. A real load opens with 207 lines, all of them one second's: two real
 loads began with 11,046 equal bytes, time stamps included, and differed only in the bots that joined."""
 
+HEAD_BYTES = 64
+"""A time stamp and the start of a line: enough where a post does not even hold the whole first line."""
+
 LATE_MS = 5 * 60_000
 """A post this much older than the newest is late; older still, the server's clock was set back (by 30 min or more)."""
 
@@ -165,6 +168,7 @@ class LogCursor(msgspec.Struct):
     last_sent_ms: int = 0
     previous_token: str | None = None
     opening: list[int] = msgspec.field(default_factory=list)
+    head: bytes = b""
     is_opening: bool = True
     splitter: LineSplitter = msgspec.field(default_factory=LineSplitter)
 
@@ -225,6 +229,8 @@ class LogCursor(msgspec.Struct):
             self.is_opening = False
             repeated = 0
         self.end = max(self.end, begin + len(body))
+        if begin <= len(self.head) < HEAD_BYTES:
+            self.head += body[len(self.head) - begin : HEAD_BYTES - begin]
         return body[repeated:]
 
     def _meet(self, post: LogPost, notices: list[Notice]) -> bool:
@@ -249,6 +255,7 @@ class LogCursor(msgspec.Struct):
         self.game_map = None
         self.load_sent_ms = None
         self.opening = []
+        self.head = b""
         self.is_opening = True
 
     def _drop_unfinished(self, notices: list[Notice]) -> None:
@@ -260,6 +267,9 @@ class LogCursor(msgspec.Struct):
         """True when the post, from offset 0, is the present load again and not the start of a new one."""
         if not (self.opening or self.is_opening):
             return False  # the start of this load was never seen; far more often than a resend this is a new load
+        shared = min(len(self.head), len(body))
+        if body[:shared] != self.head[:shared]:
+            return False
         marks = list(map(crc32, LineSplitter().feed(body)[: len(self.opening)]))
         return marks == self.opening[: len(marks)]
 

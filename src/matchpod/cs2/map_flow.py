@@ -27,6 +27,8 @@ MAX_ROUNDS = 1000
 """No match is longer; a larger number is nonsense and would only cost memory."""
 
 _NO_SCORE = (0, 0)
+_USUAL_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16}
+_OVERTIME_ROUNDS = 6
 _REASONS = {reason.value: reason for reason in RoundEndReason}
 _SURRENDERS = (RoundEndReason.CTS_SURRENDER, RoundEndReason.TERRORISTS_SURRENDER)
 
@@ -71,8 +73,11 @@ class MapFlow(msgspec.Struct):
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
     """By team, after 0, 1, 2 … rounds of this map."""
+    is_freeze: bool = False
     freeze_score: tuple[int, int] | None = None
-    """By side, as the status line since the last round said it."""
+    """By side, as the status line of this freeze time said it."""
+    max_rounds: int | None = None
+    """Where one team cannot be caught any more, if the mode has such a score."""
     side_names: dict[Side, str | None] = {}
     surrendered_to: Team | None = None
     claim: EndClaim | None = None
@@ -81,8 +86,12 @@ class MapFlow(msgspec.Struct):
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
         """The flow of a server that has said nothing yet."""
-        combat = Combat(is_free_for_all=settings.is_free_for_all)
-        return MapFlow(Sides.of(settings), combat, is_deathmatch=settings.match_type is MatchType.DEATHMATCH)
+        return MapFlow(
+            Sides.of(settings),
+            Combat(is_free_for_all=settings.is_free_for_all),
+            is_deathmatch=settings.match_type is MatchType.DEATHMATCH,
+            max_rounds=_rounds_of(settings),
+        )
 
     def restart(self) -> None:
         """Another server process speaks: its map and players have to introduce themselves again."""
@@ -94,14 +103,13 @@ class MapFlow(msgspec.Struct):
     # --- lines -------------------------------------------------------------------------------------------------
 
     def stand(self, at_ms: int, player_id: PlayerId, side: Side | None, out: list[GameEvent]) -> None:
-        """A player took a side, or left the field. Deathmatch may print no round start: the first player is one."""
+        """A player took a side, or left the field."""
         self.sides.stand(player_id, side)
-        if self.is_deathmatch and self.phase is MapPhase.ARMED and self.sides.has_people:
-            self._go_live(at_ms, out)
+        self._start_deathmatch(at_ms, out)
 
     def loading(self, at_ms: int, line: world_lines.LoadingMap, out: list[GameEvent]) -> None:
         """A map is being loaded: an end that waited for a second witness has it."""
-        self.confirm_end(at_ms, out)
+        self._go_past_end(at_ms, out)
         self.sides.clear_field()
         self.sides.team1_side = Side.CT
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
@@ -125,6 +133,7 @@ class MapFlow(msgspec.Struct):
 
     def freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
         """Freeze time begins: at halftime everybody has changed sides by now."""
+        self.is_freeze, self.freeze_score = True, None
         if self.phase is MapPhase.LIVE and not self.is_restoring and self.sides.vote():
             out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
 
@@ -139,7 +148,7 @@ class MapFlow(msgspec.Struct):
         won_ct, won_t = line.side is Side.CT, line.side is Side.T
         before = (max(line.ct - won_ct, 0), max(line.t - won_t, 0))
         if self.phase is not MapPhase.LIVE:
-            self._go_live(at_ms, out, rounds_played=sum(before), by_side=before)
+            self._join(at_ms, sum(before), before, out)
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         self._bomb_ends_round(at_ms, reason, out)
         self._follow_score(at_ms, before, out)
@@ -150,7 +159,7 @@ class MapFlow(msgspec.Struct):
         if reason in _SURRENDERS:
             self.surrendered_to = winner
         self.sides.seen.clear()
-        self.freeze_score = None
+        self.is_freeze, self.freeze_score = False, None
         out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score))
 
     def score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
@@ -159,7 +168,7 @@ class MapFlow(msgspec.Struct):
             self.loading(at_ms, world_lines.LoadingMap(line.map_name), out)
         self.map_name = line.map_name or self.map_name
         if self.is_restoring:
-            self._restored(at_ms, line, out)
+            self._join(at_ms, line.rounds_played, (line.ct, line.t), out)
         elif line.rounds_played < 0:
             self._warmup(at_ms, out)
         elif self.phase is not MapPhase.OVER:
@@ -203,15 +212,6 @@ class MapFlow(msgspec.Struct):
             if self.phase is not MapPhase.LIVE:  # the server has gone on: that is the second witness
                 self.confirm_end(claim.at_ms, out)
 
-    def check_sides(self, at_ms: int, round_number: int, by_team: tuple[int, int], out: list[GameEvent]) -> None:
-        """The plugin knows the teams by name: a score of its that is ours turned round means that we are wrong."""
-        if self.phase is not MapPhase.LIVE or not 0 < round_number < len(self.scores):
-            return
-        if by_team[0] != by_team[1] and self.scores[round_number] == by_team[::-1]:
-            self.scores[round_number:] = [score[::-1] for score in self.scores[round_number:]]
-            self.sides.turn()
-            out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
-
     def next_deadline_ms(self) -> int | None:
         """When `settle` must be called at the latest; None while nothing waits."""
         return None if self.claim is None else self.claim.at_ms + PATIENCE_MS
@@ -224,24 +224,31 @@ class MapFlow(msgspec.Struct):
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """The second witness of the end has come, or enough time has passed for one."""
         claim, self.claim = self.claim, None
-        if claim is None:
+        if claim is None or not (self.is_told or self.sides.has_people):
             return
+        if not self.is_told:
+            self.sides.begin(self.side_names)
         score = self._claimed_score(claim)
         if score is None:
             return
         if not self.is_told:
             self._go_live(at_ms, out, rounds_played=min(sum(score), MAX_ROUNDS))
-        is_complete = self.is_deathmatch or (self.phase is MapPhase.LIVE and score == self.scores[-1])
+        is_last_score = self.phase is MapPhase.LIVE and score == self.scores[-1]
+        is_complete = self.is_deathmatch or (is_last_score and (claim.by_side or claim.by_team) is not None)
         if self.phase is MapPhase.LIVE:
             self.phase = MapPhase.OVER
         self.is_told = False
-        out.append(events.MapEnded(at_ms, self.map_name, *score, is_complete=is_complete, winner=self.surrendered_to))
+        winner = self.surrendered_to
+        out.append(events.MapEnded(claim.at_ms, self.map_name, *score, is_complete=is_complete, winner=winner))
 
     def _claimed_score(self, claim: EndClaim) -> tuple[int, int] | None:
         if claim.by_side is not None:
+            score = self.sides.by_team(*claim.by_side)
             # The plugin knows the teams by name, so it may turn the score of the log round, but not change it.
-            is_turned = claim.by_team is not None and sorted(claim.by_team) == sorted(claim.by_side)
-            return claim.by_team if is_turned else self.sides.by_team(*claim.by_side)
+            if claim.by_team == score[::-1] != score:
+                self.surrendered_to = self.surrendered_to and self.surrendered_to.other
+                return claim.by_team
+            return score
         if claim.by_team is not None:
             return claim.by_team
         # Only the winner is known: the last score of the log must say the same, a made-up one is worse than none.
@@ -253,11 +260,16 @@ class MapFlow(msgspec.Struct):
     def _match_start(self, at_ms: int, map_name: str, out: list[GameEvent]) -> None:
         if self._is_next_map(map_name):
             self.loading(at_ms, world_lines.LoadingMap(map_name), out)
-        self.confirm_end(at_ms, out)
-        if self.phase is MapPhase.OVER:
-            return
-        self._take_back(at_ms, out)
-        self.phase, self.match_start_ms, self.map_name = MapPhase.ARMED, at_ms, map_name
+        self._go_past_end(at_ms, out)
+        if self.phase is not MapPhase.OVER:
+            self.phase, self.match_start_ms, self.map_name = MapPhase.ARMED, at_ms, map_name
+            self._start_deathmatch(at_ms, out)
+
+    def _start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> None:
+        """One endless round, for which a server may print neither start nor status: people on the field start it."""
+        is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_people
+        if self.is_deathmatch and is_ready:
+            self._go_live(at_ms, out)
 
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.claim is not None and at_ms > self.claim.at_ms:
@@ -284,41 +296,38 @@ class MapFlow(msgspec.Struct):
         by_side, rounds = (line.ct, line.t), min(line.rounds_played, MAX_ROUNDS)
         if self.phase is MapPhase.LIVE and rounds >= self.rounds_played:
             self._follow_score(at_ms, by_side, out)
-            self.rounds_played, self.freeze_score = rounds, by_side
+            self.rounds_played, self.freeze_score = rounds, by_side if self.is_freeze else None
             self._keep_score(*by_side)
-        elif self.phase is MapPhase.LIVE or (rounds > 0 and self.is_told):
-            self._restored(at_ms, line, out)  # went back, and the lines that said so were lost
-        elif rounds > 0:
-            self._go_live(at_ms, out, rounds_played=rounds, by_side=by_side)
+        elif self.phase is MapPhase.LIVE or rounds > 0:
+            self._join(at_ms, rounds, by_side, out)  # went back, or had gone on, and the lines that said so were lost
         else:
             if self.phase is not MapPhase.ARMED:
                 self.phase, self.match_start_ms = MapPhase.ARMED, at_ms
-            if self.is_deathmatch and self.sides.has_people:
-                self._go_live(at_ms, out)
+            self._start_deathmatch(at_ms, out)
 
-    def _restored(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
-        """A backup was loaded: the map is back to what it was after `rounds_played` rounds."""
-        kept, by_side = min(max(line.rounds_played, 0), MAX_ROUNDS), (line.ct, line.t)
+    def _join(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
+        """The map stands after this many rounds, by a restored backup or for all we know: go on from there."""
+        kept = min(max(rounds, 0), MAX_ROUNDS)
+        is_known = self.is_told or (self.phase is MapPhase.OVER and self.is_restoring)
         self.is_restoring, self.claim = False, None
+        if not is_known or (kept == 0 and self.phase is not MapPhase.LIVE):
+            self._go_live(at_ms, out, rounds_played=kept, by_side=by_side)
+            return
         self.sides.vote()
         if kept < len(self.scores):
             self.sides.match_score(by_side, self.scores[kept])
-        if self.is_told or self.phase is MapPhase.OVER:
-            out.append(events.RoundRestored(at_ms, kept, *self.sides.by_team(*by_side)))
-            self.phase, self.is_told, self.is_warmup_told = MapPhase.LIVE, True, False
-            self.surrendered_to = None
-            self.combat.new_round()
-            self.rounds_played = kept
-            self._keep_score(*by_side)
-        else:
-            self._go_live(at_ms, out, rounds_played=kept, by_side=by_side)
+        out.append(events.RoundRestored(at_ms, kept, *self.sides.by_team(*by_side)))
+        self.phase, self.is_told, self.is_warmup_told = MapPhase.LIVE, True, False
+        self.surrendered_to = None
+        self.combat.new_round()
+        self.rounds_played = kept
+        self._keep_score(*by_side)
 
     def _warmup(self, at_ms: int, out: list[GameEvent]) -> None:
         """-1 rounds: the server is in warmup. After an end that waited that is the second witness."""
-        self.confirm_end(at_ms, out)
+        self._go_past_end(at_ms, out)
         if self.phase is MapPhase.OVER:
             return
-        self._take_back(at_ms, out)
         self.phase = MapPhase.WARMUP
         if self.is_told and not self.is_warmup_told:
             self.is_warmup_told = True
@@ -339,11 +348,18 @@ class MapFlow(msgspec.Struct):
         score = self._keep_score(*by_side)
         out.append(events.MapLive(at_ms, self.map_name, since_ms, team1_side, *names, rounds_played, *score))
 
-    def _take_back(self, at_ms: int, out: list[GameEvent]) -> None:
-        """Whatever was live did not count: a knife round, or a restart."""
-        if self.phase is MapPhase.LIVE:
-            out.append(events.RoundRestored(at_ms, 0, 0, 0))
-            self.rounds_played, self.scores = 0, [_NO_SCORE]
+    def _go_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
+        """The server does what one does after a match. If the last score won the map, that is the end of it."""
+        if self.claim is None and self.phase is MapPhase.LIVE and self._is_won():
+            self.claim = EndClaim(at_ms=at_ms, by_team=self.scores[-1])
+        self.confirm_end(at_ms, out)
+
+    def _is_won(self) -> bool:
+        if self.max_rounds is None:
+            return False
+        most, rounds = max(self.scores[-1]), sum(self.scores[-1])
+        overtimes = -(-max(rounds - self.max_rounds, 0) // _OVERTIME_ROUNDS)
+        return most == self.max_rounds // 2 + overtimes * _OVERTIME_ROUNDS // 2 + 1
 
     def _follow_score(self, at_ms: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         if self.sides.match_score(by_side, self.scores[-1]):
@@ -360,3 +376,8 @@ class MapFlow(msgspec.Struct):
         """After the end another map is named: its `Loading map` was lost."""
         ours, named = self.map_name.rpartition("/")[2], map_name.rpartition("/")[2]
         return self.phase is MapPhase.OVER and bool(ours) and bool(named) and ours != named
+
+
+def _rounds_of(settings: GameSettings) -> int | None:
+    usual = _USUAL_ROUNDS.get(settings.match_type)
+    return None if usual is None else settings.max_rounds or usual

@@ -76,7 +76,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
         player_id = found.player_id or self._player_named(found.name)
         if not player_id:
             return Reading()
-        return self._fold([CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon)], received_ms)
+        suspected = CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon, found.name)
+        return self._fold([suspected], received_ms)
 
     def read_shots(self, player_id: PlayerId, *, fired: int, hit: int, received_ms: int) -> Reading:
         """Take in a plugin's running count of a player's shots on this map; logs alone never tell."""
@@ -84,11 +85,15 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def tick(self, now_ms: int) -> Reading:
         """Let time pass."""
-        events: list[GameEvent] = []
-        self.interpreter.flow.settle(now_ms, events)
-        reading = self._fold(events, now_ms)
+        reading = self.settle(now_ms)
         reading.effects += self.match.tick(now_ms)
         return reading
+
+    def settle(self, now_ms: int) -> Reading:
+        """Believe what had one witness only, if its time has come; a recording that ends is settled at its deadline."""
+        events: list[GameEvent] = []
+        self.interpreter.flow.settle(now_ms, events)
+        return self._fold(events, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` must be called at the latest."""
@@ -100,6 +105,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         for notice in taken.notices:
             match notice:
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
+                    self.interpreter.flow.sides.seen.clear()  # whoever was seen may have changed sides since
                     events.append(LogGap(received_ms, lost))
                 case Restarted():
                     self.clock = LogClock()

@@ -1,8 +1,8 @@
 """What do a plugin's reports add to the log? The log is the authority; the plugin speaks where the log is silent.
 
 Reports come over their own connection: late, twice, out of order or never. So each fact is taken once, and nothing
-that the log can say is taken from a report, but for three things: who was MVP, which team is which where the log left
-that open, and that a map is over although its last lines never came.
+that the log can say is taken from a report, but for two things: who was MVP, and that a map is over, with its score by
+team. Scores of single rounds are not used: nobody can tell which attempt at a replayed round a late report is about.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class PluginFacts(msgspec.Struct):
         out: list[GameEvent] = []
         match report:
             case RoundEnd() if report.map_number == map_number:
-                flow.check_sides(at_ms, report.round_number, (report.team1_score, report.team2_score), out)
                 out += [
                     MvpNamed(at_ms, report.round_number, player.player_id, player.mvps)
                     for player in report.players

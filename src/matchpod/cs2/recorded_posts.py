@@ -19,6 +19,9 @@ import msgspec
 from matchpod.cs2.log_batches import LogPost, read_post
 from matchpod.cs2.log_clock import parse_stamp
 
+MAX_TIME_MS = 253_402_300_800_000
+"""The year 10000; nothing later can be written as a date."""
+
 _DAY_MS = 86_400_000
 _STAMP_CHARS = 25
 
@@ -157,6 +160,8 @@ def _recorded_body(recorded: _RecordedPost) -> bytes:
 def _recorded_ms(received_at: int | str) -> int:
     """Milliseconds as they are, or an ISO time; without a zone it is UTC."""
     if isinstance(received_at, int):
+        if not 0 <= received_at < MAX_TIME_MS:
+            raise ValueError("receivedAt is no time")
         return received_at
     at = datetime.fromisoformat(received_at)
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

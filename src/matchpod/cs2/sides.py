@@ -52,6 +52,10 @@ class Sides(msgspec.Struct):
             self.standing[player_id] = side
             self.seen.add(player_id)
 
+    def is_seen(self, player_id: PlayerId, side: Side) -> bool:
+        """The player was seen on this side since the last round was decided."""
+        return player_id in self.seen and self.standing.get(player_id) is side
+
     def clear_field(self) -> None:
         """Everybody leaves the field, as at a map change; who belongs to which team is remembered."""
         self.standing.clear()

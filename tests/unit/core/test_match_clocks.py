@@ -246,6 +246,14 @@ def test_deathmatch_without_a_limit_lasts_ten_minutes() -> None:
     assert story.wait(60) == [EndMatch()]
 
 
+def test_deathmatch_longer_than_any_match_should_be_gets_its_time() -> None:
+    story = Story(deathmatch(ANN, minutes=400))
+    story.join(ANN)
+    story.live()
+    assert story.wait(6 * 3600 + 1) == []
+    assert story.wait(3600) == [EndMatch()]
+
+
 def test_faster_world_has_shorter_clocks() -> None:
     story = Story(deathmatch(ANN), Timers().at_speed(30))
     assert story.match.next_deadline_ms() == START_MS + 10_000

@@ -220,6 +220,18 @@ def test_warmup_is_held_for_a_roster_only() -> None:
     assert console.warmup_commands(competitive()) == ()
 
 
+def test_custom_lines_that_we_overrule_do_not_come_back_through_the_plugin() -> None:
+    custom = (CvarSetting("mp_warmuptime", "5"), CvarSetting("mp_c4timer", "35"))
+    team1 = TeamRoster("A", ("76561198000000001",))
+    asked = of_type(MatchType.COMPETITIVE, team1=team1, team2=TeamRoster("B"), custom_cvars=custom)
+    match = console.matchzy_match(
+        asked, match_id=1, log_url="http://h/x", log_header_name="Authorization", log_header_value="x"
+    )
+    cvars = msgspec.convert(match["cvars"], dict[str, str])
+    assert "mp_warmuptime" not in cvars
+    assert cvars["mp_c4timer"] == "35"
+
+
 def test_free_for_all_makes_everyone_an_enemy() -> None:
     ffa = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH)))
     team = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_sub_mode=DmSubMode.TEAM)))

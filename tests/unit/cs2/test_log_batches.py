@@ -454,3 +454,10 @@ def test_a_real_match_gives_the_same_lines_as_its_file(corpus: Path, size: int) 
     posts = [post(whole[begin : begin + size + 700], begin) for begin in range(0, len(whole), size)]
     cursor = LogCursor()
     assert lines_given(take_all(cursor, posts)) + cursor.splitter.finish() == list(lines_of([whole]))
+
+
+def test_a_new_load_whose_first_post_ends_within_its_first_line_is_no_resend() -> None:
+    cursor = LogCursor()
+    cursor.take(LogPost(body=b"a\nb\n", received_ms=0, begin=0))
+    taken = [cursor.take(LogPost(body=body, received_ms=0, begin=begin)) for body, begin in ((b"X", 0), (b"Y\n", 1))]
+    assert [line for one in taken for line in one.lines] == [b"XY"]

@@ -143,6 +143,36 @@ def test_a_surrender_is_lost_by_who_surrenders_whatever_the_score() -> None:
     assert played.fold().reader.match.winner is Winner.TEAM2
 
 
+def test_a_score_of_the_round_before_is_not_turned_by_the_players() -> None:
+    log = ServerLog().goes_live().plays("CT", "CT").round_end("CT")
+    log.swap_sides()
+    log.side = {1: "TERRORIST", 2: "TERRORIST", 3: "CT", 4: "CT"}
+    for account in (1, 2, 3, 4):
+        log.say(f'{log.token(account)} picked up "knife"')
+    log.round_start().round_end("TERRORIST")
+    assert scores(log) == (4, 0)
+
+
+def test_who_was_seen_before_a_gap_is_asked_again_after_it() -> None:
+    played = Played()
+    log = played.log.goes_live().plays("CT", "CT")
+    for account in (1, 2, 3, 4):
+        log.say(f'{log.token(account)} picked up "knife"')
+    log.interpreter.flow.sides.seen.clear()
+    lose_halftime(log).freeze()
+    log.say(f'{log.token(1)} picked up "knife"').round_start().round_end("TERRORIST")
+    assert scores(log) == (4, 0)
+
+
+def test_an_end_of_which_all_else_was_lost_goes_to_the_players_who_stand_there() -> None:
+    log = ServerLog().load().joins(1, 2, 3, 4).match_start()
+    log.side = {1: "TERRORIST", 2: "TERRORIST", 3: "CT", 4: "CT"}
+    for account in (1, 2, 3, 4):
+        log.say(f'{log.token(account)} picked up "knife"')
+    log.game_over(score=(5, 13)).load("de_dust2")
+    assert (log.last(ev.MapEnded).team1_score, log.last(ev.MapEnded).team2_score) == (13, 5)
+
+
 # --- live, or not ------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +181,20 @@ def test_an_empty_server_plays_nothing_that_counts() -> None:
     assert not log.all(ev.MapLive)
     ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
     assert not ServerLog(ffa).load().match_start(0).all(ev.MapLive)
+
+
+def test_an_empty_server_ends_nothing_either() -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+    log = ServerLog(ffa).load().match_start(0).game_over("deathmatch", (0, 0)).load("de_dust2")
+    assert not log.all(ev.MapEnded)
+
+
+def test_warmup_of_a_deathmatch_is_not_live_though_no_status_says_so() -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+    log = ServerLog(ffa).load().say('World triggered "Warmup_Start"', f'World triggered "Match_Start" on "{MAP}"')
+    assert not log.joins(1).all(ev.MapLive)
+    log.say('World triggered "Warmup_End"', f'World triggered "Match_Start" on "{MAP}"')
+    assert len(log.all(ev.MapLive)) == 1
 
 
 def test_a_deathmatch_that_started_empty_counts_from_its_first_player() -> None:
@@ -214,6 +258,38 @@ def test_a_map_joined_in_the_middle_has_its_score_at_once() -> None:
 # --- ends --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("rounds", "score"), [(["CT"] * 13, (13, 0)), ([*["CT", "TERRORIST"] * 12, *["CT"] * 4], (16, 12))]
+)
+def test_a_won_map_whose_end_was_lost_ends_with_what_comes_after_it(rounds: list[str], score: tuple[int, int]) -> None:
+    log = ServerLog().goes_live().plays(*rounds[:-1]).round_end(rounds[-1]).match_start(-1)
+    assert (log.last(ev.MapEnded).team1_score, log.last(ev.MapEnded).team2_score) == score
+    assert log.last(ev.MapEnded).is_complete
+
+
+@pytest.mark.parametrize("rounds", [["CT"] * 12, ["CT", "TERRORIST"] * 12, ["CT"] * 3])
+def test_a_map_that_is_not_won_is_only_started_again(rounds: list[str]) -> None:
+    log = ServerLog().goes_live().plays(*rounds).match_start(0)
+    assert not log.all(ev.MapEnded)
+
+
+def test_warmup_in_the_middle_and_a_restore_keep_the_rounds_before() -> None:
+    played = Played()
+    played.log.goes_live().kill(1, 3).plays("CT", "CT").match_start(-1)
+    restore(played.log, 1, 1, 0)
+    current = played.fold().reader.match.current_map
+    assert (played.match, len(current.ledger.rounds), current.team1_score) == (Phase.LIVE, 1, 1)
+
+
+def test_after_a_crash_the_first_round_end_heard_goes_on_from_there() -> None:
+    played = Played()
+    played.log.goes_live().kill(1, 3).plays("CT", "CT")
+    played.log.interpreter.restart()
+    played.log.joins(1, 2, 3, 4).round_end("TERRORIST")
+    current = played.fold().reader.match.current_map
+    assert (current.team1_score, current.team2_score, len(current.ledger.rounds)) == (2, 1, 2)
+
+
 def test_a_game_over_without_a_second_witness_is_believed_after_a_while() -> None:
     log = ServerLog().goes_live().plays("CT").game_over(score=(13, 5))
     flow, out = log.interpreter.flow, list[ev.GameEvent]()
@@ -221,7 +297,7 @@ def test_a_game_over_without_a_second_witness_is_believed_after_a_while() -> Non
     flow.settle(log.now + PATIENCE_MS - 1, out)
     assert out == []
     flow.settle(log.now + PATIENCE_MS, out)
-    assert out == [ev.MapEnded(log.now + PATIENCE_MS, MAP, 13, 5, is_complete=False)]
+    assert out == [ev.MapEnded(log.now, MAP, 13, 5, is_complete=False)]
     assert flow.next_deadline_ms() is None
 
 
@@ -276,6 +352,15 @@ def test_an_old_connection_that_ends_after_the_new_one_entered_is_not_leaving() 
     log.say('"Ann<7><[U:1:1]><>" entered the game', '"Ann<1><[U:1:1]><CT>" disconnected (reason "x")')
     assert not log.all(ev.PlayerDisconnected)
     log.say('"Ann<7><[U:1:1]><CT>" disconnected (reason "x")')
+    assert log.last(ev.PlayerDisconnected).player_id == id64(1)
+
+
+def test_a_client_that_quits_while_it_loads_is_gone() -> None:
+    log = (
+        ServerLog()
+        .goes_live()
+        .say('"Ann<7><[U:1:1]><>" connected, address "x"', '"Ann<7><[U:1:1]><>" disconnected (reason "x")')
+    )
     assert log.last(ev.PlayerDisconnected).player_id == id64(1)
 
 

@@ -71,7 +71,7 @@ def test_a_claimed_end_waits_for_the_log_and_then_stands_alone() -> None:
     assert both.report(RESULT) == []
     assert both.flow.next_deadline_ms() == both.log.now + PATIENCE_MS
     assert both.settle(PATIENCE_MS - 1) == []
-    assert both.settle() == [ev.MapEnded(both.log.now + PATIENCE_MS, MAP, 13, 9, is_complete=False)]
+    assert both.settle() == [ev.MapEnded(both.log.now, MAP, 13, 9, is_complete=False)]
     assert both.settle() == []
 
 
@@ -146,19 +146,11 @@ def test_the_plugin_does_not_change_the_numbers_of_the_log() -> None:
     assert ended(both.report(RESULT)) == (8, 2)
 
 
-def test_a_round_whose_score_the_plugin_has_the_other_way_round_turns_the_teams() -> None:
+def test_the_score_of_a_single_round_turns_nothing() -> None:
+    # A late report may be about an attempt at the round that a restore took back.
     both = Both()
     both.log.plays("CT")
-    assert isinstance(both.report(round_end(1, score=(0, 1)))[0], ev.SidesSwapped)
-    decided = both.log.round_end("CT").last(ev.RoundDecided)
-    assert (decided.winner, decided.team1_score, decided.team2_score) == (Team.TEAM2, 0, 2)
-
-
-def test_a_round_of_which_both_say_the_same_turns_nothing() -> None:
-    both = Both()
-    both.log.plays("CT", "TERRORIST")
-    for number, score in ((1, (1, 0)), (2, (1, 1)), (9, (5, 4))):
-        assert not any(isinstance(event, ev.SidesSwapped) for event in both.report(round_end(number, score=score)))
+    assert not any(isinstance(event, ev.SidesSwapped) for event in both.report(round_end(1, score=(0, 1))))
 
 
 def test_a_claim_about_a_map_that_is_over_is_nothing() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.log_batches import LogPost
-from matchpod.cs2.recorded_posts import RecordingError, RecordingForm, looks_like_posts, read_posts
+from matchpod.cs2.recorded_posts import MAX_TIME_MS, RecordingError, RecordingForm, looks_like_posts, read_posts
 
 DAY_MS = 86_400_000
 SENT_MS = 1_784_312_064_267  # 07/17/2026 - 18:14:24.267
@@ -152,7 +152,7 @@ def test_an_empty_body_may_be_left_out() -> None:
 # --- JSON lines -------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**50)), min_size=1))
+@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, MAX_TIME_MS - 1)), min_size=1))
 def test_any_bytes_survive_json_lines(posts: list[tuple[bytes, int]]) -> None:
     recorded = [
         {"receivedAt": at, "headers": {"X-Game-Map": "de_nuke"}, "bodyBase64": base64.b64encode(body).decode()}
@@ -212,3 +212,9 @@ def test_the_first_bytes_tell_the_form(first_bytes: bytes, form: RecordingForm |
 def test_any_other_bytes_are_a_fault_and_nothing_worse(recording: bytes) -> None:
     with contextlib.suppress(RecordingError):
         list(read_posts(recording))
+
+
+@pytest.mark.parametrize("at", [-1, MAX_TIME_MS, 10**18])
+def test_a_number_that_is_no_time_is_a_fault(at: int) -> None:
+    with pytest.raises(RecordingError, match="line 1: receivedAt is no time"):
+        list(read_posts(b'{"receivedAt": %d, "body": ""}' % at))

@@ -137,9 +137,10 @@ def _triggered(player: PlayerToken, rest: str, _: KnownPlayers) -> lines.PlayerL
 
 
 def _item(player: PlayerToken, rest: str, _known: KnownPlayers) -> lines.PlayerLogLine | None:
-    verb, _, item = rest[:-1].partition(' "')
-    is_item = item.isidentifier() or not item
-    return lines.Item(player, verb, item) if is_item and verb in _ITEM_VERBS and rest[-1] == '"' else None
+    verb, _, quoted = rest.partition(' "')
+    item = quoted[:-1]
+    is_item = not item or (item.isascii() and item.replace("_", "x").isalnum())
+    return lines.Item(player, verb, item) if is_item and verb in _ITEM_VERBS and quoted[-1:] == '"' else None
 
 
 def _money(player: PlayerToken, rest: str, _: KnownPlayers) -> lines.PlayerLogLine | None:

@@ -51,7 +51,7 @@ class LineReader(msgspec.Struct):
     """Reads the lines of one server in order; remembers its players, and the last prefix because most repeat."""
 
     known: KnownPlayers = msgspec.field(default_factory=KnownPlayers)
-    last_prefix: str = "none yet"
+    last_prefix: str = "\n"  # no line begins with it
     last_ms: int = 0
 
     def read(self, raw: bytes) -> tuple[int | None, Line]:
