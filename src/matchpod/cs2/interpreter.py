@@ -15,6 +15,7 @@ from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings, PlayerId, Side, is_human
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
 from matchpod.cs2.log_lines import player_lines, world_lines
+from matchpod.cs2.log_lines.player_token import PlayerToken
 from matchpod.cs2.log_lines.reader import Line
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
@@ -53,6 +54,9 @@ class Interpreter(msgspec.Struct):
             event = fight(self.flow.combat, at_ms, line)
             if event is not None:
                 out.append(event)
+            if isinstance(line, player_lines.Killed):
+                self._see(at_ms, line.player, out)
+                self._see(at_ms, line.victim, out)
             return
         flow = _FLOW.get(kind)
         if flow is not None:
@@ -106,8 +110,10 @@ class Interpreter(msgspec.Struct):
             out.append(events.ChatSaid(at_ms, player_id, line.player.name, line.is_team_only, line.said))
 
     def _item(self, at_ms: int, line: player_lines.Item, out: list[GameEvent]) -> None:
-        """Nobody picks up a weapon off the field: who is seen doing so stands where the line says."""
-        token = line.player
+        self._see(at_ms, line.player, out)
+
+    def _see(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
+        """Who picks up a weapon, kills or is killed stands where the line says, whatever was told or lost before."""
         if token.side is not None and token.player_id and not self.flow.sides.is_seen(token.player_id, token.side):
             self.flow.stand(at_ms, token.player_id, token.side, out)
 

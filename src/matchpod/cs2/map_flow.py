@@ -151,6 +151,7 @@ class MapFlow(msgspec.Struct):
             self._join(at_ms, sum(before), before, out)
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         self._bomb_ends_round(at_ms, reason, out)
+        self._ask_players(at_ms, out)
         self._follow_score(at_ms, before, out)
         # A round that was lost on the way shows in the score; a drawn one does not.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
@@ -278,13 +279,17 @@ class MapFlow(msgspec.Struct):
             self._go_live(at_ms, out)
         if self.phase is not MapPhase.LIVE:
             return
+        self._ask_players(at_ms, out)
+        self.combat.new_round()
+        team1, team2 = self.sides.line_ups()
+        out.append(events.RoundStarted(at_ms, self.rounds_played + 1, team1, team2, self.sides.team1_side))
+
+    def _ask_players(self, at_ms: int, out: list[GameEvent]) -> None:
+        """Those who were seen since the last round know best where they stand: their moves may have been lost."""
         if self.sides.vote(is_fresh=True):
             out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
             if self.freeze_score is not None:
                 self._keep_score(*self.freeze_score)
-        self.combat.new_round()
-        team1, team2 = self.sides.line_ups()
-        out.append(events.RoundStarted(at_ms, self.rounds_played + 1, team1, team2, self.sides.team1_side))
 
     def _bomb_ends_round(self, at_ms: int, reason: RoundEndReason, out: list[GameEvent]) -> None:
         if reason is RoundEndReason.TARGET_BOMBED:

@@ -2,8 +2,8 @@
 
 Listed players belong to the team that lists them. Others belong to the team whose side they stood on when a round
 began. Where team1 stands is a vote of the players, held when a freeze time starts (at halftime the server moves them
-one by one) and again at its end among those who were seen since the last round, in case their moves were lost. The
-score is the second witness: no team's score ever falls, and at halftime the game swaps both numbers.
+one by one), and again when a round starts and ends among those seen since the round before, in case their moves were
+lost. The score is the second witness: no team's score ever falls, and at halftime the game swaps both numbers.
 """
 
 from __future__ import annotations

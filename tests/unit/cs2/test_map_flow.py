@@ -92,6 +92,12 @@ def test_an_even_score_kept_under_the_wrong_side_is_turned_with_the_players() ->
     assert scores(log) == (4, 2)
 
 
+def test_a_halftime_of_which_everything_was_lost_is_told_by_who_kills_whom() -> None:
+    log = lose_halftime(ServerLog().goes_live().plays("CT", "TERRORIST", "TERRORIST"))
+    log.freeze().round_start().kill(1, 3).kill(2, 4).round_end("TERRORIST")
+    assert scores(log) == (3, 2)
+
+
 def test_a_few_players_seen_on_other_sides_do_not_overrule_the_rest() -> None:
     log = ServerLog().goes_live().plays("CT")
     log.say('"Ann<1><[U:1:1]><TERRORIST>" picked up "knife"').round_start().round_end("CT")
