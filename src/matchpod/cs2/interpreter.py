@@ -110,12 +110,14 @@ class Interpreter(msgspec.Struct):
             out.append(events.ChatSaid(at_ms, player_id, line.player.name, line.is_team_only, line.said))
 
     def _item(self, at_ms: int, line: player_lines.Item, out: list[GameEvent]) -> None:
-        self._see(at_ms, line.player, out)
+        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # every fifth line is one of these
+            self._see(at_ms, line.player, out)
 
     def _see(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
         """Who picks up a weapon, kills or is killed stands where the line says, whatever was told or lost before."""
-        if token.side is not None and token.player_id and not self.flow.sides.is_seen(token.player_id, token.side):
-            self.flow.stand(at_ms, token.player_id, token.side, out)
+        side, player_id = token.side, token.player_id
+        if side is not None and self.flow.sides.seen.get(player_id) is not side and player_id:
+            self.flow.stand(at_ms, player_id, side, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
         if line.change == DEFUSE_REWARD:

@@ -26,8 +26,8 @@ class Sides(msgspec.Struct):
     """What the caller calls his teams, as far as the match plugin lets names through."""
     members: dict[PlayerId, Team] = {}
     standing: dict[PlayerId, Side] = {}
-    seen: set[PlayerId] = set()
-    """Who was seen on his side since the last round was decided."""
+    seen: dict[PlayerId, Side] = {}
+    """Who was seen where since the last round was decided."""
     team1_side: Side = Side.CT
 
     @staticmethod
@@ -48,13 +48,9 @@ class Sides(msgspec.Struct):
         """A player is on a side now; None takes him off the field."""
         if side is None:
             self.standing.pop(player_id, None)
+            self.seen.pop(player_id, None)
         else:
-            self.standing[player_id] = side
-            self.seen.add(player_id)
-
-    def is_seen(self, player_id: PlayerId, side: Side) -> bool:
-        """The player was seen on this side since the last round was decided."""
-        return player_id in self.seen and self.standing.get(player_id) is side
+            self.standing[player_id] = self.seen[player_id] = side
 
     def clear_field(self) -> None:
         """Everybody leaves the field, as at a map change; who belongs to which team is remembered."""
