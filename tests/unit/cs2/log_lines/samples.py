@@ -53,10 +53,10 @@ PLAYER_LINES = [
     f"{A} money change 100+300 = $400 (tracked)",
     f"{A} left buyzone with [ weapon_knife weapon_m4a1 kevlar(100) helmet ]",
     f"{A} left buyzone with [ ]",
-    '"Maximus<2><<none>><TERRORIST>" left buyzone with [ ]',
-    '"Kao<6><BOT><>" connected, address "(unknown)"',
-    '"majky<4><STEAM_1:0:436676464><Unassigned>" changed name to "majkycs"',
-    '"Czar<1><STEAM_ID_PENDING>" switched from team <TERRORIST> to <Unassigned>',
+    '"Olaf<2><<none>><TERRORIST>" left buyzone with [ ]',
+    '"Rex<6><BOT><>" connected, address "(unknown)"',
+    '"Max<4><STEAM_1:0:4366><Unassigned>" changed name to "Maxim"',
+    '"Cid<1><STEAM_ID_PENDING>" switched from team <TERRORIST> to <Unassigned>',
 ]
 
 WORLD_LINES = [
@@ -67,7 +67,7 @@ WORLD_LINES = [
     'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "10") (T "2")',
     'Team "TERRORIST" triggered "SFUI_Notice_Target_Bombed" (CT "1") (T "2")',
     'Team "CT" scored "10" with "10" players',
-    'Team playing "CT": rvls test team 1',
+    'Team playing "CT": Night Owls',
     'MatchStatus: Team playing "TERRORIST": a : b',
     'MatchStatus: Team "CT" is unset.',
     'MatchStatus: Score: 10:2 on map "de_inferno" RoundsPlayed: 12',
@@ -92,7 +92,7 @@ WORLD_LINES = [
     "ACCOLADE, FINAL: {pistolkills},\tIc<3 wav<3><2>,\tVALUE: 5.000000,\tPOS: 1,\tSCORE: 8.095239",
     "Molotov projectile spawned at 2203.659912 2541.122559 187.350067, velocity -527.546997 420.109283 -28.762991",
     'rcon from "203.0.113.2:61688": command "say "hi"; mp_teamname_1 "x""',
-    '"Console<0>" say "HLSW "test" 1"',
+    '"Console<0>" say "server "test" 1"',
     "JSON_BEGIN{",
     '"name": "round_stats",',
     '"round_number" : "8",',
