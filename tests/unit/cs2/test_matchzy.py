@@ -49,7 +49,7 @@ def round_end(**changes: object) -> dict[str, object]:
         "round_time": 0,
         "reason": 9,
         "winner": {"side": "2", "team": "team2"},
-        "team1": team(13, {"steamid": PLAYER, "name": "Czar", "stats": STATS}),
+        "team1": team(13, {"steamid": PLAYER, "name": "Ann", "stats": STATS}),
         "team2": team(2),
         "matchid": 18,
         "event": "round_end",
@@ -91,7 +91,7 @@ def test_a_round_end_is_read_with_the_numbers_the_plugin_fills() -> None:
         team2_score=2,
         players=(
             PlayerReport(
-                player_id=PLAYER, name="Czar", team=Team.TEAM1, kills=17, deaths=6, assists=5, damage=1668,
+                player_id=PLAYER, name="Ann", team=Team.TEAM1, kills=17, deaths=6, assists=5, damage=1668,
                 utility_damage=40, enemies_flashed=3, headshot_kills=9, rounds_played=15, double_kills=4,
                 triple_kills=2, quad_kills=1, aces=0, clutch1v1=1, clutch1v2=0, score=41, mvps=3,
             ),
@@ -183,9 +183,9 @@ def test_other_events_keep_their_name(event: str) -> None:
     ],
 )
 def test_bots_and_garbage_ids_are_left_out(entry: object) -> None:
-    real = {"steamid": int(PLAYER), "name": "Czar", "stats": {"mvp": 3}}
+    real = {"steamid": int(PLAYER), "name": "Ann", "stats": {"mvp": 3}}
     report = read_round(team1=team(13, entry), team2=team(2, entry, real))
-    assert report.players == (PlayerReport(player_id=PLAYER, name="Czar", team=Team.TEAM2, mvps=3),)
+    assert report.players == (PlayerReport(player_id=PLAYER, name="Ann", team=Team.TEAM2, mvps=3),)
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "3", None, True, 10**12])
