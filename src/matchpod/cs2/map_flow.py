@@ -111,7 +111,6 @@ class MapFlow(msgspec.Struct):
         """A map is being loaded: an end that waited for a second witness has it."""
         self._go_past_end(at_ms, out)
         self.sides.clear_field()
-        self.sides.team1_side = Side.CT
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup = self.is_restoring = False
         self.rounds_played = 0

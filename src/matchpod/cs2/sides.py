@@ -53,9 +53,10 @@ class Sides(msgspec.Struct):
             self.standing[player_id] = self.seen[player_id] = side
 
     def clear_field(self) -> None:
-        """Everybody leaves the field, as at a map change; who belongs to which team is remembered."""
+        """Everybody leaves the field, as at a map change, and team1 begins as CT; who belongs where is remembered."""
         self.standing.clear()
         self.seen.clear()
+        self.team1_side = Side.CT
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """The player's team: as listed, else as he was last counted, else by where he stands."""
