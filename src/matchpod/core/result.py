@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection
@@ -26,6 +27,7 @@ from matchpod.core.result_shapes import (
     MapEntry,
     MapPlayer,
     OverallPlayer,
+    PlayerNumbers,
     Result,
     Score,
     SeriesResult,
@@ -149,42 +151,38 @@ def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry
     return TeamEntry(name=team_name(match, team), series_score=maps_won, total_rounds=rounds_won)
 
 
-def _overall_player(match: Match, line: PlayerLine) -> OverallPlayer:
-    return OverallPlayer(
+def _numbers(line: PlayerLine, name: str) -> PlayerNumbers:
+    return PlayerNumbers(
         steam_id=line.player_id,
-        name=player_name(match, line.player_id),
-        team=match.settings.team_of(line.player_id) or line.team,
+        name=name,
         kills=line.kills,
         deaths=line.deaths,
         assists=line.all_assists,
         headshots=line.headshots,
         hs_percent=derived.hs_percent(line.headshots, line.kills),
         kd_ratio=derived.kd_ratio(line.kills, line.deaths),
-        adr=derived.adr(line.damage, line.rounds_played),
         damage_dealt=line.damage,
         utility_damage=line.utility_damage,
         pistol_kills=line.pistol_kills,
         sniper_kills=line.sniper_kills,
+        extra_stats=_extra_stats(line),
+    )
+
+
+def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> OverallPlayer:
+    numbers = _numbers(line, name or player_name(match, line.player_id))
+    return OverallPlayer(
+        **asdict(numbers),
+        team=match.settings.team_of(line.player_id) or line.team,
+        adr=derived.adr(line.damage, line.rounds_played),
         rounds_played=line.rounds_played,
         mvps=line.mvps,
-        extra_stats=_extra_stats(line),
     )
 
 
 def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
     return MapPlayer(
-        steam_id=line.player_id,
-        name=played.names.get(line.player_id) or player_name(match, line.player_id),
-        team=match.settings.team_of(line.player_id) or line.team,
-        kills=line.kills,
-        deaths=line.deaths,
-        assists=line.all_assists,
-        headshots=line.headshots,
-        hs_percent=derived.hs_percent(line.headshots, line.kills),
-        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
-        adr=derived.adr(line.damage, line.rounds_played),
-        damage_dealt=line.damage,
-        utility_damage=line.utility_damage,
+        **asdict(_overall_player(match, line, played.names.get(line.player_id))),
         flash_assists=line.flash_assists,
         first_kills=line.first_kills,
         first_deaths=line.first_deaths,
@@ -193,13 +191,8 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
         bomb_plants=line.bomb_plants,
         bomb_defuses=line.bomb_defuses,
         clutch_wins=line.clutch_wins,
-        rounds_played=line.rounds_played,
-        mvps=line.mvps,
         kast_percent=derived.kast_percent(line.kast_rounds, line.rounds_played),
         impact_rating=derived.impact(line.kills, line.all_assists, line.rounds_played),
-        pistol_kills=line.pistol_kills,
-        sniper_kills=line.sniper_kills,
-        extra_stats=_extra_stats(line),
     )
 
 
@@ -218,22 +211,8 @@ def _deathmatch(match: Match) -> DeathmatchResult:
 
 
 def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> DeathmatchPlayer:
-    return DeathmatchPlayer(
-        steam_id=line.player_id,
-        name=player_name(match, line.player_id),
-        kills=line.kills,
-        deaths=line.deaths,
-        assists=line.all_assists,
-        headshots=line.headshots,
-        hs_percent=derived.hs_percent(line.headshots, line.kills),
-        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
-        damage_dealt=line.damage,
-        utility_damage=line.utility_damage,
-        kpm=derived.kpm(line.kills, played.duration_s or 0),
-        pistol_kills=line.pistol_kills,
-        sniper_kills=line.sniper_kills,
-        extra_stats=_extra_stats(line),
-    )
+    numbers = _numbers(line, player_name(match, line.player_id))
+    return DeathmatchPlayer(**asdict(numbers), kpm=derived.kpm(line.kills, played.duration_s or 0))
 
 
 def _extra_stats(line: PlayerLine) -> ExtraStats:

@@ -39,43 +39,36 @@ class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     accuracy_percent: float | msgspec.UnsetType = msgspec.UNSET
 
 
-class OverallPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A player over all maps of a series."""
+class PlayerNumbers(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What every result says of a player."""
 
     steam_id: PlayerId
     name: str
-    team: Team | None
     kills: int
     deaths: int
     assists: int
     headshots: int
     hs_percent: float
     kd_ratio: float
-    adr: float
     damage_dealt: int
     utility_damage: int
     pistol_kills: int
     sniper_kills: int
-    rounds_played: int
-    mvps: int | None
     extra_stats: ExtraStats | None
 
 
-class MapPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
+    """A player over all maps of a series."""
+
+    team: Team | None
+    adr: float
+    rounds_played: int
+    mvps: int | None
+
+
+class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):
     """A player on one map."""
 
-    steam_id: PlayerId
-    name: str
-    team: Team | None
-    kills: int
-    deaths: int
-    assists: int
-    headshots: int
-    hs_percent: float
-    kd_ratio: float
-    adr: float
-    damage_dealt: int
-    utility_damage: int
     flash_assists: int
     first_kills: int
     first_deaths: int
@@ -84,13 +77,8 @@ class MapPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bomb_plants: int
     bomb_defuses: int
     clutch_wins: int
-    rounds_played: int
-    mvps: int | None
     kast_percent: float
     impact_rating: float
-    pistol_kills: int
-    sniper_kills: int
-    extra_stats: ExtraStats | None
 
 
 class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -140,23 +128,10 @@ class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     anti_cheat: tuple[AntiCheatEntry, ...]
 
 
-class DeathmatchPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class DeathmatchPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
     """A player of a deathmatch."""
 
-    steam_id: PlayerId
-    name: str
-    kills: int
-    deaths: int
-    assists: int
-    headshots: int
-    hs_percent: float
-    kd_ratio: float
-    damage_dealt: int
-    utility_damage: int
     kpm: float
-    pistol_kills: int
-    sniper_kills: int
-    extra_stats: ExtraStats | None
 
 
 class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
