@@ -65,7 +65,7 @@ class PlayerJoinedSide(Event, frozen=True):
 
 
 class PlayerDisconnected(Event, frozen=True):
-    """A client is gone. `is_map_change` marks the disconnects that a map change prints for everybody."""
+    """A client is gone. `is_map_change`: the reason is one that a map change prints, but so does going to the menu."""
 
     player_id: PlayerId
     name: str
@@ -156,7 +156,7 @@ class SidesSwapped(Event, frozen=True):
 
 
 class RoundRestored(Event, frozen=True):
-    """The map went back: only the first `rounds_kept` rounds still count. 0 is a restart (after a knife round)."""
+    """The map went back: only the first `rounds_kept` rounds still count. A restart is a new MapLive."""
 
     rounds_kept: int
     team1_score: int

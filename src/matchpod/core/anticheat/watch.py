@@ -53,6 +53,8 @@ class Watch(msgspec.Struct):
         return [] if look is None else look(self, event)
 
     def _map_live(self, _event: MapLive) -> list[CheatSuspected]:
+        if self.is_live:  # the map had not ended: it starts again, and what was seen of it did not count
+            self.players = self.at_map_start
         self.has_begun = self.is_live = self.is_usual_game
         for detectors in self.players.values():
             for detector in detectors:

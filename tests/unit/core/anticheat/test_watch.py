@@ -77,6 +77,12 @@ def test_restart_forgets_the_map_but_not_the_maps_before() -> None:
     assert len(see(watch, HEADSHOT)) == 1
 
 
+def test_map_that_starts_again_without_an_end_forgets_what_did_not_count() -> None:
+    # A knife round, or a match restarted by an administrator.
+    assert see(Watch(), LIVE, *ENOUGH[1:], LIVE, *ENOUGH[1:]) == []
+    assert len(see(Watch(), LIVE, *ENOUGH[1:], ENDED, LIVE, HEADSHOT)) == 1
+
+
 def test_forgotten_map_can_be_forgotten_again() -> None:
     watch = Watch()
     assert see(watch, LIVE, *ENOUGH[1:], RESTART, *ENOUGH[1:], RESTART, *ENOUGH[1:]) == []
