@@ -79,7 +79,7 @@ class MapFlow(msgspec.Struct):
     max_rounds: int | None = None
     """Where one team cannot be caught any more, if the mode has such a score."""
     side_names: dict[Side, str | None] = {}
-    surrendered_to: Team | None = None
+    surrendered_to: Side | None = None
     claim: EndClaim | None = None
     """A witness of the end that waits for a second one."""
 
@@ -97,7 +97,7 @@ class MapFlow(msgspec.Struct):
         """Another server process speaks: its map and players have to introduce themselves again."""
         self.phase = MapPhase.UNKNOWN
         self.is_warmup = self.is_restoring = False
-        self.rounds_played = 0
+        self.rounds_played = self.match_start_ms = 0
         self.sides.clear_field()
 
     # --- lines -------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class MapFlow(msgspec.Struct):
         self.sides.clear_field()
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup = self.is_restoring = False
-        self.rounds_played = 0
+        self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
 
     def world(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
@@ -157,7 +157,7 @@ class MapFlow(msgspec.Struct):
         score = self._keep_score(line.ct, line.t)
         winner = None if line.side is None else self.sides.team_on(line.side)
         if reason in _SURRENDERS:
-            self.surrendered_to = winner
+            self.surrendered_to = line.side
         self.sides.seen.clear()
         self.is_freeze, self.freeze_score = False, None
         out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score))
@@ -228,6 +228,8 @@ class MapFlow(msgspec.Struct):
             return
         if not self.is_told:
             self.sides.begin(self.side_names)
+        if claim.by_side is not None and claim.by_team == self.sides.by_team(*claim.by_side)[::-1]:
+            self.sides.turn()  # the plugin knows the teams by name: it may turn the score of the log, but not change it
         score = self._claimed_score(claim)
         if score is None:
             return
@@ -238,17 +240,12 @@ class MapFlow(msgspec.Struct):
         if self.phase is MapPhase.LIVE:
             self.phase = MapPhase.OVER
         self.is_told = False
-        winner = self.surrendered_to
+        winner = None if self.surrendered_to is None else self.sides.team_on(self.surrendered_to)
         out.append(events.MapEnded(claim.at_ms, self.map_name, *score, is_complete=is_complete, winner=winner))
 
     def _claimed_score(self, claim: EndClaim) -> tuple[int, int] | None:
         if claim.by_side is not None:
-            score = self.sides.by_team(*claim.by_side)
-            # The plugin knows the teams by name, so it may turn the score of the log round, but not change it.
-            if claim.by_team == score[::-1] != score:
-                self.surrendered_to = self.surrendered_to and self.surrendered_to.other
-                return claim.by_team
-            return score
+            return self.sides.by_team(*claim.by_side)
         if claim.by_team is not None:
             return claim.by_team
         # Only the winner is known: the last score of the log must say the same, a made-up one is worse than none.

@@ -140,6 +140,14 @@ def test_the_plugin_turns_a_score_round_that_the_log_left_open() -> None:
     assert ended(both.report(RESULT)) == (13, 9)
 
 
+def test_a_surrender_stays_with_the_side_that_surrendered_when_the_plugin_turns_the_score() -> None:
+    both = Both()
+    both.log.plays("CT").round_end("TERRORIST", "CTs_Surrender").game_over(score=(9, 13))
+    (event,) = both.report(RESULT)
+    assert isinstance(event, ev.MapEnded)
+    assert event.winner is Team.TEAM1
+
+
 def test_the_plugin_does_not_change_the_numbers_of_the_log() -> None:
     both = Both()
     both.log.plays("CT").game_over(score=(8, 2))
