@@ -163,12 +163,14 @@ def replay(
     found = survey(recordings, progress)
     kind = match_type or _match_type(found.modes)
     formats = [series_format] if series_format else _formats(kind, len(found.modes))
-    read = (
-        _read(recordings, GameSettings(match_type=kind, maps=("",), series_format=one), progress) for one in formats
-    )
-    reader = next((one for one in read if _maps_ended(one) >= len(found.modes)), None)
-    if reader is None:
-        reader = _read(recordings, GameSettings(match_type=kind, maps=("",), series_format=formats[0]), progress)
+    readers: list[MatchReader] = []
+    for candidate in formats:
+        settings = GameSettings(match_type=kind, maps=("",), series_format=candidate)
+        readers.append(_read(recordings, settings, progress))
+        if _maps_ended(readers[-1]) >= len(found.modes):
+            break
+    # The shortest series of those that hold the most of the maps: `max` keeps the first.
+    reader = max(readers, key=_maps_ended)
     if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
         raise ReplayError("no map went live in these files: there is no match to show")
     return reader

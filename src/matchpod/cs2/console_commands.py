@@ -2,8 +2,7 @@
 
 Every value that is inserted passes `quoted` or `bare`, which prove it to be one argument or raise ValueError. Each
 command is sent alone. Sending `match_commands` again, even during play, changes nothing.
-The caller's console variables come first, ours after them and on top. Nothing here reads what a server answers, apart
-from `is_same_value`.
+The caller's console variables come first, ours after them and on top. Nothing here reads what a server answers.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from collections.abc import Mapping
 
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.text_rules import map_fault, team_name_fault, unprintable_in
-
-MAX_COMMAND_BYTES = 499
-"""The console's buffer for one command is 512 bytes with its arguments; longer ones are cut or dropped."""
+from matchpod.cs2.rcon import MAX_COMMAND_BYTES
 
 MAX_PLUGIN_MATCH_ID = 2**31 - 1
 """MatchZy reads `matchid` with a 32-bit parser and refuses the whole match when it does not fit."""
@@ -175,16 +172,11 @@ def end_match_command() -> str:
 
 
 def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
-    """Our own settings, to be read back after `match_commands` as the proof that they hold.
+    """Our own settings, to be read back (`CvarValue.means`) after `match_commands` as the proof that they hold.
 
     The caller's variables are no proof: the game cuts some values to its bounds without a word.
     """
     return _own_cvars(settings)
-
-
-def is_same_value(expected: str, printed: str) -> bool:
-    """True when a value the console printed is the one that was set: it prints true for 1 and 0.5 for .50."""
-    return _comparable(expected) == _comparable(printed)
 
 
 def matchzy_match(
@@ -332,12 +324,3 @@ def _http_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError("a log or match address must be an http or https URL")
     return url
-
-
-def _comparable(value: str) -> str | float:
-    text = value.strip().strip('"').lower()
-    text = {"true": "1", "false": "0"}.get(text, text)
-    try:
-        return round(float(text), 4)
-    except ValueError:
-        return text

@@ -17,7 +17,6 @@ MAX_ACCOUNT = 2**32 - 1
 
 LAST_ID64 = FIRST_ID64 + MAX_ACCOUNT
 
-_ID64_FORM = re.compile(r"7656119[0-9]{10}")
 _SEVENTEEN_DIGITS = re.compile(r"[1-9][0-9]{16}")
 
 _BRACKETED = re.compile(r"\[U:1:([1-9][0-9]{0,9})\]")
@@ -58,11 +57,6 @@ def format_u(id64: str) -> str:
     if account is None:
         raise ValueError("not the 64-bit id of a player")
     return f"[U:1:{account}]"
-
-
-def is_id64(text: str) -> bool:
-    """True for the form callers must write: 17 digits that begin with 7656119."""
-    return _ID64_FORM.fullmatch(text) is not None
 
 
 def _id64_of_account(account: int) -> str | None:

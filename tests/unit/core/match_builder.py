@@ -11,7 +11,6 @@ from matchpod.core.timers import Timers
 ANN = "76561198000000001"
 BEN = "76561198000000002"
 CAT = "76561198000000003"
-DAN = "76561198000000004"
 EVE = "76561198000000099"
 """On no roster."""
 

@@ -313,23 +313,6 @@ def test_what_is_read_back_is_what_was_set() -> None:
     assert {name: after[name] for name in expected} == dict(expected)
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed", "same"),
-    [
-        ("1", "true", True),
-        ("0", "false", True),
-        ("7.5", "7.500000", True),
-        ("24", "24", True),
-        ("24", "30", False),
-        ("weapon_ak47", '"weapon_ak47"', True),
-        ("", "", True),
-        ("1", "", False),
-    ],
-)
-def test_a_printed_value_is_compared_by_meaning(expected: str, printed: str, same: bool) -> None:
-    assert console.is_same_value(expected, printed) is same
-
-
 # --- the plugin's match file -------------------------------------------------------------------------------------
 
 

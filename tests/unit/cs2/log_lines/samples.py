@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
+from matchpod.cs2.log_lines.player_token import player_token
 
 ANN = player_token("Ann", 1, "[U:1:101]", "CT")
 BEN = player_token("Ben", 2, "[U:1:102]", "TERRORIST")
@@ -104,8 +104,3 @@ WORLD_LINES = [
     f'"player_9" : "{STATS_ROW}"',
     "}}JSON_END",
 ]
-
-
-def known_reader_players() -> tuple[PlayerToken, ...]:
-    """The players of the samples."""
-    return ANN, BEN
