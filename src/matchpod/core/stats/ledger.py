@@ -270,6 +270,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _player_gone(self, event: ev.PlayerGone) -> None:
         record = self.open_round
+        self.health.pop(event.player_id, None)  # where players come back, he comes back unhurt
         if record is not None and not record.is_out(event.player_id):
             record.add_fall(Fall(event.at_ms, event.player_id, is_death=False))
 

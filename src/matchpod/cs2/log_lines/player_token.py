@@ -102,13 +102,14 @@ class KnownPlayers(msgspec.Struct):
         if token is not None:
             return token
         found = _WHOLE_TOKEN.fullmatch(text)
+        is_like_first = text.startswith(f"{first.name}<{first.user_id}><")
         if found is not None:
             token = self.token(found[1], int(found[2]), found[3], found[4])
-            if '"' in token.name and not self.knows(token):
+            if '"' in token.name and not self.knows(token) and not is_like_first:
                 return None  # part of another line rather than a name: whoever has such a name was introduced
             if token.player_id:
                 if len(self.seconds) >= MAX_KNOWN_TOKENS:
                     self.seconds.clear()
                 self.seconds[text] = token
                 return token
-        return first if text.startswith(f"{first.name}<{first.user_id}><") else token
+        return first if is_like_first else token

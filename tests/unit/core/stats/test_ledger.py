@@ -242,6 +242,11 @@ def test_who_came_back_has_full_health() -> None:
     assert line_of(ledger, ANNA).damage == 100 + 60 + 100
 
 
+def test_who_left_hurt_and_came_back_has_full_health() -> None:
+    tape = Tape().live().hit(ANNA, XENA, 60, 40).leave(XENA).hit(ANNA, XENA, 50, 50)
+    assert line_of(tape.hit(ANNA, XENA, 70, 0).ledger(is_free_for_all=True), ANNA).damage == 60 + 50 + 50
+
+
 def test_health_is_full_at_each_round_start() -> None:
     ledger = live().hit(ANNA, XENA, 90, 10).decide(1).start(2).hit(ANNA, XENA, 90, 10).ledger()
     assert line_of(ledger, ANNA).damage == 180

@@ -108,6 +108,16 @@ def test_a_player_with_a_hostile_name_is_himself_in_all_he_does(name: str) -> No
     assert reader.parse(death) == player_lines.Killed(BEN, "1 2 3", evil, "4 5 6", "ak47")
 
 
+def test_a_player_with_a_line_for_a_name_who_hits_himself_is_himself() -> None:
+    name = 'w<1><[U:1:1]><CT>" disconnected (reason "KICKED")'
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    tail = ' (damage "8") (damage_armor "0") (health "58") (armor "100") (hitgroup "generic")'
+    line = reader.parse(f'{evil.text()} [1 2 3] attacked "{name}<10><><CT>" [1 2 3] with "inferno"{tail}')
+    assert isinstance(line, player_lines.Attacked)
+    assert line.victim.player_id == evil.player_id
+
+
 def test_a_name_that_begins_as_the_chat_of_a_known_player_belongs_to_nobody() -> None:
     name = 'Ann<1><[U:1:101]><CT>" say "x'
     reader = reader_with(name)
