@@ -21,6 +21,7 @@ from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.result import build_result
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
+from matchpod.simulator.wire import command_line
 
 PROGRESS_BYTES = 16 << 20
 """Smaller files are read before a bar could be seen."""
@@ -67,6 +68,14 @@ def replay(
         raise typer.Exit(1) from None
 
 
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def simulate(context: typer.Context) -> None:
+    """Run a CS2 server that is not one: RCON, log posts, made-up players. See simulate --help."""
+    raise typer.Exit(command_line.main(context.args))
+
+
 def _print_match(reader: MatchReader, *, as_json: bool) -> None:
     if as_json:
         if reader.match.outcome is None:
@@ -97,8 +106,3 @@ def _replay(files: list[Path], match_type: MatchType | None, series_format: Seri
             series_format=series_format,
             progress=lambda read: bar.advance(task, read),
         )
-
-
-def main() -> None:
-    """The `matchpod` command."""
-    app()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from matchpod import cli
+from matchpod import __main__, cli
 from matchpod.cli import app
 from tests.unit.cs2.server_log import ServerLog
 from tests.unit.test_replay import won_map, write
@@ -81,6 +81,23 @@ def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.Mon
 def test_main_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["matchpod", "--help"])
     with pytest.raises(SystemExit) as exit_info:
-        cli.main()
+        __main__.main()
     assert exit_info.value.code == 0
-    assert "replay" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "replay" in shown
+    assert "simulate" in shown
+
+
+def test_simulate_is_run_by_main_without_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["matchpod", "simulate", "--list"])
+    with pytest.raises(SystemExit) as exit_info:
+        __main__.main()
+    assert exit_info.value.code == 0
+    assert "full_match" in capsys.readouterr().out
+
+
+def test_simulate_is_a_command_like_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("simulate", "--scenario", "nonsense").exit_code == 2
+    assert run("simulate", "--help").exit_code == 0

@@ -1,0 +1,1 @@
+"""The console: its commands and what they print."""

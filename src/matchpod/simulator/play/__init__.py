@@ -1,0 +1,1 @@
+"""The game: who is on the server, what they do to each other, and who counts it."""

@@ -1,0 +1,1 @@
+"""The counts: what really happened, counted as it is decided."""

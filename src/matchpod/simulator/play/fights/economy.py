@@ -1,0 +1,238 @@
+"""What does everybody own? Life and weapons at the start of a round, purchases, and the money after it.
+
+Sums are the game's own variables. A win takes a team's loss bonus down two steps: a real log pays 2400 for a loss,
+then a win, then 1900 for the next loss; a half begins one step up (`mp_starting_losses`), so its first loss pays 1900.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_lines import Item, LeftBuyzone, Triggered
+from matchpod.simulator.agenda import Script
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.fights.arsenal import GRENADES, ITEMS, MAX_ARMOR, WEAPONS, Kind, picked_name
+from matchpod.simulator.play.fights.purchases import mood_of, price_of, shopping_list, start_pistol
+from matchpod.simulator.play.fights.purse import change_money
+from matchpod.simulator.play.player import MAX_HEALTH, Player
+from matchpod.simulator.play.watcher import RoundEnd
+
+MAX_LOSSES = 4
+"""Steps of the loss bonus above the first: 1400, 1900, 2400, 2900, 3400."""
+_WIN_STEPS = 2
+
+_WIN_CASH = {
+    "Target_Bombed": "cash_team_terrorist_win_bomb",
+    "Bomb_Defused": "cash_team_win_by_defusing_bomb",
+    "Target_Saved": "cash_team_win_by_time_running_out_bomb",
+    "All_Hostages_Rescued": "cash_team_win_by_hostage_rescue",
+    "Hostages_Not_Rescued": "cash_team_win_by_time_running_out_hostage",
+}
+_ELIMINATION_CASH = "cash_team_elimination_bomb_map"
+_HOSTAGE_ELIMINATION_CASH = {
+    Side.CT: "cash_team_elimination_hostage_map_ct",
+    Side.T: "cash_team_elimination_hostage_map_t",
+}
+_DEFAULT_PISTOL = {Side.CT: "mp_ct_default_secondary", Side.T: "mp_t_default_secondary"}
+
+_FREE_HELMET = 2
+_KIT_FOR_ALL = 2
+
+
+class Economy:
+    """Loss streaks by side, and everything that money does."""
+
+    def __init__(self) -> None:
+        self._losses = {Side.CT: 0, Side.T: 0}
+
+    def start_half(self, arena: Arena) -> None:
+        """Everybody begins anew: start money (overtime has its own), no weapons, no streaks."""
+        variables = arena.variables
+        is_overtime = 0 < variables.whole("mp_maxrounds") <= arena.book.rounds_played() and arena.book.is_open
+        money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
+        losses = variables.whole("mp_starting_losses")
+        self._losses = {Side.CT: losses, Side.T: losses}
+        for player in arena.players:
+            player.money = money
+            player.is_alive = False
+            strip(player)
+
+    def spawn(self, arena: Arena, player: Player) -> None:
+        """Bring a player to life for a new round; who survived the last one keeps what he has."""
+        side = player.side
+        if side is None:
+            return
+        if not player.is_alive:
+            strip(player)
+            take_item(arena, player, "knife")
+        player.is_alive = True
+        player.health = MAX_HEALTH
+        player.has_bomb = False
+        player.blind_until_ms = 0
+        if not player.pistol and arena.variables.text(_DEFAULT_PISTOL[side]):
+            player.pistol = start_pistol(player)
+            take_item(arena, player, player.pistol)
+        armor = arena.variables.whole("mp_free_armor")
+        if armor:
+            player.armor = MAX_ARMOR
+            player.has_helmet = player.has_helmet or armor >= _FREE_HELMET
+        if side is Side.CT and arena.variables.whole("mp_defuser_allocation") >= _KIT_FOR_ALL:
+            player.has_kit = True
+
+    def give_bomb(self, arena: Arena, dice: Random) -> None:
+        """One of the Terrorists gets the bomb."""
+        carriers = arena.alive(Side.T)
+        for player in arena.players:
+            player.has_bomb = False
+        if carriers:
+            carrier = carriers[int(dice.random() * len(carriers))]
+            carrier.has_bomb = True
+            take_item(arena, carrier, "c4")
+            arena.log.write(Triggered(carrier.token, "Got_The_Bomb"))
+
+    def buy(self, arena: Arena, dice: Random, window_ms: int) -> Script[None]:
+        """Everybody buys within the window. Leaving the buy zone comes with the round itself."""
+        plans: list[tuple[int, int, Player, str]] = []
+        if not arena.variables.whole("mp_maxmoney"):
+            return
+        for side in (Side.CT, Side.T):
+            team = arena.alive(side)
+            mood = mood_of(dice, team)
+            for player in team:
+                at_ms = int(window_ms * (0.05 + 0.55 * dice.random()))
+                for name in shopping_list(dice, player, side, mood):
+                    plans.append((min(at_ms, window_ms), len(plans), player, name))
+                    at_ms += 200 + int(1000 * dice.random())
+        plans.sort(key=lambda plan: plan[:2])
+        passed_ms = 0
+        for at_ms, _, player, name in plans:
+            if at_ms > passed_ms:
+                yield at_ms - passed_ms
+                passed_ms = at_ms
+            if player.is_alive and player in arena.players:
+                purchase(arena, player, name)
+
+    def pay(self, arena: Arena, end: RoundEnd) -> None:
+        """The money after a round: winners, then a planted bomb's worth, then losers; a draw pays nobody."""
+        winner = end.side
+        if winner is None:
+            return
+        loser = winner.other
+        losses = min(self._losses[loser], MAX_LOSSES)
+        self._losses[loser] = losses + 1
+        self._losses[winner] = max(0, self._losses[winner] - _WIN_STEPS)
+        variables = arena.variables
+        if not variables.is_on("mp_teamcashawards"):
+            return
+        for player in arena.on(winner):
+            change_money(arena, player, variables.whole(_win_cash(arena, end, winner)))
+        if end.notice == "Bomb_Defused":
+            for player in arena.on(loser):
+                change_money(arena, player, variables.whole("cash_team_planted_bomb_but_defused"))
+        bonus = variables.whole("cash_team_loser_bonus")
+        bonus += losses * variables.whole("cash_team_loser_bonus_consecutive_rounds")
+        for player in arena.on(loser):
+            if end.notice == "Target_Saved" and player.is_alive:
+                continue  # a Terrorist who let the time run out and lived gets nothing
+            change_money(arena, player, bonus)
+
+    def pay_for_dead(self, arena: Arena) -> None:
+        """What the CTs get for each dead Terrorist, paid just before the next freeze time, won or lost."""
+        variables = arena.variables
+        dead = sum(not player.is_alive for player in arena.on(Side.T))
+        bonus = dead * variables.whole("cash_team_per_dead_enemy")
+        if bonus and variables.is_on("mp_teamcashawards"):
+            for player in arena.on(Side.CT):
+                change_money(arena, player, bonus)
+
+    def swap_sides(self) -> None:
+        """The teams change sides; each takes its streak along."""
+        self._losses = {Side.CT: self._losses[Side.T], Side.T: self._losses[Side.CT]}
+
+    def snapshot(self) -> object:
+        """The streaks, to go back to."""
+        return self._losses[Side.CT], self._losses[Side.T]
+
+    def restore(self, snapshot: object) -> None:
+        """Go back to the streaks of a snapshot."""
+        match snapshot:
+            case (int(ct), int(t)):
+                self._losses = {Side.CT: ct, Side.T: t}
+            case _:
+                raise TypeError("not a snapshot of an economy")
+
+
+def strip(player: Player) -> None:
+    """Take everything from a player."""
+    player.primary = player.pistol = ""
+    player.armor = 0
+    player.has_helmet = player.has_kit = player.has_bomb = player.has_taser = False
+    player.grenades.clear()
+
+
+def take_item(arena: Arena, player: Player, name: str) -> None:
+    """Log that something came into a player's hands."""
+    if arena.variables.is_on("mp_logdetail_items"):
+        arena.log.write(Item(player.token, "picked up", picked_name(name)))
+
+
+def equip(player: Player, name: str) -> None:
+    """Let a player have something, in the place of what he had of the kind."""
+    if name in GRENADES:
+        player.grenades.append(name)
+    elif name in ("vest", "vesthelm"):
+        player.armor = MAX_ARMOR
+        player.has_helmet = player.has_helmet or name == "vesthelm"
+    elif name == "defuser":
+        player.has_kit = True
+    elif name == "taser":
+        player.has_taser = True
+    elif WEAPONS[name].kind is Kind.PISTOL:
+        player.pistol = name
+    else:
+        player.primary = name
+
+
+def purchase(arena: Arena, player: Player, name: str) -> None:
+    """A player buys something; armour and kit are picked up before they are paid, weapons after."""
+    item = ITEMS[name]
+    price = price_of(player, name)
+    equip(player, name)
+    if not arena.variables.is_on("mp_logdetail_items"):
+        change_money(arena, player, -price, item.cause)
+        return
+    write, token = arena.log.write, player.token
+    if item.is_worn:
+        write(Item(token, "picked up", item.picked))
+        change_money(arena, player, -price, item.cause)
+    else:
+        change_money(arena, player, -price, item.cause)
+        write(Item(token, "picked up", item.picked))
+    write(Item(token, "purchased", item.bought))
+
+
+def leave_buyzone(arena: Arena, player: Player) -> None:
+    """What a player carries into the round. Two flashbangs are one word."""
+    if not arena.variables.is_on("mp_logdetail_items"):
+        return
+    names = [player.knife, player.pistol, "c4" if player.has_bomb else "", "taser" if player.has_taser else ""]
+    names += [player.primary, *dict.fromkeys(player.grenades)]
+    items = [f"weapon_{name}" for name in names if name]
+    if player.has_kit:
+        items.append("defuser")
+    if player.armor:
+        items.append(f"kevlar({player.armor})")
+    if player.has_helmet:
+        items.append("helmet")
+    if player.has_bomb:
+        items.append("C4")
+    arena.log.write(LeftBuyzone(player.token, tuple(items)))
+
+
+def _win_cash(arena: Arena, end: RoundEnd, winner: Side) -> str:
+    named = _WIN_CASH.get(end.notice)
+    if named is not None:
+        return named
+    is_hostage_map = arena.map_name.rpartition("/")[2].startswith("cs_")
+    return _HOSTAGE_ELIMINATION_CASH[winner] if is_hostage_map else _ELIMINATION_CASH

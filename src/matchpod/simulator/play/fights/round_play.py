@@ -1,0 +1,246 @@
+"""What happens in a round? The story from `Round_Start` to its decision, told so that the given side wins it.
+
+The rules decide, after every step, from who is alive, what the bomb does and what time it is; the story only sees to
+it that they decide for the winner, and they decide otherwise where people left. The decision itself is not written
+here: whoever plays the round writes it in the tick in which it comes.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_lines import BombDeath
+from matchpod.simulator.agenda import Script
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.fights.bomb import PLANT_MS, Bomb
+from matchpod.simulator.play.fights.combat import Battle
+from matchpod.simulator.play.fights.duel import duel
+from matchpod.simulator.play.fights.economy import equip
+from matchpod.simulator.play.fights.falls import Fights, pick_up_gun
+from matchpod.simulator.play.fights.hostages import Hostages
+from matchpod.simulator.play.fights.round_plan import RoundPlan, RoundStyle, plan_round
+from matchpod.simulator.play.fights.sideshow import plan_leaving, plan_sideshow
+from matchpod.simulator.play.fights.timeline import Timeline
+from matchpod.simulator.play.player import Player
+from matchpod.simulator.play.watcher import RoundEnd
+
+__all__ = ["RoundStyle", "play_aftermath", "play_round"]
+
+_MS_PER_MINUTE = 60_000
+_USUAL_ROUND_MS = 115_000
+_LAST_MS = 6_000
+"""So long before the time is up everything that decides a round has happened."""
+_PLANT_BY_MS = 10_000
+_DEFUSE_RESERVE_MS = 5_000
+_RETAKE_PLANT_MS = 1_200
+
+_RETAKE_GUNS = {Side.CT: ("m4a1_silencer", "m4a1", "famas", "mp9"), Side.T: ("ak47", "galilar", "ak47", "mac10")}
+
+_EXIT_FRAG = 0.25
+_LATE_TEAM_KILL = 0.03
+_LATE_PICK_UP = 0.5
+
+
+def play_round(arena: Arena, dice: Random, winner: Side, style: RoundStyle) -> Script[RoundEnd]:
+    """From just after `Round_Start` to the tick of the decision."""
+    story = _Story(arena, dice, winner, style)
+    yield from story.play()
+    return story.end_of_it()
+
+
+def play_aftermath(arena: Arena, dice: Random) -> Script[None]:
+    """From the decision to the next freeze time: who dies of the bomb dies in the same tick, the rest takes 4 s."""
+    battle = Battle(arena, dice)
+    for player in list(arena.players):
+        if player.is_alive and not player.health:
+            arena.log.write(BombDeath(player.token, player.position))
+            battle.die_alone(player)
+    chance = dice.random()
+    yield 500 + int(dice.random() * 2000)
+    cts, ts = arena.alive(Side.CT), arena.alive(Side.T)
+    if cts and ts and chance < _EXIT_FRAG:
+        killer, victim = (cts[0], ts[-1]) if dice.random() < 0.5 else (ts[0], cts[-1])
+        yield from duel(battle, killer, victim, is_quick=True)
+    elif chance < _LATE_TEAM_KILL and len(cts or ts) > 1 and battle.bullets_on_friends:
+        mates = cts or ts
+        yield from duel(battle, mates[0], mates[-1], is_quick=True)
+    yield 500 + int(dice.random() * 1000)
+    if chance < _LATE_PICK_UP:
+        pick_up_gun(battle)
+
+
+class _Story:
+    def __init__(self, arena: Arena, dice: Random, winner: Side, style: RoundStyle) -> None:
+        self._arena = arena
+        self._dice = dice
+        self._winner = winner
+        self._style = style
+        self._battle = Battle(arena, dice, has_rewards=style is not RoundStyle.KNIFE, must_live=self._must_live)
+        self._timeline = Timeline(arena.agenda)
+        self._fights = Fights(self._battle)
+        self._bomb = Bomb(self._battle)
+        self._hostages = Hostages(self._battle)
+        self._ends_at_ms = arena.agenda.now_ms + self._round_ms()
+        self._end: RoundEnd | None = None
+        self._ruled_at = (-1, 0)
+
+    def play(self) -> Script[None]:
+        """Everything, until the rules decide."""
+        arena, dice, style = self._arena, self._dice, self._style
+        cts, ts = arena.alive(Side.CT), arena.alive(Side.T)
+        for player in (*cts, *ts):
+            self._battle.terrain.put(dice, player)
+            if style is RoundStyle.KNIFE:
+                player.primary = player.pistol = ""
+                player.grenades.clear()
+            elif style is RoundStyle.RETAKE:
+                self._hand_out(player)
+        plan = plan_round(dice, self._winner, style, cts=len(cts), ts=len(ts), bomb_timer_ms=self._bomb.timer_ms)
+        timeline = self._timeline
+        timeline.start(self._run_out_of_time())
+        if style is not RoundStyle.KNIFE:
+            plan_leaving(self._battle, timeline)
+            plan_sideshow(self._battle, timeline, fight_ms=min(55_000, self._round_ms()))
+        timeline.start(self._tell(plan, len(cts), len(ts)))
+        yield from timeline.play(self._is_decided)
+
+    def end_of_it(self) -> RoundEnd:
+        """How the round ended."""
+        return self._end or RoundEnd(None, "Round_Draw")
+
+    # --- the story ----------------------------------------------------------------------------------------------
+
+    def _tell(self, plan: RoundPlan, cts: int, ts: int) -> Script[None]:
+        dice, agenda = self._dice, self._arena.agenda
+        if self._style is RoundStyle.RETAKE and plan.has_plant:
+            yield 200 + int(dice.random() * 400)
+            yield from self._plant(_RETAKE_PLANT_MS)
+        left_ms = (self._bomb.explodes_at_ms or self._ends_at_ms) - agenda.now_ms
+        yield min(5_000 + int(dice.random() * 16_000), left_ms // 5)
+        if plan.plant_after is not None and not self._bomb.is_planted:
+            ct_goal = max(1, cts - round((cts - plan.ct_left) * plan.plant_after))
+            t_goal = max(1, ts - round((ts - plan.t_left) * plan.plant_after))
+            plant_ms = self._by(20_000 + int(dice.random() * 45_000), self._ends_at_ms - _PLANT_BY_MS)
+            yield from self._fight(ct_goal, t_goal, plant_ms)
+            yield from self._plant()
+        yield from self._fight(plan.ct_left, plan.t_left, self._fight_until(plan))
+        if plan.notice == "Bomb_Defused":
+            yield min(1000 + int(dice.random() * 3000), _DEFUSE_RESERVE_MS // 3)
+            yield from self._bomb.defuse(may_abort=plan.t_left > 0)
+            if self._bomb.defuser is not None:
+                self._end = RoundEnd(Side.CT, "Bomb_Defused", self._bomb.defuser)
+        elif plan.notice == "All_Hostages_Rescued":
+            yield from self._hostages.rescue(self._ends_at_ms - _LAST_MS)
+            if self._hostages.rescuer is not None:
+                self._end = RoundEnd(Side.CT, plan.notice, self._hostages.rescuer)
+
+    def _fight(self, cts: int, ts: int, until_ms: int) -> Script[None]:
+        """Fights, and the bomb picked up between them by whoever lives."""
+        for step_ms in self._fights.until_left(cts=cts, ts=ts, until_ms=until_ms):
+            yield step_ms
+            if self._battle.is_bomb_loose and self._dice.random() < 0.1:
+                self._bomb.change_hands()
+
+    def _plant(self, plant_ms: int = PLANT_MS) -> Script[None]:
+        yield from self._bomb.plant(plant_ms)
+        if self._bomb.is_planted:
+            self._timeline.start(self._explode(), self._bomb.timer_ms)
+
+    def _explode(self) -> Script[None]:
+        self._bomb.blow_up()
+        self._end = RoundEnd(Side.T, "Target_Bombed", self._bomb.planter)
+        yield 0
+
+    def _run_out_of_time(self) -> Script[None]:
+        yield self._ends_at_ms - self._arena.agenda.now_ms
+
+    # --- times --------------------------------------------------------------------------------------------------
+
+    def _round_ms(self) -> int:
+        variables = self._arena.variables
+        own = "mp_roundtime_hostage" if self._style is RoundStyle.HOSTAGE else "mp_roundtime_defuse"
+        minutes = variables.number(own) or variables.number("mp_roundtime")
+        return int(minutes * _MS_PER_MINUTE) or _USUAL_ROUND_MS
+
+    def _by(self, wait_ms: int, latest_ms: int) -> int:
+        return min(self._arena.agenda.now_ms + wait_ms, latest_ms)
+
+    def _fight_until(self, plan: RoundPlan) -> int:
+        """When the last fights are over at the latest."""
+        chance = self._dice.random()
+        explodes_at_ms = self._bomb.explodes_at_ms
+        if explodes_at_ms is None:
+            if plan.notice in ("Target_Saved", "Hostages_Not_Rescued"):
+                return self._ends_at_ms - _LAST_MS
+            if plan.notice == "All_Hostages_Rescued":
+                return self._by(20_000 + int(chance * 40_000), self._ends_at_ms - 5 * _LAST_MS)
+            return self._by(10_000 + int(chance * 70_000), self._ends_at_ms - _LAST_MS)
+        if plan.notice == "Bomb_Defused":
+            latest_ms = explodes_at_ms - self._bomb.defuse_time_ms() - _DEFUSE_RESERVE_MS
+            return self._by(4_000 + int(chance * 18_000), latest_ms)
+        return self._by(5_000 + int(chance * 25_000), explodes_at_ms - 2_000)
+
+    # --- the rules ----------------------------------------------------------------------------------------------
+
+    def _is_decided(self) -> bool:
+        if self._end is None:
+            # Asked after every step; without another fall or another tick the answer is the same.
+            moment = (self._arena.agenda.tick, self._battle.falls)
+            if moment == self._ruled_at:
+                return False
+            self._ruled_at = moment
+            self._end = self._ruling()
+        return self._end is not None
+
+    def _ruling(self) -> RoundEnd | None:
+        has_ct = has_t = False
+        for player in self._arena.players:
+            if player.is_alive:
+                if player.team == "CT":
+                    has_ct = True
+                else:
+                    has_t = True
+                if has_ct and has_t:
+                    break
+        is_planted = self._bomb.is_planted
+        if has_ct and (has_t or is_planted):
+            if is_planted or self._arena.agenda.now_ms < self._ends_at_ms:
+                return None
+            if self._style is RoundStyle.HOSTAGE:
+                return RoundEnd(Side.T, "Hostages_Not_Rescued", self._best_of(Side.T))
+            return RoundEnd(Side.CT, "Target_Saved", self._best_of(Side.CT))
+        if has_ct:
+            return RoundEnd(Side.CT, "CTs_Win", self._best_of(Side.CT))
+        if has_t:
+            return RoundEnd(Side.T, "Terrorists_Win", self._best_of(Side.T))
+        return None if is_planted and self._arena.on(Side.T) else RoundEnd(None, "Round_Draw")
+
+    def _best_of(self, side: Side) -> Player | None:
+        battle = self._battle
+        return max(
+            self._arena.on(side),
+            key=lambda player: (battle.kills.get(player, 0), battle.dealt.get(player, 0), -player.user_id),
+            default=None,
+        )
+
+    def _must_live(self, player: Player) -> bool:
+        """The last of the winners, and who is busy with what the round turns on."""
+        if player is self._bomb.handler or player is self._hostages.carrier:
+            return True
+        if player.team != self._winner:
+            return False
+        return not any(
+            mate.is_alive and mate.team == player.team and mate is not player for mate in self._arena.players
+        )
+
+    def _hand_out(self, player: Player) -> None:
+        """Retakes come with weapons."""
+        side = Side.CT if player.team == Side.CT else Side.T
+        guns = _RETAKE_GUNS[side]
+        names = [guns[int(self._dice.random() * len(guns))], "vesthelm"]
+        if side is Side.CT:
+            names.append("defuser")
+        for name in names:
+            equip(player, name)
+            self._battle.pick_up(player, name)

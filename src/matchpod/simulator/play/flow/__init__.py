@@ -1,0 +1,1 @@
+"""The flow: how a map goes from its load to its end."""

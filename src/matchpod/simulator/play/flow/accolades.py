@@ -1,0 +1,95 @@
+"""Who gets which award on the end screen? One for each human who plays, out of what the book says of him.
+
+How the game weighs its awards is not known. Here one is worth more the rarer it is and the larger the player's share
+in what his team did of it; as in the game, places are those within the team.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.reader import Line
+from matchpod.cs2.log_lines.world_lines import Accolade
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.counts.tally import Tally
+from matchpod.simulator.play.player import Player
+
+CONSOLATIONS = 6
+"""`gimme_01` to `gimme_06` are for those who did nothing worth an award."""
+
+_AWARDS: tuple[tuple[str, float, Callable[[Tally], float]], ...] = (
+    ("5k", 100, lambda tally: tally.aces),
+    ("4k", 80, lambda tally: tally.quad_kills),
+    ("3k", 50, lambda tally: tally.triple_kills),
+    ("mvps", 45, lambda tally: tally.mvps),
+    ("uniqueweaponkills", 40, lambda tally: len(tally.weapon_kills)),
+    ("clutchkills", 40, lambda tally: tally.clutch_kills),
+    ("burndamage", 35, lambda tally: tally.burn_damage),
+    ("utilitydamage", 35, lambda tally: tally.utility_damage),
+    ("kills", 35, lambda tally: tally.kills),
+    ("adr", 35, lambda tally: _ratio(tally.damage, tally.rounds_played)),
+    ("hsp", 30, lambda tally: 100 * _ratio(tally.headshots, tally.kills)),
+    ("firstkills", 30, lambda tally: tally.first_kills),
+    ("sniperkills", 30, lambda tally: tally.sniper_kills),
+    ("pistolkills", 30, lambda tally: tally.pistol_kills),
+    ("headshotkills", 30, lambda tally: tally.headshots),
+    ("assists", 30, lambda tally: tally.assists),
+    ("enemiesflashed", 30, lambda tally: tally.enemies_flashed),
+    ("objective", 30, lambda tally: tally.bomb_plants + tally.bomb_defuses),
+    ("bombcarrierkills", 25, lambda tally: tally.carrier_kills),
+    ("knifekills", 25, lambda tally: tally.knife_kills),
+    ("taserkills", 25, lambda tally: tally.weapon_kills.get("taser", 0)),
+    ("killswhileblind", 20, lambda tally: tally.blind_kills),
+    ("damage", 20, lambda tally: tally.damage),
+    ("roundssurvived", 20, lambda tally: tally.rounds_survived),
+    ("chickenskilled", 5, lambda tally: tally.chicken_kills),
+)
+"""The game's word, its weight, its value. Awards for money, time and voices are left out: the book knows none."""
+
+
+def accolades(arena: Arena) -> Iterator[Line]:
+    """One award a player, CTs first as in a real log, just before the game is over."""
+    tallies = {tally.player_id: tally for tally in arena.book.tallies()}
+    consoled = 0
+    for side in (Side.CT, Side.T):
+        people = sorted((p for p in arena.on(side) if not p.person.is_bot), key=lambda player: player.user_id)
+        team = [tallies.get(p.person.player_id) or Tally(p.person.player_id, p.person.name) for p in people]
+        values = [[value(tally) for tally in team] for _, _, value in _AWARDS]
+        for index, player in enumerate(people):
+            award = _best_award(player, index, values)
+            if award is None:
+                award = _accolade(player, f"gimme_{consoled % CONSOLATIONS + 1:02d}", 0, place=1, score=0)
+                consoled += 1
+            yield award
+
+
+def _best_award(player: Player, index: int, values: list[list[float]]) -> Accolade | None:
+    """The award in which he stands highest, and of those the one worth most; None when he did nothing at all."""
+    best: tuple[int, float, str, float] | None = None
+    for (name, weight, _), of_team in zip(_AWARDS, values, strict=True):
+        value = of_team[index]
+        if value <= 0:
+            continue
+        place = 1 + sum(other > value for other in of_team)
+        score = weight * value / sum(of_team)
+        if best is None or (place, -score) < (best[0], -best[1]):
+            best = place, score, name, value
+    if best is None:
+        return None
+    return _accolade(player, best[2], best[3], place=best[0], score=best[1])
+
+
+def _accolade(player: Player, award: str, value: float, *, place: int, score: float) -> Accolade:
+    return Accolade(award, player.person.name, player.user_id, _single(value), place, _single(score))
+
+
+def _single(number: float) -> str:
+    """A number as the game prints it: two thirds of a hundred are 66.666664, for want of digits."""
+    (single,) = struct.unpack("f", struct.pack("f", number))
+    return f"{single:.6f}"
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

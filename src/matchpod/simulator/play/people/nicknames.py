@@ -1,0 +1,53 @@
+"""What do people call themselves? Invented nicknames as they stand in server lists: plain, spaced, tagged, foreign."""
+
+from __future__ import annotations
+
+NICKNAMES = (
+    "aalto", "AbsentMinded", "Acorn77", "adriX", "ah_wind", "akvarel", "almostfamous", "Amberley", "ankerVold",
+    "Apfelmus", "arcadia_", "Arvo", "ashfall", "asterisk*", "aubergine", "Avocadino", "axolotl", "azimut", "backlit",
+    "Badger_Bob", "balkon", "Baltazar", "bananaPeel", "barnacle", "basalt", "bauhaus", "beaver.exe", "BeigeAlert",
+    "benko", "Bertil", "betacarotin", "bicycle thief", "bistro", "BlankPage", "blini", "blunderbus", "boiledEgg",
+    "Bolzplatz", "boomerang", "borealis", "BornTired", "boxwood", "Brambl3", "brazier", "briny", "Brotzeit",
+    "brunchtime", "BuckwheatBoy", "bumblebea", "busstop", "buttonmasher", "cabbage", "calamari", "camouflageCat",
+    "candlewick", "Capybara", "cardigan", "Casimir", "castaway9", "catnap", "caul1flower", "celsius", "chalkdust",
+    "chestnut", "Chicory", "cinder", "citron", "clementine", "cloudberry", "coalTrain", "cobalt_blu", "coffeeAt3am",
+    "ColdSoup", "compass rose", "Concrete", "copperwire", "cormorant", "couchSurfer", "Cricket", "crossfade",
+    "crumbs", "cucumber", "Custard", "d0rmouse", "dachshund", "dandelion", "DarjeelingUnl", "daybreak", "deadpan",
+    "deckchair", "delphi", "Dentist", "dewdrop", "diagonal", "DillPickle", "dishwasher", "dogear", "doorstop",
+    "Doppelkorn", "draft_beer", "driftwood", "drizzle", "dumpling", "dustbunny", "earlgrey", "ebbtide", "echoes",
+    "eggplant", "eiderdown", "ElbowRoom", "elderberry", "elk in fog", "emberly", "emmental", "endive", "espressino",
+    "eucalypt", "evergreen", "fadedJeans", "falafel", "fennec", "fernweh", "FiberOptic", "fidget", "figleaf",
+    "fjordling", "flannel", "flatcap", "flintlock_", "foghorn", "folklore", "foxglove", "fractal", "Frettchen",
+    "frostbyte", "fudge", "gabardine", "Gallimimus", "gambit", "gantry", "garlicbread", "gazpacho", "gherkin",
+    "ginger_ale", "glasshouse", "gnocchi", "GoatCheese", "gondola", "gooseberry", "granite", "grapefruit", "gravel",
+    "graupel", "grumbler", "gullwing", "gusto", "habanero", "halfmoon", "halogen", "hammock", "harbour", "haystack",
+    "hazelnoot", "hedgehug", "helium", "herring", "hibernator", "hickory", "hollandaise", "hopscotch", "hummus",
+    "icebox", "idle_hands", "igloo", "inkblot", "ironing board", "isotope", "jackdaw", "jetlag", "jigsaw", "juniper",
+    "kaleidos", "kale_chips", "karamell", "kayak", "keyhole", "kielbasa", "kilowatt", "kipferl", "kitesurf",
+    "knotweed", "koala_ty", "kombucha", "krautrock", "kumquat", "ladybird", "lamplight", "larch", "lavenderr",
+    "lazybones", "lemonade", "lentil", "lichen", "lighthouse", "limescale", "liquorice", "loafers", "lodestar",
+    "lostLuggage", "lukewarm", "lynx_in_box", "macaroon", "magpie", "mandarin", "maplewood", "marzipan", "matinee",
+    "meerkat", "mezzanine", "midnight oil", "mildew", "minestrone", "mistral", "mochi", "molehill", "monsoon",
+    "moonboots", "mossy", "muesli", "mulberry", "mustardSeed", "napkin", "narwhal", "nettle", "nightbus", "nimbus2k",
+    "nougat", "nutmeg", "oatmeal", "obsidian_", "offbeat", "okapi", "oleander", "omelette", "onionring", "opossum",
+    "orchard", "origami", "oscillator", "otterly", "overcast", "oxbow", "paddock", "panpipe", "paprika", "parsnip",
+    "passata", "peatbog", "pelican", "peppermill", "periscope", "petrichor", "pistachio", "plankton", "plumcake",
+    "polenta", "porcupine", "potluck", "pretzel", "pumice", "quagmire_", "quartz", "quiche", "quince", "quokka",
+    "radish", "rainhat", "raspberet", "ravioli", "rhubarb", "ricotta", "riverbed", "rosehip", "rustbelt", "saffron",
+    "sandcastle", "sardine", "sauerkraut", "scarecrow", "seagull", "semolina", "shallot", "sherbet", "shortcrust",
+    "sidewinder_", "skylight", "slowcooker", "smokestack", "snowplough", "sorbet", "sourdough", "spatula", "spruce",
+    "squash", "starling", "steamboat", "stoat", "stroopwafel", "sundial", "tabasco", "tamarind", "tangerine",
+    "tapioca", "teaspoon", "termite", "thistle", "thunderpants", "tidepool", "timber", "toadstool", "tofu", "tombola",
+    "treacle", "truffle", "tugboat", "tumbleweed", "turnip", "umbrella", "undertow", "vanilla", "velcro",
+    "vinaigrette", "wallflower", "walnut", "wasabi", "waterlily", "weathervane", "wheelbarrow", "whirligig", "wicker",
+    "windfall", "wombat", "woodpecker", "yarrow", "yodel", "zabaglione", "zeppelin", "zigzag", "zucchini",
+    # Clan tags, as brackets of every kind:
+    "[KVK] mandolin", "[9th]oatcake", "<TNT> fizz", "<3 waffles", "{soup} ladle", "|MOSS| fern", "-=RUG=- tassel",
+    "(afk) Gunnar", "»velvet«", "xX_gravy_Xx", "/dev/sofa", "50% off", "a'b", "name;name", "C:\\>_", "<none>", "<>",
+    "....", "$tonefruit",
+    # Other alphabets, accents, pictures:
+    "Øyvind", "Żubr", "Señor Pan", "naïve", "Ärger", "çilek", "ěščř", "Грибник", "Самовар", "Ёжик", "Капуста", "Ψάρι",
+    "たぬき", "おにぎり", "豆腐", "小笼包", "감자", "김밥", "ฟักทอง", "ღვინო", "חומוס", "bread 🍞", "🦆",
+    "ツ lazy ツ", "Ｗｉｄｅ",
+)  # fmt: skip
+"""None of these is meant to be anybody's; brackets and foreign letters are there because real lists have them."""

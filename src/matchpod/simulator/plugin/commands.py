@@ -1,0 +1,215 @@
+"""Which console commands does the plugin have? MatchZy's, with what it answers over RCON.
+
+A handler gets the arguments without the command's own name. Loading a match answers nothing, whether it works or not;
+`css_ready` and `css_forceready` need a player and do nothing over RCON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from matchpod.simulator.plugin import chat_commands, settings, status
+from matchpod.simulator.plugin.match_course import MatchCourse
+from matchpod.simulator.plugin.status import Stage
+
+MAX_READY_REQUIRED = 32
+
+Handler = Callable[[list[str]], str]
+
+_FILE_MISSING = "[LoadMatch] Provided file does not exist! Usage: matchzy_loadmatch <filename>"
+_STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
+
+
+def all_commands(course: MatchCourse) -> dict[str, Handler]:
+    """The handlers by the names of their commands."""
+    by_names: dict[str, Handler] = {
+        "matchzy_loadmatch_url get5_loadmatch_url": partial(_load_from, course),
+        "matchzy_loadmatch": lambda _: _reply(_FILE_MISSING),
+        "css_start css_force css_forcestart": lambda _: _start(course),
+        "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
+        "css_ready css_unready css_forceready": lambda _: "",
+        "css_forcepause css_fp": lambda _: _force_pause(course),
+        "css_forceunpause css_fup": lambda _: _force_unpause(course),
+        "css_restore": partial(_restore, course),
+        "matchzy_listbackups": partial(_list_backups, course),
+        "matchzy_loadbackup": partial(_load_backup, course),
+        "css_map": partial(_change_map, course),
+        "css_skipveto": lambda _: _skip_veto(course),
+        "css_whitelist": lambda _: _toggle_whitelist(course),
+        "css_readyrequired": partial(_require_ready, course),
+        "matchzy_addplayer get5_addplayer": partial(_add_player, course),
+        "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
+        "get5_status": lambda _: course.status_text(),
+        "get5_web_available": lambda _: status.web_text(course.stage),
+        "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
+        "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
+        "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
+    }
+    handlers = {name: handler for names, handler in by_names.items() for name in names.split()}
+    return handlers | {name: partial(_use_setting, course, name) for name in settings.DEFAULTS}
+
+
+def _load_from(course: MatchCourse, arguments: list[str]) -> str:
+    url, name, value = [*arguments, "", "", ""][:3]
+    # A header without a value is no header.
+    course.load_from(url, {name: value} if len(arguments) > 2 and name else {})
+    return ""
+
+
+def _start(course: MatchCourse) -> str:
+    if course.stage.is_started:
+        return _reply(_STARTED)
+    course.start()
+    return ""
+
+
+def _reset(course: MatchCourse) -> str:
+    course.reset()
+    return ""
+
+
+def _force_pause(course: MatchCourse) -> str:
+    if not course.stage.is_started:
+        return ""
+    if course.pauser:
+        return _reply("Match is already paused!")
+    if course.stage is Stage.POST_GAME:
+        return _reply("You cannot use this command after the game has ended.")
+    course.pause(chat_commands.ADMIN)
+    return _reply("Admin has paused the match.")
+
+
+def _force_unpause(course: MatchCourse) -> str:
+    if not (course.stage.is_started and course.pauser):
+        return ""
+    course.unpause()
+    return _reply("Admin has unpaused the match, resuming the match!")
+
+
+def _restore(course: MatchCourse, arguments: list[str]) -> str:
+    if course.stage is not Stage.LIVE or course.series is None:
+        return ""
+    if not arguments:
+        return _reply("Usage: !restore <round>")
+    if not _is_count(arguments[0]):
+        return _reply(
+            "Invalid value for restore command. Please specify a valid non-negative number. Usage: !restore <round>"
+        )
+    return _restore_file(course, f"{course.series.backup_prefix}_round{int(arguments[0]):02d}.txt")
+
+
+def _load_backup(course: MatchCourse, arguments: list[str]) -> str:
+    file = "".join(arguments[:1])
+    if course.stage is not Stage.LIVE:
+        return _reply(_backup_missing(file))
+    # The plugin's own file of a round has the same name as the game's, but for its ending.
+    return _restore_file(course, f"{file.removesuffix('.json')}.txt" if file.endswith(".json") else file)
+
+
+def _restore_file(course: MatchCourse, file: str) -> str:
+    if not course.game.restore(file):
+        return _reply(_backup_missing(file))
+    if course.settings.is_on("matchzy_pause_after_restore"):
+        course.pause(chat_commands.ROUND_RESTORE)
+        chat_commands.let_unpause(course)
+    return ""
+
+
+def _backup_missing(file: str) -> str:
+    return f"Backup file {file} does not exist, please make sure you are restoring a valid backup."
+
+
+def _list_backups(course: MatchCourse, arguments: list[str]) -> str:
+    if not arguments:
+        return _reply("Usage: matchzy_listbackups <matchid>")
+    prefix = f"matchzy_{arguments[0]}_"
+    files = [file for file in course.game.backups() if file.startswith(prefix)]
+    return "".join(_reply(file) for file in files) or _reply(f"No backups found for match {arguments[0]}")
+
+
+def _change_map(course: MatchCourse, arguments: list[str]) -> str:
+    if not arguments:
+        return ""
+    if course.stage.is_started:
+        return _reply("Map cannot be changed once the match is started!")
+    name = arguments[0]
+    course.change_map(name if "_" in name or name.isdecimal() else f"de_{name}")
+    return ""
+
+
+def _skip_veto(course: MatchCourse) -> str:
+    course.skip_veto()
+    return ""
+
+
+def _toggle_whitelist(course: MatchCourse) -> str:
+    course.is_whitelist_on = not course.is_whitelist_on
+    return _reply(f"Whitelist is now {'Enabled' if course.is_whitelist_on else 'Disabled'}!")
+
+
+def _require_ready(course: MatchCourse, arguments: list[str]) -> str:
+    name = "matchzy_minimum_ready_required"
+    if not arguments:
+        return _reply(
+            f"Current Ready Required: {course.settings.text(name)} ."
+            "Usage: !readyrequired <number_of_ready_players_required>"
+        )
+    if not _is_count(arguments[0]) or int(arguments[0]) > MAX_READY_REQUIRED:
+        return _reply("Invalid value for readyrequired. Please specify a valid non-negative number.")
+    course.settings.set(name, arguments[0])
+    course.check_ready()
+    return _reply(f"Minimum ready players required to start the match are now set to: {arguments[0]}")
+
+
+def _add_player(course: MatchCourse, arguments: list[str]) -> str:
+    player_id, team, nick = [*arguments, "", "", ""][:3]
+    if course.series is None:
+        return _reply("No match is setup!")
+    if not course.series.add(player_id, team, nick):
+        return _reply(f"Failed to add player {player_id} to {team}")
+    course.visitors.expect(*course.series.expected())
+    return _reply(f"Player {player_id} added to {team} successfully!")
+
+
+def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
+    player_id = "".join(arguments[:1])
+    if course.series is None or not course.series.remove(player_id):
+        return _reply(f"Player {player_id} not found in any team or an error occurred")
+    course.visitors.expect(*course.series.expected())
+    for player in tuple(course.arena.players):
+        if player.person.player_id == player_id:
+            course.door.kick(player, "")
+    return _reply(f"Player {player_id} removed successfully!")
+
+
+def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:
+    url = "".join(arguments[:1])
+    if url.startswith(("http://", "https://")):
+        course.post.url = url
+    return ""
+
+
+def _set_log_header_name(course: MatchCourse, arguments: list[str]) -> str:
+    course.post.header_name = "".join(arguments[:1])
+    return ""
+
+
+def _set_log_header_value(course: MatchCourse, arguments: list[str]) -> str:
+    course.post.header_value = "".join(arguments[:1])
+    return ""
+
+
+def _use_setting(course: MatchCourse, name: str, arguments: list[str]) -> str:
+    if not arguments:
+        return f"{name} = {course.settings.text(name)}\n"
+    course.settings.set(name, " ".join(arguments))
+    return ""
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _reply(text: str) -> str:
+    return f"[MatchZy] {text}\n"

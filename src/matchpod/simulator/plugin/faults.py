@@ -1,0 +1,62 @@
+"""How do the plugin's events reach the world? Each is posted once: it may get lost, come twice, or behind the next one.
+
+MatchZy starts a task for every event, without a retry and without an order between them. How often that shows is
+`sim_report_faults`: so many per cent are lost, as many come twice, as many late.
+"""
+
+from __future__ import annotations
+
+from matchpod.simulator.outside import Outside
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.plugin import reports
+
+CONTENT_TYPE = "application/json; charset=utf-8"
+
+LATE_MS = 30_000
+"""A late event that no other one overtakes comes after this long."""
+
+_PER_CENT = 100
+
+
+class ReportPost:
+    """Posts events to the address that is set; without one nothing is sent."""
+
+    def __init__(self, arena: Arena, outside: Outside) -> None:
+        self._arena = arena
+        self._outside = outside
+        self._late: list[tuple[str, dict[str, str], bytes]] = []
+        self._count = 0
+        self.url = ""
+        self.header_name = ""
+        self.header_value = ""
+
+    def send(self, payload: reports.Payload) -> None:
+        """Post an event, or let happen to it what may happen to one."""
+        if not self.url:
+            return
+        post = (self.url, self._headers(), reports.encode(payload))
+        overtaken, self._late = self._late, []
+        share = self._arena.variables.number("sim_report_faults") / _PER_CENT
+        self._count += 1
+        luck = self._arena.dice("reports", self._count, payload["matchid"]).random() if share else 1.0
+        if luck >= 3 * share:
+            self._outside.send_report(*post)
+        elif luck >= 2 * share:
+            self._late.append(post)
+            self._arena.agenda.call_in(LATE_MS, self._send_late)
+        elif luck >= share:
+            self._outside.send_report(*post)
+            self._outside.send_report(*post)
+        for late in overtaken:
+            self._outside.send_report(*late)
+
+    def _send_late(self) -> None:
+        late, self._late = self._late, []
+        for post in late:
+            self._outside.send_report(*post)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": CONTENT_TYPE}
+        if self.header_name:
+            headers[self.header_name] = self.header_value
+        return headers

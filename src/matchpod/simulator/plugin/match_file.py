@@ -1,0 +1,191 @@
+"""Which match shall the plugin play? The JSON of a match as MatchZy 0.8.15 takes it, or its reason to refuse it.
+
+Checks are MatchZy's own, in its order and with its words; it checks no more than this, so neither is anything else
+refused here. What MatchZy fails on with an exception (a team without a name) is refused with a reason of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+INT32 = range(-(2**31), 2**31)
+"""MatchZy reads its numbers, `matchid` among them, with a 32-bit parser."""
+
+DEFAULT_PLAYERS_PER_TEAM = 5
+
+MAP_SIDES = ("team1_ct", "team1_t", "team2_ct", "team2_t", "knife")
+
+_REQUIRED = ("maplist", "team1", "team2", "num_maps")
+_NUMBERS = ("matchid", "players_per_team", "min_players_to_ready", "min_spectators_to_ready", "num_maps")
+_BOOLEANS = ("skip_veto", "clinch_series", "wingman")
+_OBJECTS = ("cvars", "team1", "team2", "spectators")
+_ARRAYS = ("maplist", "map_sides", "veto_mode")
+
+_Fields = dict[str, object]
+
+
+class TeamFile(msgspec.Struct, frozen=True):
+    """A team as the match lists it: SteamID64 to the name forced upon the player, empty for his own."""
+
+    id: str
+    name: str
+    players: dict[str, str]
+
+
+class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A match the plugin accepts. `match_id` None lets it count by itself."""
+
+    match_id: int | None
+    num_maps: int
+    pool: tuple[str, ...]
+    map_sides: tuple[str, ...]
+    team1: TeamFile
+    team2: TeamFile
+    spectators: dict[str, str]
+    players_per_team: int
+    min_players_to_ready: int | None
+    min_spectators_to_ready: int
+    is_wingman: bool
+    can_clinch: bool
+    skips_veto: bool
+    cvars: dict[str, str]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a match is not loaded, in words for the server's own console."""
+
+    reason: str
+
+
+def read_match(body: bytes) -> MatchFile | Refusal:
+    """The match a JSON text describes; nothing raises."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        return Refusal("not JSON")
+    if not isinstance(fields, dict):
+        return Refusal("not a JSON object")
+    fault = _fault(fields)
+    return Refusal(fault) if fault else _match(fields)
+
+
+def plain_name(name: str) -> str:
+    """A team name as the plugin keeps it: letters, digits, blanks, underscores and hyphens."""
+    return "".join(char for char in name if char.isalpha() or char in "0123456789 _-")
+
+
+def _fault(fields: _Fields) -> str:
+    for name in _REQUIRED:
+        if fields.get(name) is None:
+            return f"Missing mandatory field: {name}"
+    for name, value in fields.items():
+        if fault := _field_fault(name, value, fields):
+            return fault
+    if _whole(fields["num_maps"]) not in range(1, len(_texts(fields["maplist"])) + 1):
+        return "num_maps should be equal to or greater than maplist!"
+    for name in ("team1", "team2"):
+        if not isinstance(_fields(fields[name]).get("name"), str):
+            return f"{name} has no name"
+    return ""
+
+
+def _field_fault(name: str, value: object, fields: _Fields) -> str:
+    if name in _NUMBERS and _whole(value) is None:
+        return f"{name} should be an integer!"
+    if name in _BOOLEANS and _truth(value) is None:
+        return f"{name} should be a boolean!"
+    if name in _OBJECTS and not isinstance(value, dict):
+        return f"{name} should be a JSON structure!"
+    if name in _ARRAYS and not isinstance(value, list):
+        return f"{name} should be an Array!"
+    if name in ("team1", "team2") and not isinstance(_fields(value).get("players"), dict):
+        return f"{name} should have 'players' JSON!"
+    if name == "maplist" and not value:
+        return "maplist should contain atleast 1 map!"
+    if name == "map_sides":
+        return _sides_fault(_texts(value), _whole(fields["num_maps"]))
+    return ""
+
+
+def _sides_fault(sides: tuple[str, ...], num_maps: int | None) -> str:
+    if any(side not in MAP_SIDES for side in sides):
+        return 'map_sides should be "team1_ct", "team1_t", or "knife"!'
+    if num_maps is not None and len(sides) < num_maps:
+        return "map_sides should be equal to or greater than num_maps!"
+    return ""
+
+
+def _match(fields: _Fields) -> MatchFile:
+    num_maps = _whole(fields["num_maps"]) or 0
+    pool = _texts(fields["maplist"])
+    sides = _texts(fields.get("map_sides", []))
+    return MatchFile(
+        match_id=_whole(fields.get("matchid")),
+        num_maps=num_maps,
+        pool=pool,
+        # A map without a side of its own begins with a knife round.
+        map_sides=sides + ("knife",) * (num_maps - len(sides)),
+        team1=_team(_fields(fields["team1"])),
+        team2=_team(_fields(fields["team2"])),
+        spectators=_nicks(_fields(fields.get("spectators")).get("players")),
+        players_per_team=_number_or(fields, "players_per_team", DEFAULT_PLAYERS_PER_TEAM),
+        min_players_to_ready=_whole(fields.get("min_players_to_ready")),
+        min_spectators_to_ready=_number_or(fields, "min_spectators_to_ready", 0),
+        is_wingman=_truth(fields.get("wingman")) or False,
+        can_clinch=_truth(fields.get("clinch_series", True)) or False,
+        skips_veto=len(pool) == num_maps or _truth(fields.get("skip_veto", True)) or False,
+        cvars={name: _token(value) for name, value in _fields(fields.get("cvars")).items()},
+    )
+
+
+def _team(team: _Fields) -> TeamFile:
+    return TeamFile(
+        _token(team["id"]) if team.get("id") is not None else "",
+        plain_name(_token(team["name"])),
+        _nicks(team["players"]),
+    )
+
+
+def _nicks(players: object) -> dict[str, str]:
+    return {id64: _token(nick) for id64, nick in _fields(players).items()}
+
+
+def _fields(value: object) -> _Fields:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_token(entry) for entry in value) if isinstance(value, list) else ()
+
+
+def _token(value: object) -> str:
+    """A JSON value as .NET prints it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    return json.dumps(value)
+
+
+def _number_or(fields: Mapping[str, object], name: str, default: int) -> int:
+    number = _whole(fields.get(name))
+    return default if number is None else number
+
+
+def _whole(value: object) -> int | None:
+    """A number of 32 bits, also as a text of digits."""
+    text = _token(value).strip()
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(INT32.stop)):
+        return None
+    number = int(text)
+    return number if number in INT32 else None
+
+
+def _truth(value: object) -> bool | None:
+    return {"true": True, "false": False}.get(_token(value).strip().lower())

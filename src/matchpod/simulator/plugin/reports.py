@@ -1,0 +1,187 @@
+"""What does the plugin post about a match? MatchZy's events, with the fields it fills and those it always sends as 0.
+
+Properties stand as .NET writes them: those of the event itself first, `event` last (seen in a real `map_result`).
+Known faults of MatchZy are kept: `round_end.winner.team` is the team that leads the map, `map_result.winner.team` the
+one that leads the series, a tie being team2 in both, and `winner.side` of a map or series is right by chance only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from matchpod.core.model import Side, Team
+from matchpod.simulator.play.counts.tally import Tally
+from matchpod.simulator.play.player import Player
+from matchpod.simulator.play.watcher import RoundEnd
+from matchpod.simulator.plugin.series import Series
+
+TIME_UNTIL_RESTORE_S = 10
+"""What MatchZy writes into every `series_end`, whatever the delay is."""
+
+SCORE_PER_KILL = 2
+SCORE_PER_ASSIST = 1
+
+_SIDE_NUMBERS = {Side.T: "2", Side.CT: "3"}
+
+_REASONS = {
+    "Target_Bombed": 1,
+    "Bomb_Defused": 7,
+    "CTs_Win": 8,
+    "Terrorists_Win": 9,
+    "Round_Draw": 10,
+    "All_Hostages_Rescued": 11,
+    "Hostages_Rescued": 11,
+    "Target_Saved": 12,
+    "Hostages_Not_Rescued": 13,
+    "Terrorists_Surrender": 17,
+    "CTs_Surrender": 18,
+}
+"""The game's own numbers of how a round can end, by the notice of the log."""
+
+# .NET escapes these in every JSON text, as if it were to stand in a web page.
+_NET_ESCAPES = str.maketrans({char: f"\\u{ord(char):04X}" for char in "'<>&+`"})
+
+Payload = dict[str, object]
+
+
+def encode(payload: Payload) -> bytes:
+    """The body of a post: ASCII, no blanks."""
+    return to_json(payload).encode("ascii")
+
+
+def to_json(payload: Payload) -> str:
+    """A value as the plugin prints it."""
+    return json.dumps(payload, separators=(",", ":")).translate(_NET_ESCAPES)
+
+
+def series_start(series: Series) -> Payload:
+    """A match was loaded."""
+    match = series.match
+    return {
+        "team1": {"id": match.team1.id, "name": match.team1.name},
+        "team2": {"id": match.team2.id, "name": match.team2.name},
+        "num_maps": match.num_maps,
+        "matchid": series.match_id,
+        "event": "series_start",
+    }
+
+
+def going_live(series: Series) -> Payload:
+    """The live configuration was executed: the map counts from here."""
+    return {"map_number": series.map_number, "matchid": series.match_id, "event": "going_live"}
+
+
+def round_end(
+    series: Series, end: RoundEnd, score: tuple[int, int], players: tuple[list[Payload], list[Payload]]
+) -> Payload:
+    """A round was decided; score and players by the plugin's teams."""
+    return {
+        "reason": _REASONS.get(end.notice, 0),
+        "winner": {"side": _SIDE_NUMBERS[end.side] if end.side is not None else "0", "team": _leader(score)},
+        "team1": _stats_team(series, 0, score[0], players[0]),
+        "team2": _stats_team(series, 1, score[1], players[1]),
+        "round_time": 0,
+        "round_number": sum(score),
+        "map_number": series.map_number,
+        "matchid": series.match_id,
+        "event": "round_end",
+    }
+
+
+def map_result(series: Series, map_number: int, score: tuple[int, int], team1_side: Side) -> Payload:
+    """A map is over and counted already; players are never listed."""
+    return {
+        "winner": {"side": _claimed_side(score, team1_side), "team": _leader((series.wins[0], series.wins[1]))},
+        "team1": _stats_team(series, 0, score[0], [], series_score=series.wins[0]),
+        "team2": _stats_team(series, 1, score[1], [], series_score=series.wins[1]),
+        "map_number": map_number,
+        "matchid": series.match_id,
+        "event": "map_result",
+    }
+
+
+def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payload:
+    """The series is over; `score` is that of its last map."""
+    one, two = series.wins
+    return {
+        "time_until_restore": TIME_UNTIL_RESTORE_S,
+        "winner": {"side": _claimed_side(score, team1_side), "team": "none" if one == two else _leader((one, two))},
+        "team1_series_score": one,
+        "team2_series_score": two,
+        "matchid": series.match_id,
+        "event": "series_end",
+    }
+
+
+def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_played: int) -> list[Payload]:
+    """Players on one side with their numbers of the map; who is not on the server is not listed."""
+    by_id = {tally.player_id: tally for tally in tallies}
+    return [
+        {
+            "steamid": player.person.player_id,
+            "name": player.person.name,
+            "stats": _stats(by_id.get(player.person.player_id) or Tally("", ""), rounds_played),
+        }
+        for player in present
+        if not player.person.is_bot
+    ]
+
+
+def _stats(tally: Tally, rounds_played: int) -> dict[str, int]:
+    return {
+        "kills": tally.kills,
+        "deaths": tally.deaths,
+        "assists": tally.assists,
+        "flash_assists": 0,
+        "team_kills": 0,
+        "suicides": 0,
+        "damage": tally.damage,
+        "utility_damage": tally.utility_damage,
+        "enemies_flashed": tally.enemies_flashed,
+        "friendlies_flashed": 0,
+        "knife_kills": 0,
+        "headshot_kills": tally.headshots,
+        "rounds_played": rounds_played,
+        "bomb_defuses": 0,
+        "bomb_plants": 0,
+        "1k": 0,
+        "2k": tally.double_kills,
+        "3k": tally.triple_kills,
+        "4k": tally.quad_kills,
+        "5k": tally.aces,
+        "1v1": tally.clutch1v1,
+        "1v2": tally.clutch1v2,
+        "1v3": 0,
+        "1v4": 0,
+        "1v5": 0,
+        "first_kills_t": 0,
+        "first_kills_ct": 0,
+        "first_deaths_t": 0,
+        "first_deaths_ct": 0,
+        "trade_kills": 0,
+        "kast": 0,
+        "score": SCORE_PER_KILL * tally.kills + SCORE_PER_ASSIST * tally.assists,
+        "mvp": tally.mvps,
+    }
+
+
+def _stats_team(series: Series, index: int, score: int, players: list[Payload], *, series_score: int = 0) -> Payload:
+    team = (series.match.team1, series.match.team2)[index]
+    return {
+        "series_score": series_score,
+        "score": score,
+        "score_ct": 0,
+        "score_t": 0,
+        "players": players,
+        "id": team.id,
+        "name": team.name,
+    }
+
+
+def _leader(score: tuple[int, int]) -> str:
+    return Team.TEAM1.value if score[0] > score[1] else Team.TEAM2.value
+
+
+def _claimed_side(score: tuple[int, int], team1_side: Side) -> str:
+    return _SIDE_NUMBERS[Side.CT if score[0] > score[1] and team1_side is Side.CT else Side.T]

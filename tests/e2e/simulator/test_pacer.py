@@ -1,0 +1,86 @@
+"""Servers take turns in order, and sockets have theirs in between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+
+from matchpod.simulator.wire.pacer import Pacer
+
+
+def run(work: Coroutine[object, object, None]) -> None:
+    asyncio.run(work)
+
+
+def test_the_oldest_is_woken_first() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        now_s = asyncio.get_running_loop().time()
+        woken: list[str] = []
+        done = asyncio.Event()
+        pacer.wake_at(now_s + 0.05, lambda: woken.append("third"))
+        pacer.wake_at(now_s, lambda: woken.append("first"))
+        pacer.wake_at(now_s + 0.01, lambda: woken.append("second"))
+        pacer.wake_at(now_s + 0.1, done.set)
+        async with asyncio.timeout(10):
+            await done.wait()
+        assert woken == ["first", "second", "third"]
+
+    run(work())
+
+
+def test_who_called_off_is_not_woken() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        now_s = asyncio.get_running_loop().time()
+        woken: list[str] = []
+        done = asyncio.Event()
+        pacer.wake_at(now_s, lambda: woken.append("called off")).cancel()
+        pacer.wake_at(now_s, done.set)
+        async with asyncio.timeout(10):
+            await done.wait()
+        assert woken == []
+
+    run(work())
+
+
+def test_the_loop_has_its_turn_while_many_are_due() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        now_s = asyncio.get_running_loop().time()
+        woken: list[int] = []
+
+        def act() -> None:
+            time.sleep(0.005)
+            woken.append(1)
+
+        for _ in range(40):
+            pacer.wake_at(now_s, act)
+        await asyncio.sleep(0.001)
+        assert 0 < len(woken) < 40
+        async with asyncio.timeout(10):
+            while len(woken) < 40:
+                await asyncio.sleep(0)
+
+    run(work())
+
+
+def test_a_failing_act_does_not_stop_the_others() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        loop = asyncio.get_running_loop()
+        faults: list[object] = []
+        loop.set_exception_handler(lambda _loop, context: faults.append(context["exception"]))
+        done = asyncio.Event()
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        pacer.wake_at(loop.time(), fail)
+        pacer.wake_at(loop.time(), done.set)
+        async with asyncio.timeout(10):
+            await done.wait()
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+
+    run(work())

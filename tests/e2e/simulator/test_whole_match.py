@@ -1,0 +1,264 @@
+"""Whole matches on real simulator processes, watched with tools that share no code with the simulator."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.cs2 import console_commands
+from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_reader import MatchReader
+from tests.e2e.simulator.log_receiver import Answer, LogReceiver, status
+from tests.e2e.simulator.rcon_client import ClosedError, RconClient
+
+PASSWORD = "sesame"
+PATIENCE_S = 90.0
+TEAM1 = tuple(str(76561198000000000 + number) for number in (11, 12))
+TEAM2 = tuple(str(76561198000000000 + number) for number in (21, 22))
+WINGMAN = GameSettings(
+    match_type=MatchType.WINGMAN,
+    maps=("de_nuke",),
+    max_rounds=4,
+    freeze_time=1,
+    team1=TeamRoster("Alpha", TEAM1),
+    team2=TeamRoster("Beta", TEAM2),
+)
+
+
+class Simulator:
+    """A simulator process; its port is told by its first line."""
+
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-W",
+                "error",
+                "-m",
+                "matchpod",
+                "simulate",
+                "-port",
+                "0",
+                "+rcon_password",
+                PASSWORD,
+                *words,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        found = re.match(r"listening on 127\.0\.0\.1:(\d+) ", self.process.stdout.readline())
+        assert found is not None
+        self.port = int(found[1])
+
+    def run(self, *commands: str) -> str:
+        """Run commands on a connection of their own; a map change may cut it, then another is made."""
+        answer = ""
+        for command in commands:
+            answer = self._insist(lambda command=command: self._run(command))  # type: ignore[misc]
+        return answer
+
+    def _run(self, command: str) -> str:
+        with RconClient(self.port) as client:
+            assert client.log_in(PASSWORD)
+            return client.run(command)
+
+    def _insist(self, act: Callable[[], str]) -> str:
+        for _ in range(5):
+            try:
+                return act()
+            except ClosedError:
+                time.sleep(0.2)
+        return act()
+
+    def end(self) -> int:
+        if self.process.poll() is None:
+            self.process.terminate()
+        _, said = self.process.communicate(timeout=PATIENCE_S)
+        assert "Traceback" not in said
+        return self.process.returncode
+
+
+@contextmanager
+def simulator(*words: str) -> Iterator[Simulator]:
+    one = Simulator(*words)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+class Reader:
+    """Reads a match from what a receiver was sent."""
+
+    def __init__(self, receiver: LogReceiver, settings: GameSettings) -> None:
+        self.receiver = receiver
+        self.reader = MatchReader.create(settings, 0)
+        self.taken = 0
+        self.effects: list[str] = []
+
+    def take(self) -> None:
+        for request in self.receiver.requests[self.taken :]:
+            self.taken += 1
+            if request.target.startswith("/log"):
+                post = read_post(request.named, request.body, received_ms=round(request.at_s * 1000))
+                reading = self.reader.read_post(post)
+            else:
+                reading = self.reader.read_report(request.body, round(request.at_s * 1000))
+            self.effects += [type(effect).__name__ for effect in reading.effects]
+
+    def wait(self, is_reached: Callable[[], bool]) -> None:
+        until_s = time.monotonic() + PATIENCE_S
+        while not is_reached():
+            assert time.monotonic() < until_s, f"waited too long; {self.reader.lines_read} lines came"
+            time.sleep(0.05)
+            self.take()
+
+
+def test_a_match_is_configured_started_and_watched_by_hand() -> None:
+    settings = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_mirage",))
+    with LogReceiver() as receiver, simulator("--speed", "300", "--seed", "4", "+map", "de_mirage") as server:
+        server.run("log on", "mp_logdetail 3", "mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10")
+        assert server.run("mp_maxrounds") == "mp_maxrounds = 4\n"
+        server.run(f'logaddress_add_http "{receiver.url}"')
+        assert server.run("logaddress_list_http").startswith(receiver.url)
+        watched = Reader(receiver, settings)
+        watched.wait(lambda: watched.reader.match.outcome is not None)
+        assert "EndMatch" in watched.effects
+        played = watched.reader.match.maps[0]
+        assert played.name == "de_mirage"
+        assert played.ledger.is_complete
+        assert played.ledger.discrepancies == []
+        assert sum(line.kills for line in played.ledger.lines()) > 4
+        assert server.run("nonsense 1") == "Unknown command 'nonsense'!\n"
+        assert server.run("quit") == ""
+        assert server.process.wait(PATIENCE_S) == 0
+
+
+def test_the_plugin_fetches_its_match_lets_in_the_listed_and_tells_the_end() -> None:
+    with LogReceiver() as receiver, simulator("--speed", "200", "--seed", "5", "--scenario", "stranger") as server:
+        file = console_commands.matchzy_match(
+            WINGMAN,
+            match_id=7,
+            log_url=receiver.url.replace("/log", "/events"),
+            log_header_name="X-Token",
+            log_header_value="abc",
+        )
+        receiver.usual = status(200, msgspec.json.encode(file))
+        server.run(*console_commands.setup_commands(WINGMAN, map_name="de_nuke"))
+        server.run(console_commands.log_address_command(receiver.url))
+        url = receiver.url.replace("/log", "/match")
+        server.run(console_commands.load_match_command(url, header_name="X-Key", header_value="k"))
+        server.run(*console_commands.match_commands(WINGMAN))
+        (fetch,) = [request for request in receiver.requests if request.method == "GET"]
+        assert (fetch.target, fetch.named["X-Key"]) == ("/match", "k")
+        watched = Reader(receiver, WINGMAN)
+        watched.wait(lambda: "StartPlay" in watched.effects or watched.reader.match.first_live_at_ms is not None)
+        server.run("css_start")
+        watched.wait(lambda: watched.reader.match.outcome is not None)
+        watched.wait(lambda: any(b'"series_end"' in request.body for request in receiver.requests))
+        reports = [request for request in receiver.requests if request.target == "/events"]
+        assert all(request.named["X-Token"] == "abc" for request in reports)
+        assert b'"going_live"' in b"".join(request.body for request in reports)
+        log = b"".join(request.body for request in receiver.requests if request.target == "/log")
+        assert b"NETWORK_DISCONNECT_KICKED" in log
+        players = {line.player_id for line in watched.reader.match.maps[0].ledger.lines()}
+        assert players == {*TEAM1, *TEAM2}
+
+
+def test_no_line_is_lost_to_a_receiver_that_fails_hangs_goes_and_comes_back() -> None:
+    settings = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",))
+    with LogReceiver() as receiver, simulator("--speed", "60", "--seed", "6") as server:
+        server.run("log on", "mp_logdetail 3", "mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10")
+        # A map that is loaded after the end would forget what nobody took.
+        server.run("mp_match_end_restart 1")
+        receiver.answers.extend([status(500), status(204), Answer(closes=True, data=b""), Answer(hangs=True)])
+        server.run(f'logaddress_add_http "{receiver.url}"')
+        watched = Reader(receiver, settings)
+        watched.wait(lambda: watched.reader.match.first_live_at_ms is not None)
+        receiver.go_down()
+        time.sleep(1)
+        receiver.go_up()
+        receiver.answers.extend([status(503), status(205)])
+        watched.wait(lambda: watched.reader.match.outcome is not None)
+        assert watched.reader.match.maps[0].ledger.is_complete
+
+
+def test_410_removes_the_listener_and_it_can_be_added_again() -> None:
+    with LogReceiver() as receiver, simulator("--speed", "30") as server:
+        receiver.answers.append(status(410))
+        server.run("log on", f'logaddress_add_http "{receiver.url}"')
+        receiver.wait_for_requests(1)
+        until_s = time.monotonic() + PATIENCE_S
+        while server.run("logaddress_list_http") != "":
+            assert time.monotonic() < until_s
+        server.run(f'logaddress_add_http "{receiver.url}"')
+        receiver.wait_for_requests(2)
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x7f" + b"x" * 4096, b"\x01"]
+)
+def test_rubbish_on_the_port_leaves_the_server_as_it_was(rubbish: bytes) -> None:
+    with simulator() as server:
+        with RconClient(server.port) as client:
+            client.socket.sendall(rubbish)
+        assert server.run("echo alive") == "alive\n"
+
+
+def test_a_log_address_that_refuses_hurts_nobody() -> None:
+    with simulator("--speed", "100") as server:
+        server.run("log on", 'logaddress_add_http "http://127.0.0.1:9/nobody"', 'logaddress_add_http "no-scheme"')
+        time.sleep(1)
+        assert server.run("echo alive") == "alive\n"
+        assert "http://127.0.0.1:9/nobody" in server.run("logaddress_list_http")
+
+
+def test_an_unknown_scenario_is_refused_in_words_and_changes_nothing() -> None:
+    with simulator() as server:
+        assert "must be one of: full_match, no_show" in server.run("sim_scenario nonsense")
+        assert server.run("sim_scenario") == "sim_scenario = full_match\n"
+
+
+def test_another_password_ends_the_session_and_the_old_one_is_refused() -> None:
+    with simulator() as server, RconClient(server.port) as client:
+        assert client.log_in(PASSWORD)
+        client.run('rcon_password "other"')
+        assert client.is_closed()
+        with RconClient(server.port) as again:
+            assert not again.log_in(PASSWORD)
+            assert again.log_in("other")
+
+
+def test_a_crash_has_the_exit_code_of_a_segmentation_fault() -> None:
+    with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_crash") as server:
+        server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
+        assert server.process.wait(PATIENCE_S) == 139
+
+
+def test_a_hanging_server_keeps_its_socket_and_says_nothing() -> None:
+    with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_hang") as server:
+        server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
+        receiver.wait_for(lambda: any(b"SFUI_Notice_" in request.body for request in receiver.requests))
+        until_s = time.monotonic() + PATIENCE_S
+        while True:
+            count = len(receiver.requests)
+            time.sleep(2)
+            if len(receiver.requests) == count:
+                break
+            assert time.monotonic() < until_s
+        with RconClient(server.port) as client:
+            client.socket.settimeout(1)
+            client.send(1, 3, PASSWORD.encode())
+            with pytest.raises(TimeoutError):
+                client.socket.recv(1)
+        server.process.kill()

@@ -1,0 +1,62 @@
+"""A player's counters add up."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.stats.round_record import PlayerRound
+from matchpod.simulator.play.counts.tally import COUNTERS, Tally, add_all
+
+counts = st.builds(
+    lambda values, weapons: _tally(values, weapons),
+    st.lists(st.integers(0, 9), min_size=len(COUNTERS), max_size=len(COUNTERS)),
+    st.dictionaries(st.sampled_from(["ak47", "awp"]), st.integers(1, 5)),
+)
+
+
+def _tally(values: list[int], weapons: dict[str, int]) -> Tally:
+    tally = Tally("1", "Ann", 1, weapon_kills=weapons)
+    for counter, value in zip(COUNTERS, values, strict=True):
+        setattr(tally, counter, value)
+    return tally
+
+
+@given(counts, counts)
+def test_every_counter_is_the_sum(first: Tally, second: Tally) -> None:
+    totals: dict[str, Tally] = {}
+    add_all(totals, [first, second])
+    total = totals["1"]
+    assert all(getattr(total, name) == getattr(first, name) + getattr(second, name) for name in COUNTERS)
+    assert sum(total.weapon_kills.values()) == sum(first.weapon_kills.values()) + sum(second.weapon_kills.values())
+
+
+def test_every_number_of_a_result_has_a_counter() -> None:
+    assert {field.name for field in msgspec.structs.fields(PlayerRound)} <= set(COUNTERS)
+
+
+def test_name_and_team_are_the_latest() -> None:
+    total = Tally("1", "Ann", 1)
+    total.add(Tally("1", "Anne", 2))
+    assert (total.name, total.team) == ("Anne", 2)
+
+
+def test_team_stays_while_he_has_none() -> None:
+    total = Tally("1", "Ann", 1)
+    total.add(Tally("1", "Ann", 0))
+    assert total.team == 1
+
+
+def test_players_are_added_apart() -> None:
+    totals = {"1": Tally("1", "Ann", kills=1)}
+    add_all(totals, [Tally("2", "Ben", kills=2), Tally("1", "Ann", kills=3)])
+    assert {player_id: tally.kills for player_id, tally in totals.items()} == {"1": 4, "2": 2}
+
+
+def test_adding_leaves_what_was_added_alone() -> None:
+    later = Tally("1", "Ann", kills=1, weapon_kills={"awp": 1})
+    totals: dict[str, Tally] = {}
+    add_all(totals, [later, later])
+    assert later == Tally("1", "Ann", kills=1, weapon_kills={"awp": 1})
+    assert totals["1"].weapon_kills == {"awp": 2}

@@ -1,0 +1,53 @@
+"""Weapons, items and their names."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.simulator.play.fights.arsenal import INFERNO, ITEMS, WEAPONS, Kind, picked_name, weapon_named
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "bought", "picked"),
+    [
+        ("m4a1_silencer", "purchase: weapon_m4a1_silencer", "m4a1_silencer", "m4a1"),
+        ("mp5sd", "purchase: weapon_mp5sd", "mp5sd", "mp7"),
+        ("revolver", "purchase: weapon_revolver", "revolver", "deagle"),
+        ("incgrenade", "purchase: weapon_incgrenade", "incgrenade", "incgrenade"),
+        ("vesthelm", "purchase: item_assaultsuit", "item_assaultsuit", "vesthelm"),
+        ("vest", "purchase: item_kevlar", "item_kevlar", "vest"),
+        ("defuser", "purchase: item_defuser", "item_defuser", "defuser"),
+    ],
+)
+def test_item_has_the_names_of_the_real_log(name: str, cause: str, bought: str, picked: str) -> None:
+    item = ITEMS[name]
+    assert (item.cause, item.bought, item.picked) == (cause, bought, picked)
+
+
+@pytest.mark.parametrize(
+    ("name", "price"), [("awp", 4750), ("ak47", 2700), ("m4a1", 2900), ("deagle", 700), ("decoy", 50)]
+)
+def test_price_is_that_of_the_real_log(name: str, price: int) -> None:
+    assert ITEMS[name].price == price
+
+
+def test_attacked_names_the_base_model() -> None:
+    assert WEAPONS["usp_silencer"].logged == "hkp2000"
+
+
+def test_knife_of_any_skin_is_a_knife() -> None:
+    knife = weapon_named("knife_butterfly")
+    assert (knife.kind, knife.logged, knife.reward) == (Kind.KNIFE, "knife", 1500)
+
+
+def test_whatever_else_burns() -> None:
+    assert weapon_named("inferno") is INFERNO
+
+
+def test_pistol_is_picked_up_under_its_base_name() -> None:
+    assert (picked_name("usp_silencer"), picked_name("knife_t"), picked_name("c4")) == ("hkp2000", "knife", "c4")
+
+
+def test_rifles_belong_to_sides() -> None:
+    assert (WEAPONS["ak47"].side, WEAPONS["m4a1"].side, WEAPONS["awp"].side) == (Side.T, Side.CT, None)

@@ -1,0 +1,131 @@
+"""The bomb."""
+
+from __future__ import annotations
+
+from random import Random
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_lines import MoneyChange, Triggered
+from matchpod.simulator.play.fights.bomb import DEFUSE_MS, DEFUSE_WITH_KIT_MS, PLANT_MS, Bomb
+from matchpod.simulator.play.fights.combat import Battle
+from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+
+
+def field_with_bomb(dice: Random | None = None) -> tuple[Battlefield, Bomb]:
+    field = Battlefield().spawn_all()
+    field.go_live()
+    field.ts[2].has_bomb = True
+    return field, Bomb(Battle(field.arena, dice or Fixed(0.3)))
+
+
+def triggers(field: Battlefield) -> list[str]:
+    return [line.trigger for line in field.log.of(Triggered)]
+
+
+def test_plant_is_paid_just_before_its_line() -> None:
+    field, bomb = field_with_bomb()
+    field.run(bomb.plant(PLANT_MS))
+    assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
+        'triggered "Bomb_Begin_Plant" at bombsite A',
+        "money change 800+300 = $1100 (tracked)",
+        'triggered "Planted_The_Bomb" at bombsite A',
+    ]
+    assert bomb.planter is field.ts[2]
+    assert bomb.explodes_at_ms == field.agenda.now_ms + 40_000
+    assert sum(tally.bomb_plants for tally in field.arena.book.tallies()) == 1
+
+
+def test_lost_bomb_is_picked_up_to_be_planted() -> None:
+    field, bomb = field_with_bomb()
+    field.ts[2].has_bomb = False
+    field.run(bomb.plant(PLANT_MS))
+    assert triggers(field) == ["Got_The_Bomb", "Bomb_Begin_Plant", "Planted_The_Bomb"]
+
+
+def test_another_plants_when_the_first_is_gone() -> None:
+    field, bomb = field_with_bomb()
+    script = bomb.plant(PLANT_MS)
+    next(script)
+    first = field.ts[2]
+    assert bomb.handler is first
+    first.has_bomb = False
+    field.leave(first)
+    list(script)
+    assert bomb.planter is not None
+    assert bomb.planter is not first
+
+
+def test_nobody_left_nothing_planted() -> None:
+    field, bomb = field_with_bomb()
+    for player in list(field.ts):
+        field.leave(player)
+    field.run(bomb.plant(PLANT_MS))
+    assert not bomb.is_planted
+
+
+def test_loose_bomb_changes_hands_only_while_it_lies_there() -> None:
+    field, bomb = field_with_bomb()
+    bomb.change_hands()
+    assert field.log.lines == []
+    field.ts[2].has_bomb = False
+    bomb._battle.is_bomb_loose = True
+    bomb.change_hands()
+    assert triggers(field) == ["Got_The_Bomb"]
+
+
+def test_kit_halves_the_time() -> None:
+    field, bomb = field_with_bomb()
+    field.cts[3].has_kit = True
+    before_ms = field.agenda.now_ms
+    field.run(bomb.defuse(may_abort=False))
+    assert field.agenda.now_ms - before_ms == DEFUSE_WITH_KIT_MS
+    assert bomb.defuser is field.cts[3]
+    assert triggers(field) == ["Begin_Bomb_Defuse_With_Kit"]
+
+
+def test_defuser_is_paid_and_no_line_names_the_defuse() -> None:
+    field, bomb = field_with_bomb()
+    field.run(bomb.defuse(may_abort=False))
+    assert triggers(field) == ["Begin_Bomb_Defuse_Without_Kit"]
+    assert isinstance(field.log.lines[-1], MoneyChange)
+    assert sum(tally.bomb_defuses for tally in field.arena.book.tallies()) == 1
+
+
+def test_defuse_may_be_broken_off_once() -> None:
+    field, bomb = field_with_bomb(Fixed(0.1))
+    field.run(bomb.defuse(may_abort=True))
+    assert len(triggers(field)) == 2
+
+
+def test_another_defuses_when_the_first_is_gone() -> None:
+    field, bomb = field_with_bomb()
+    script = bomb.defuse(may_abort=False)
+    next(script)
+    field.leave(field.cts[0])
+    list(script)
+    assert bomb.defuser is field.cts[0]
+    assert len(triggers(field)) == 2
+
+
+def test_nobody_defuses_where_nobody_is() -> None:
+    field, bomb = field_with_bomb(Fixed(0.1))
+    for player in list(field.cts):
+        field.leave(player)
+    field.run(bomb.defuse(may_abort=True))
+    assert bomb.defuser is None
+
+
+def test_time_to_defuse_is_that_of_who_may_be_left() -> None:
+    field, bomb = field_with_bomb()
+    field.cts[0].has_kit = True
+    assert bomb.defuse_time_ms() == DEFUSE_MS
+    for player in field.cts:
+        player.has_kit = True
+    assert bomb.defuse_time_ms() == DEFUSE_WITH_KIT_MS
+
+
+def test_explosion_leaves_no_health_to_those_near() -> None:
+    field, bomb = field_with_bomb(Fixed(0.1))
+    bomb.blow_up()
+    assert {player.team for player in field.arena.players if not player.health} == {Side.CT}
+    assert all(player.is_alive for player in field.arena.players)

@@ -1,0 +1,102 @@
+"""Play in which the dead come back."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_lines import Item, Killed, KilledOther, MoneyChange
+from matchpod.simulator.play.fights.deathmatch import play_deathmatch, play_warmup
+from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+
+
+def played(field: Battlefield, minutes: float = 5, *, is_free_for_all: bool = False) -> Battlefield:
+    field.go_live(is_free_for_all=is_free_for_all, has_respawns=True)
+    until_ms = field.agenda.now_ms + int(minutes * 60_000)
+    field.run(play_deathmatch(field.arena, Random(1), is_free_for_all=is_free_for_all, until_ms=until_ms))
+    assert until_ms <= field.agenda.now_ms < until_ms + 1000
+    return field
+
+
+@pytest.mark.parametrize("size", [1, 5, 8])
+def test_everybody_kills_two_or_three_times_a_minute(size: int) -> None:
+    kills = len(played(Battlefield(cts=size, ts=size)).log.of(Killed))
+    assert 1.8 < kills / (2 * size) / 5 < 3.2
+
+
+def test_no_money_moves() -> None:
+    assert played(Battlefield()).log.of(MoneyChange) == []
+
+
+def test_teams_kill_across_sides_only() -> None:
+    for line in played(Battlefield()).log.of(Killed):
+        assert line.player.team != line.victim.team
+
+
+def test_free_for_all_kills_within_a_side_too() -> None:
+    kills = played(Battlefield(), is_free_for_all=True).log.of(Killed)
+    assert any(line.player.team == line.victim.team for line in kills)
+
+
+def test_book_and_log_agree() -> None:
+    field = played(Battlefield(), is_free_for_all=True)
+    tallies = field.arena.book.tallies()
+    kills = field.log.of(Killed)
+    assert sum(tally.kills for tally in tallies) == len(kills) == sum(tally.deaths for tally in tallies)
+
+
+def test_who_comes_back_picks_up_another_gun() -> None:
+    field = played(Battlefield(cts=1, ts=1), 1)
+    items = [line.item for line in field.log.of(Item)]
+    assert items[0] == "knife"
+    assert len(items) == 3 * items.count("knife")
+
+
+def test_nobody_kills_while_he_is_dead() -> None:
+    field = played(Battlefield())
+    dead: set[str] = set()
+    for line in field.log.lines:
+        if isinstance(line, Killed):
+            assert line.player.name not in dead
+            dead.add(line.victim.name)
+        elif isinstance(line, Item):
+            dead.discard(line.player.name)
+
+
+def test_items_are_silent_where_they_are_not_logged() -> None:
+    assert played(Battlefield(settings={"mp_logdetail_items": "0"}), 1).log.of(Item) == []
+
+
+def test_deathmatch_bears_people_coming_and_going() -> None:
+    field = Battlefield(cts=1, ts=1)
+    field.agenda.call_in(5_000, lambda: field.leave(field.cts[0]))
+    field.agenda.call_in(20_000, lambda: field.leave(field.ts[0]))
+
+    def come() -> None:
+        field.add(20, Side.CT)
+        field.add(21, Side.T)
+
+    field.agenda.call_in(30_000, come)
+    kills = played(field, 2).log.of(Killed)
+    assert {line.player.user_id for line in kills} <= {0, 1, 20, 21}
+    assert any(line.player.user_id >= 20 for line in kills)
+
+
+def test_warmup_is_light_and_without_end() -> None:
+    field = Battlefield()
+    planned = field.agenda.start(play_warmup(field.arena, Random(1)))
+    field.agenda.run_until(field.agenda.now_ms + 300_000)
+    assert 20 < len(field.log.of(Killed)) < 45
+    assert not planned.is_over
+    planned.cancel()
+    assert planned.is_over
+
+
+def test_lonely_player_hunts_chickens() -> None:
+    field = Battlefield(cts=1, ts=0)
+    field.agenda.start(play_warmup(field.arena, Fixed(0.05)))
+    field.agenda.run_until(field.agenda.now_ms + 10_000)
+    assert field.log.of(KilledOther)
+    assert field.log.of(Killed) == []

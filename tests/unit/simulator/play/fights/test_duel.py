@@ -1,0 +1,135 @@
+"""Fights to the death."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchpod.cs2.log_lines.player_lines import Attacked, Killed
+from matchpod.simulator.play.fights.combat import Battle
+from matchpod.simulator.play.fights.duel import draw_weapon, duel, graze
+from matchpod.simulator.play.player import Person
+from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+
+
+def armed_field(gun: str = "ak47", **settings: str) -> Battlefield:
+    field = Battlefield(settings=settings).spawn_all()
+    for player in field.arena.players:
+        player.primary, player.armor, player.has_helmet = gun, 100, True
+    return field
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("gun", ["ak47", "mp9", "awp", "ssg08", "nova", "negev", ""])
+def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
+    field = armed_field(gun)
+    battle = Battle(field.arena, Random(seed))
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert not field.ts[0].is_alive
+    assert field.cts[0].is_alive
+    lethal = [line for line in field.log.of(Attacked) if line.health == 0]
+    (kill,) = field.log.of(Killed)
+    assert len(lethal) == 1
+    assert ("headshot" in kill.modifiers) == (lethal[0].hitgroup == "head")
+
+
+def test_health_goes_down_by_the_printed_damage() -> None:
+    field = armed_field()
+    health = {player.token: 100 for player in field.arena.players}
+    for seed in range(4):
+        field.run(duel(Battle(field.arena, Random(seed)), field.cts[seed], field.ts[seed]))
+    for line in field.log.of(Attacked):
+        assert line.health == max(0, health[line.victim] - line.damage)
+        health[line.victim] = line.health
+
+
+def test_quick_duel_takes_no_time() -> None:
+    field = armed_field()
+    before_ms = field.agenda.now_ms
+    field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_quick=True))
+    assert field.agenda.now_ms == before_ms
+
+
+def test_duel_ends_when_somebody_leaves() -> None:
+    field = armed_field("")
+    script = duel(Battle(field.arena, Fixed(0.3)), field.cts[0], field.ts[0])
+    next(script)
+    field.leave(field.ts[0])
+    assert list(script) == []
+
+
+def test_duel_ends_when_the_story_spares_the_victim() -> None:
+    field = armed_field()
+    battle = Battle(field.arena, Random(1), must_live=lambda _player: True)
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert (field.ts[0].is_alive, field.ts[0].health) == (True, 1)
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert field.ts[0].health == 1
+
+
+def test_friends_get_less() -> None:
+    field = armed_field()
+    field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.cts[1]))
+    assert max(line.damage for line in field.log.of(Attacked) if line.hitgroup != "head") < 20
+
+
+def test_cheaters_kills_are_marked() -> None:
+    field = Battlefield(cts=0, ts=0)
+    cheater = field.add(0, "CT", Person("x", 9, is_cheater=True))
+    victims = [field.add(number, "TERRORIST") for number in range(1, 60)]
+    field.spawn_all()
+    cheater.primary = "m4a1"
+    battle = Battle(field.arena, Random(1))
+    for victim in victims:
+        field.run(duel(battle, cheater, victim, is_quick=True))
+    kills = [line for line in field.log.of(Killed) if not line.weapon.startswith("knife")]
+    assert sum("headshot" in line.modifiers for line in kills) >= 50
+    assert sum(len(line.modifiers) > 1 for line in kills) >= 15
+
+
+def test_marks_of_a_kill_follow_from_how_it_was_done() -> None:
+    field = Battlefield(cts=1, ts=600).spawn_all()
+    killer = field.cts[0]
+    killer.primary = "awp"
+    battle = Battle(field.arena, Random(3))
+    battle.smoke_until_ms = killer.blind_until_ms = field.agenda.now_ms + 10_000_000
+    for victim in field.ts:
+        field.run(duel(battle, killer, victim, is_quick=True))
+    words = {word for line in field.log.of(Killed) for word in line.modifiers}
+    assert words == {"headshot", "penetrated", "noscope", "throughsmoke", "attackerblind", "attackerinair"}
+
+
+def test_graze_kills_nobody() -> None:
+    field = armed_field()
+    field.ts[0].health = 3
+    graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5)
+    assert field.ts[0].is_alive
+    assert field.log.lines == []
+
+
+def test_graze_without_friendly_fire_takes_no_health() -> None:
+    field = armed_field(mp_friendlyfire="0")
+    graze(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2)
+    assert [line.damage for line in field.log.of(Attacked)] == [0, 0]
+    assert field.cts[1].health == 100
+
+
+def test_nobody_grazes_with_a_knife() -> None:
+    field = armed_field("")
+    field.cts[0].pistol = ""
+    graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
+    assert field.log.lines == []
+
+
+def test_taser_has_one_shot() -> None:
+    field = armed_field()
+    player = field.cts[0]
+    player.has_taser = True
+    assert draw_weapon(Fixed(0.01), player).name == "taser"
+    assert draw_weapon(Fixed(0.01), player).name == player.pistol
+
+
+def test_now_and_then_the_knife_is_in_hand() -> None:
+    field = armed_field()
+    assert draw_weapon(Fixed(0.999), field.ts[0]).name == "knife_t"

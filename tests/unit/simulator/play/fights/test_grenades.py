@@ -1,0 +1,152 @@
+"""Grenades from the hand to the bang."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchpod.cs2.log_lines.player_lines import Attacked, BlindedBy, GrenadeLanded, GrenadeLaunched, Killed
+from matchpod.cs2.log_lines.reader import LineReader
+from matchpod.cs2.log_lines.world_lines import MolotovSpawned, Unknown
+from matchpod.simulator.play.fights.combat import Battle
+from matchpod.simulator.play.fights.grenades import throw
+from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+
+
+def thrown(grenade: str, dice: Random, **settings: str) -> tuple[Battlefield, Battle]:
+    field = Battlefield(settings=settings).spawn_all()
+    field.go_live()
+    field.cts[0].grenades.append(grenade)
+    battle = Battle(field.arena, dice)
+    field.run(throw(battle, field.cts[0], grenade))
+    return field, battle
+
+
+@pytest.mark.parametrize(
+    ("grenade", "launched", "end", "landed"),
+    [
+        ("hegrenade", "hegrenade", " 44 3.000", "hegrenade"),
+        ("flashbang", "flashgrenade", " 43", "flashbang"),
+        ("smokegrenade", "smokegrenade", " 45 2", "smokegrenade"),
+        ("molotov", "molotov", " 46", "molotov"),
+        ("incgrenade", "molotov", " 48", "molotov"),
+        ("decoy", "decoygrenade", " 47", "decoy"),
+    ],
+)
+def test_throw_and_bang_have_the_words_of_the_real_log(grenade: str, launched: str, end: str, landed: str) -> None:
+    field, _ = thrown(grenade, Random(1))
+    (start,), (bang,) = field.log.of(GrenadeLaunched), field.log.of(GrenadeLanded)
+    assert (start.grenade, start.numbers.endswith(end), bang.grenade) == (launched, True, landed)
+    assert (bang.entity is not None) == (grenade == "flashbang")
+    assert field.cts[0].grenades == []
+
+
+def test_fire_bomb_is_announced_after_its_throw() -> None:
+    field, _ = thrown("molotov", Random(1))
+    kinds = [type(line) for line in field.log.lines]
+    assert kinds.index(MolotovSpawned) == kinds.index(GrenadeLaunched) + 1
+
+
+@pytest.mark.parametrize("grenade", ["hegrenade", "flashbang", "smokegrenade", "incgrenade", "decoy"])
+def test_every_line_is_read_again(grenade: str) -> None:
+    field, _ = thrown(grenade, Random(5))
+    reader = LineReader()
+    assert [reader.parse(text).text() for text in field.log.texts] == field.log.texts
+    assert not any(isinstance(reader.parse(text), Unknown) for text in field.log.texts)
+
+
+def test_book_counts_the_throw() -> None:
+    field, _ = thrown("incgrenade", Random(1))
+    assert sum(tally.molly_thrown for tally in field.arena.book.tallies()) == 1
+
+
+def test_smoke_stands_for_a_while() -> None:
+    field, battle = thrown("smokegrenade", Random(1))
+    assert battle.smoke_until_ms == field.agenda.now_ms + 18_000
+
+
+def test_explosion_hurts_several_friends_less() -> None:
+    field, _ = thrown("hegrenade", Fixed(0.019))
+    damages = {line.victim.team: line.damage for line in field.log.of(Attacked)}
+    assert len(field.log.of(Attacked)) == 10
+    assert damages["CT"] < damages["TERRORIST"]
+
+
+def test_fire_bites_in_small_ticks_until_its_time_is_over() -> None:
+    field, _ = thrown("molotov", Fixed(0.0299))
+    hits = [line.damage for line in field.log.of(Attacked) if line.victim == field.ts[0].token]
+    assert hits == [1, 1]
+
+
+def test_fire_can_kill() -> None:
+    field = Battlefield(cts=1, ts=1).spawn_all()
+    field.ts[0].health = 2
+    field.cts[0].grenades.append("incgrenade")
+    field.run(throw(Battle(field.arena, Fixed(0.2)), field.cts[0], "incgrenade"))
+    (kill,) = field.log.of(Killed)
+    assert kill.weapon == "inferno"
+
+
+def test_fire_spares_friends_without_friendly_fire() -> None:
+    field, _ = thrown("molotov", Fixed(0.0299), mp_friendlyfire="0")
+    assert {line.victim.user_id for line in field.log.of(Attacked)} == {0, 5, 6, 7, 8, 9}
+
+
+def test_flash_blinds_everybody_near_and_the_book_knows_enemies() -> None:
+    field, battle = thrown("flashbang", Fixed(0.15))
+    assert len(field.log.of(BlindedBy)) == 10
+    assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 5
+    assert battle.blinded_by[field.ts[0]] is field.cts[0]
+    assert field.ts[0].blind_until_ms > field.agenda.now_ms
+
+
+def test_shorter_flash_takes_nothing_from_a_longer_one() -> None:
+    field = Battlefield().spawn_all()
+    field.ts[0].blind_until_ms = field.agenda.now_ms + 60_000
+    field.cts[0].grenades.append("flashbang")
+    battle = Battle(field.arena, Fixed(0.15))
+    field.run(throw(battle, field.cts[0], "flashbang"))
+    assert field.ts[0] not in battle.blinded_by
+
+
+def test_dead_player_may_be_printed_but_is_not_told() -> None:
+    field = Battlefield().spawn_all()
+    field.go_live()
+    field.ts[0].is_alive = False
+    field.cts[0].grenades.append("flashbang")
+    field.run(throw(Battle(field.arena, Fixed(0.01)), field.cts[0], "flashbang"))
+    assert field.ts[0].token in [line.player for line in field.log.of(BlindedBy)]
+    assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 4
+
+
+def test_nothing_is_thrown_without_a_grenade_or_by_the_dead() -> None:
+    field = Battlefield().spawn_all()
+    battle = Battle(field.arena, Random(1))
+    field.run(throw(battle, field.cts[0], "decoy"))
+    field.cts[0].grenades.append("decoy")
+    field.cts[0].is_alive = False
+    field.run(throw(battle, field.cts[0], "decoy"))
+    assert field.log.lines == []
+
+
+def test_grenade_of_the_dead_still_goes_off() -> None:
+    field = Battlefield().spawn_all()
+    thrower = field.cts[0]
+    thrower.grenades.append("hegrenade")
+    script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
+    next(script)
+    thrower.is_alive = False
+    list(script)
+    assert len(field.log.of(GrenadeLanded)) == 1
+
+
+def test_grenade_goes_with_who_leaves() -> None:
+    field = Battlefield().spawn_all()
+    thrower = field.cts[0]
+    thrower.grenades.append("hegrenade")
+    script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
+    next(script)
+    field.leave(thrower)
+    assert list(script) == []
+    assert field.log.of(GrenadeLanded) == []

@@ -1,0 +1,53 @@
+"""Ends chosen ahead."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.simulator.play.fights.round_plan import RoundPlan, RoundStyle, plan_round
+
+
+def plans(winner: Side, style: RoundStyle, *, cts: int = 5, ts: int = 5, timer_ms: int = 40_000) -> list[RoundPlan]:
+    return [plan_round(Random(seed), winner, style, cts=cts, ts=ts, bomb_timer_ms=timer_ms) for seed in range(500)]
+
+
+@pytest.mark.parametrize(
+    ("winner", "style", "notices"),
+    [
+        (Side.T, RoundStyle.BOMB, {"Terrorists_Win", "Target_Bombed"}),
+        (Side.CT, RoundStyle.BOMB, {"CTs_Win", "Bomb_Defused", "Target_Saved"}),
+        (Side.T, RoundStyle.HOSTAGE, {"Terrorists_Win", "Hostages_Not_Rescued"}),
+        (Side.CT, RoundStyle.HOSTAGE, {"CTs_Win", "All_Hostages_Rescued"}),
+        (Side.T, RoundStyle.KNIFE, {"Terrorists_Win"}),
+        (Side.CT, RoundStyle.KNIFE, {"CTs_Win"}),
+        (Side.T, RoundStyle.RETAKE, {"Terrorists_Win", "Target_Bombed"}),
+        (Side.CT, RoundStyle.RETAKE, {"Bomb_Defused"}),
+    ],
+)
+def test_every_way_to_win_comes_up(winner: Side, style: RoundStyle, notices: set[str]) -> None:
+    assert {plan.notice for plan in plans(winner, style)} == notices
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 10])
+@pytest.mark.parametrize("winner", list(Side))
+def test_winner_is_never_wiped_out(winner: Side, count: int) -> None:
+    for plan in plans(winner, RoundStyle.BOMB, cts=count, ts=count):
+        assert (plan.ct_left if winner is Side.CT else plan.t_left) >= 1
+
+
+def test_nobody_plans_to_defuse_a_bomb_that_leaves_no_time() -> None:
+    for style in (RoundStyle.BOMB, RoundStyle.RETAKE):
+        assert "Bomb_Defused" not in {plan.notice for plan in plans(Side.CT, style, timer_ms=10_000)}
+
+
+def test_retakes_have_a_plant() -> None:
+    assert all(plan.has_plant for winner in Side for plan in plans(winner, RoundStyle.RETAKE))
+
+
+def test_about_seven_of_ten_fall() -> None:
+    both = [*plans(Side.CT, RoundStyle.BOMB), *plans(Side.T, RoundStyle.BOMB)]
+    mean = sum(10 - plan.ct_left - plan.t_left for plan in both) / len(both)
+    assert 6.7 < mean < 7.7

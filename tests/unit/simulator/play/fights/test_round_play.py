@@ -1,0 +1,284 @@
+"""Whole rounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import dist
+from random import Random
+
+import pytest
+
+from matchpod.core.anticheat.watch import DETECTORS, Detector
+from matchpod.core.events import Kill
+from matchpod.core.model import MatchType, Side
+from matchpod.cs2.log_lines.player_lines import Attacked, BombDeath, Killed, Suicide, Triggered
+from matchpod.cs2.log_lines.reader import LineReader
+from matchpod.simulator.agenda import Script
+from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
+from matchpod.simulator.play.player import Person
+from matchpod.simulator.play.watcher import RoundEnd
+from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+
+ENDS = {
+    Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},
+    Side.T: {"Terrorists_Win", "Target_Bombed", "Hostages_Not_Rescued"},
+}
+
+
+def begin_round(field: Battlefield, dice: Random, style: RoundStyle = RoundStyle.BOMB) -> None:
+    for player in field.arena.playing:
+        player.money = max(player.money, 3000)
+        field.economy.spawn(field.arena, player)
+    if style in (RoundStyle.BOMB, RoundStyle.HOSTAGE):
+        field.run(field.economy.buy(field.arena, dice, 15_000))
+    if style is RoundStyle.BOMB:
+        field.economy.give_bomb(field.arena, dice)
+    field.go_live()
+    field.log.lines.clear()
+
+
+@pytest.mark.parametrize("style", list(RoundStyle))
+@pytest.mark.parametrize("winner", list(Side))
+@pytest.mark.parametrize("size", [1, 2, 5, 10])
+def test_given_side_wins(style: RoundStyle, winner: Side, size: int) -> None:
+    for seed in range(25):
+        field, dice = Battlefield(cts=size, ts=size), Random(seed)
+        begin_round(field, dice, style)
+        started_ms = field.agenda.now_ms
+        end = field.run(play_round(field.arena, dice, winner, style))
+        assert end.side is winner
+        assert end.notice in ENDS[winner]
+        assert end.mvp is not None
+        assert end.mvp.team == winner
+        assert field.agenda.now_ms - started_ms < 160_000
+
+
+@pytest.mark.parametrize("winner", list(Side))
+def test_given_side_wins_with_little_time(winner: Side) -> None:
+    for seed in range(60):
+        settings = {"mp_roundtime_defuse": "1", "mp_c4timer": ("10", "20", "25")[seed % 3]}
+        field, dice = Battlefield(cts=10, ts=10, settings=settings), Random(seed)
+        style = (RoundStyle.BOMB, RoundStyle.RETAKE)[seed % 2]
+        begin_round(field, dice, style)
+        assert field.run(play_round(field.arena, dice, winner, style)).side is winner
+
+
+def test_same_seed_gives_the_same_lines() -> None:
+    texts = []
+    for _ in range(2):
+        field, dice = Battlefield(), Random("same")
+        begin_round(field, dice)
+        field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
+        texts.append(field.log.texts)
+    assert texts[0] == texts[1]
+
+
+def test_story_is_the_same_whatever_is_logged() -> None:
+    ends = []
+    for settings in ({}, {"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}):
+        field, dice = Battlefield(settings=settings), Random("same")
+        begin_round(field, dice)
+        end = field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
+        kills = [(line.player.name, line.victim.name, line.weapon) for line in field.log.of(Killed)]
+        ends.append((end.notice, kills, [player.money for player in field.arena.players], dice.random()))
+    assert ends[0] == ends[1]
+
+
+def test_every_line_is_read_again_as_it_was_written() -> None:
+    reader = LineReader()
+    for seed in range(20):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
+        assert [reader.parse(text).text() for text in field.log.texts] == field.log.texts
+
+
+def test_printed_health_is_what_the_printed_damage_leaves() -> None:
+    for seed in range(20):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        field.run(play_round(field.arena, dice, Side.CT, RoundStyle.BOMB))
+        health = {player.user_id: 100 for player in field.arena.players}
+        for line in field.log.of(Attacked):
+            number = line.victim.user_id
+            assert line.health == health[number] - min(line.damage, health[number])
+            health[number] = line.health
+
+
+def test_lethal_hit_and_its_kill_stand_together() -> None:
+    for seed in range(20):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
+        lethal = [line for line in field.log.of(Attacked) if line.health == 0 and line.player != line.victim]
+        kills = field.log.of(Killed)
+        assert [(line.player, line.victim) for line in lethal] == [(line.player, line.victim) for line in kills]
+
+
+def test_knife_round_is_fought_with_knives() -> None:
+    field = Battlefield()
+    begin_round(field, Random(1), RoundStyle.KNIFE)
+    field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.KNIFE))
+    assert {line.weapon for line in field.log.of(Killed)} <= {"knife", "knife_t"}
+    assert all(player.money == 3000 for player in field.arena.players)
+
+
+def test_retake_begins_with_the_plant() -> None:
+    field = Battlefield()
+    begin_round(field, Random(1), RoundStyle.RETAKE)
+    script = play_round(field.arena, Random(1), Side.CT, RoundStyle.RETAKE)
+    field.agenda.start(_without_result(script))
+    field.agenda.run_until(field.agenda.now_ms + 2000)
+    assert [line.trigger for line in field.log.of(Triggered)][-1] == "Planted_The_Bomb"
+    assert all(player.primary and player.armor for player in field.arena.players)
+
+
+def _without_result(script: Script[RoundEnd]) -> Script[None]:
+    yield from script
+
+
+def test_those_the_story_needs_live_through_fire_and_shrapnel() -> None:
+    for seed in range(60):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        for player in field.arena.players:
+            player.health, player.grenades = 1, ["molotov", "incgrenade", "hegrenade", "hegrenade"]
+        winner = list(Side)[seed % 2]
+        assert field.run(play_round(field.arena, dice, winner, RoundStyle.BOMB)).side is winner
+
+
+def test_who_decided_by_the_bomb_is_its_best_player() -> None:
+    seen = Counter[str]()
+    for seed in range(80):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        end = field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
+        deeds = {"Target_Bombed": "Planted_The_Bomb", "Bomb_Defused": "Begin_Bomb_Defuse"}
+        if end.notice in deeds:
+            last = [line for line in field.log.of(Triggered) if line.trigger.startswith(deeds[end.notice])][-1]
+            assert end.mvp is not None
+            assert last.player == end.mvp.token
+            seen[end.notice] += 1
+    assert set(seen) == {"Target_Bombed", "Bomb_Defused"}
+
+
+@pytest.mark.parametrize(("cts", "ts", "end"), [(0, 3, Side.T), (3, 0, Side.CT), (0, 0, None)])
+def test_round_without_a_side_is_decided_at_once(cts: int, ts: int, end: Side | None) -> None:
+    field = Battlefield(cts=cts, ts=ts).spawn_all()
+    before_ms = field.agenda.now_ms
+    assert field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.BOMB)).side is end
+    assert field.agenda.now_ms == before_ms
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_round_ends_whoever_leaves(seed: int) -> None:
+    dice = Random(seed)
+    style = list(RoundStyle)[seed % 4]
+    field = Battlefield(cts=3, ts=3)
+    begin_round(field, dice, style)
+
+    def leave() -> None:
+        if field.arena.players:
+            field.leave(field.arena.players[int(dice.random() * len(field.arena.players))])
+
+    for _ in range(1 + seed % 6):
+        field.agenda.call_in(int(dice.random() * 70_000), leave)
+    end = field.run(play_round(field.arena, dice, list(Side)[seed // 4 % 2], style))
+    if not field.arena.players:
+        assert end == RoundEnd(None, "Round_Draw")
+
+
+def test_bomb_kills_after_the_decision_and_counts_once() -> None:
+    field = Battlefield().spawn_all()
+    field.go_live()
+    field.cts[1].health = 0
+    field.run(play_aftermath(field.arena, Random(1)))
+    assert [type(line) for line in field.log.lines[:2]] == [BombDeath, Suicide]
+    assert sum(tally.deaths for tally in field.arena.book.tallies()) >= 1
+    assert not field.cts[1].is_alive
+
+
+def test_aftermath_ends_soon() -> None:
+    for seed in range(100):
+        field = Battlefield().spawn_all()
+        before_ms = field.agenda.now_ms
+        field.run(play_aftermath(field.arena, Random(seed)))
+        assert field.agenda.now_ms - before_ms < 5000
+
+
+def test_aftermath_may_cost_lives() -> None:
+    field = Battlefield().spawn_all()
+    field.run(play_aftermath(field.arena, Fixed(0.1)))
+    other = Battlefield(cts=2, ts=0).spawn_all()
+    other.run(play_aftermath(other.arena, Fixed(0.01)))
+    third = Battlefield().spawn_all()
+    third.run(play_aftermath(third.arena, Fixed(0.2, 0.2, 0.6)))
+    assert [len(found.log.of(Killed)) for found in (field, other, third)] == [1, 1, 1]
+
+
+def test_rounds_look_like_those_of_a_real_match() -> None:
+    kills, heads, damage = 0, 0, 0
+    for seed in range(120):
+        field, dice = Battlefield(), Random(seed)
+        begin_round(field, dice)
+        field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
+        kills += len(field.log.of(Killed))
+        heads += sum("headshot" in line.modifiers for line in field.log.of(Killed))
+        damage += sum(tally.damage for tally in field.arena.book.tallies())
+    assert 6.8 < kills / 120 < 7.8
+    assert 0.35 < heads / kills < 0.52
+    assert 72 < damage / 1200 < 90
+
+
+def test_cheater_is_reported_within_a_match() -> None:
+    field = Battlefield(cts=4)
+    cheater = field.add(30, "CT", Person("x", 999, skill=1.8, headshots=0.9, is_cheater=True))
+    judge = Judge(field)
+    for number in range(20):
+        dice = Random(f"cheater {number}")
+        begin_round(field, dice)
+        judge.kills_from = 0
+        script = _without_result(play_round(field.arena, dice, list(Side)[number % 2], RoundStyle.BOMB))
+        planned = field.agenda.start(script)
+        while not planned.is_over:
+            field.agenda.run_next()
+            judge.look()
+    assert set(judge.reported) == {cheater.person.player_id}
+    assert judge.reported.total() >= 2
+
+
+class Judge:
+    """Shows every kill to the detectors of the service, in the tick it happens."""
+
+    def __init__(self, field: Battlefield) -> None:
+        self._field = field
+        self._detectors: dict[str, list[Detector]] = {}
+        self.kills_from = 0
+        self.reported = Counter[str]()
+
+    def look(self) -> None:
+        kills = self._field.log.of(Killed)
+        for line in kills[self.kills_from :]:
+            killer = line.player.player_id
+            detectors = self._detectors.setdefault(killer, [kind.of(MatchType.COMPETITIVE) for kind in DETECTORS])
+            if line.player.team != line.victim.team:
+                kill = _kill_of(line, self._field.agenda.now_ms)
+                self.reported.update(killer for detector in detectors if detector.see(kill) is not None)
+        self.kills_from = len(kills)
+
+
+def _kill_of(line: Killed, at_ms: int) -> Kill:
+    one, other = ([int(part) for part in text.split(" ")] for text in (line.position, line.victim_position))
+    words = line.modifiers
+    return Kill(
+        at_ms=at_ms,
+        killer=line.player.player_id,
+        victim=line.victim.player_id,
+        weapon=line.weapon,
+        is_enemy=True,
+        is_headshot="headshot" in words,
+        is_wallbang="penetrated" in words,
+        is_through_smoke="throughsmoke" in words,
+        is_blind="attackerblind" in words,
+        distance=dist(one, other),
+    )

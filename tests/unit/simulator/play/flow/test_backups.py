@@ -1,0 +1,47 @@
+"""Backups by name, newest first."""
+
+from __future__ import annotations
+
+from matchpod.core.model import Side
+from matchpod.simulator.play.flow.backups import MAX_BACKUPS, Backup, Backups
+
+
+def backup(rounds_played: int, map_name: str = "de_nuke") -> Backup:
+    return Backup(map_name, rounds_played, (rounds_played, 0), Side.CT, {}, None)
+
+
+def test_files_are_named_by_prefix_and_rounds_played() -> None:
+    backups = Backups()
+    backups.write("match_7", backup(3))
+    assert backups.names() == ["match_7_round03.txt"]
+
+
+def test_newest_file_comes_first_and_is_the_last_written() -> None:
+    backups = Backups()
+    for rounds in range(3):
+        backups.write("b", backup(rounds))
+    assert backups.names() == ["b_round02.txt", "b_round01.txt", "b_round00.txt"]
+    assert backups.last == "b_round02.txt"
+
+
+def test_nothing_written_has_no_last_file() -> None:
+    assert (Backups().last, Backups().names(), Backups().find("x")) == ("", [], None)
+
+
+def test_file_of_the_same_name_is_overwritten_and_is_new() -> None:
+    backups = Backups()
+    for rounds in (0, 1):
+        backups.write("b", backup(rounds))
+    backups.write("b", backup(0, "de_mirage"))
+    assert backups.names() == ["b_round00.txt", "b_round01.txt"]
+    found = backups.find("b_round00.txt")
+    assert found is not None
+    assert found.map_name == "de_mirage"
+
+
+def test_oldest_file_goes_when_there_are_too_many() -> None:
+    backups = Backups()
+    for rounds in range(MAX_BACKUPS + 1):
+        backups.write("b", backup(rounds))
+    assert len(backups.names()) == MAX_BACKUPS
+    assert backups.find("b_round00.txt") is None

@@ -1,0 +1,205 @@
+"""The block of the game's own counts, held against rows of a real one."""
+
+from __future__ import annotations
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.reader import Line
+from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from matchpod.cs2.stats_block import StatsBlock
+from matchpod.simulator.agenda import Agenda
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.flow.stats_rows import stats_block
+from matchpod.simulator.play.player import SPECTATOR, UNASSIGNED, Person, Player
+from matchpod.simulator.variables import Variables
+
+ZEROS = (
+    "      0,      0,      0,   0.00,   0.00,   0.00,      0,      0,      0,      0,      0,      0,      0,      0,"
+    "      0,      0,      0,      0,0.000000,0.000000,      0,      0,      0"
+)
+
+
+class NoLog:
+    """A log nobody reads."""
+
+    def write(self, line: Line) -> None:
+        raise AssertionError("the block is handed out, not written")
+
+    def begin_map(self) -> None:
+        raise AssertionError("no map is loaded")
+
+
+def make_arena(*players: Player) -> Arena:
+    """An arena on de_inferno with these players and no broadcast."""
+    variables = Variables()
+    variables.set("hostname", 'Server "#1"')
+    variables.set("tv_enable", "0")
+    variables.set("sv_log_roundstats", "1")
+    arena = Arena(Agenda(0), NoLog(), variables)
+    arena.map_name = "de_inferno"
+    arena.players.extend(players)
+    return arena
+
+
+def make_player(name: str, account: int, *, team: str = Side.CT, user_id: int = 1) -> Player:
+    return Player(Person(name, account), user_id, team=team, is_in_game=True, is_alive=True)
+
+
+def block_of(arena: Arena) -> list[str]:
+    return [line.text() for line in stats_block(arena, round_number=2, ct_score=1, t_score=0)]
+
+
+def rows_of(arena: Arena) -> list[str]:
+    return [
+        line.columns
+        for line in stats_block(arena, round_number=2, ct_score=1, t_score=0)
+        if isinstance(line, StatsPlayer)
+    ]
+
+
+def column(row: str, number: int) -> str:
+    return row.split(",")[number].strip()
+
+
+def play_round(arena: Arena, ann: Player, eve: Player) -> None:
+    """Ann kills Eve with a pistol in the head, after some fire; the round is hers."""
+    arena.book.open(is_free_for_all=False, has_respawns=False)
+    arena.book.round_started(1, [ann], [eve])
+    arena.book.hit(ann, eve, "inferno", 53)
+    arena.book.hit(ann, eve, "hegrenade", 27)
+    arena.book.hit(ann, eve, "glock", 20)
+    arena.book.kill(ann, eve, "glock", is_headshot=True, at_ms=1)
+    arena.book.decided(1, ann)
+
+
+def test_block_has_the_frame_of_the_game() -> None:
+    lines = block_of(make_arena())
+    assert lines == [
+        "JSON_BEGIN{",
+        '"name": "round_stats",',
+        '"round_number" : "2",',
+        '"score_t" : "0",',
+        '"score_ct" : "1",',
+        '"map" : "de_inferno",',
+        '"server" : "Server "#1"",',
+        '"fields" : "             accountid,   team,  money,  kills, deaths,assists,    dmg,    hsp,    kdr,    adr,'
+        "    mvp,     ef,     ud,     3k,     4k,     5k,clutchk, firstk,pistolk,sniperk, blindk,  bombk,firedmg,"
+        'uniquek,  dinks,chickenk"',
+        '"players" : {',
+        "}}JSON_END",
+    ]
+
+
+def test_row_of_somebody_who_did_nothing_is_that_of_a_real_log() -> None:
+    arena = make_arena(make_player("Ann", 91379634))
+    assert block_of(arena)[-2] == f'"player_0" : "            91379634,      3,    800,{ZEROS}"'
+
+
+def test_counts_stand_under_the_labels_of_the_game() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    assert rows_of(arena) == [
+        "                   5,      3,    800,      1,      0,      0, 100.00, 100.00,   0.00,    100,      1,      0,"
+        "     80,      0,      0,      0,      1,      1,      1,      0,      0,53.000000,27.000000,      0,      1,"
+        "      0",
+        "                   6,      2,    800,      0,      1,      0,   0.00,   0.00,   0.00,      0,      0,      0,"
+        "      0,      0,      0,      0,      0,      0,      0,      0,      0,0.000000,0.000000,      0,      0,"
+        "      0",
+    ]
+
+
+def test_block_is_read_back_as_it_was_meant() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    block = StatsBlock()
+    for line in stats_block(arena, round_number=2, ct_score=1, t_score=0):
+        if isinstance(line, StatsMark):
+            block.see_mark(line)
+        elif isinstance(line, StatsField):
+            block.see_field(line)
+        elif isinstance(line, StatsPlayer):
+            block.see_player(line)
+    assert (block.round_number, len(block.rows), block.rows[0].kills, block.rows[0].damage) == (2, 2, 1, 100.0)
+
+
+def test_damage_per_round_is_rounded_and_ratios_have_two_decimals() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    for number in (2, 3):
+        arena.book.round_started(number, [ann], [eve])
+        arena.book.kill(eve, ann, "awp", is_headshot=False, at_ms=number)
+        arena.book.hit(ann, eve, "ak47", 50)
+        arena.book.decided(2, eve)
+    row = rows_of(arena)[0]
+    assert [column(row, number) for number in (6, 7, 8, 9)] == ["200.00", "100.00", "0.50", "67"]
+
+
+def test_rows_follow_the_numbers_of_the_players() -> None:
+    arena = make_arena(make_player("Ben", 7, user_id=4), make_player("Ann", 5, user_id=1))
+    assert [column(row, 0) for row in rows_of(arena)] == ["5", "7"]
+
+
+def test_teams_are_numbered_as_in_the_game() -> None:
+    words = ["", UNASSIGNED, SPECTATOR, Side.T, Side.CT]
+    arena = make_arena(*(make_player(f"p{n}", n + 1, team=word, user_id=n) for n, word in enumerate(words)))
+    assert [column(row, 1) for row in rows_of(arena)] == ["0", "0", "1", "2", "3"]
+
+
+def test_somebody_loading_has_a_row_of_zeros() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve, Player(Person("New", 9), 3))
+    play_round(arena, ann, eve)
+    assert rows_of(arena)[2] == f"                   9,      0,    800,{ZEROS}"
+
+
+def test_somebody_who_left_has_no_row_and_gets_his_counts_back_with_himself() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    arena.players.remove(ann)
+    assert [column(row, 0) for row in rows_of(arena)] == ["6"]
+    arena.players.append(make_player("Ann", 5, user_id=3))
+    assert [column(row, 3) for row in rows_of(arena)] == ["0", "1"]
+
+
+def test_bot_has_account_zero() -> None:
+    assert column(rows_of(make_arena(make_player("Han", 0)))[0], 0) == "0"
+
+
+def test_broadcast_has_the_first_row_with_start_money() -> None:
+    arena = make_arena(make_player("Ann", 5))
+    arena.variables.set("tv_enable", "1")
+    arena.variables.set("mp_startmoney", "1000")
+    assert block_of(arena)[-3] == f'"player_0" : "                   0,      0,   1000,{ZEROS}"'
+    assert block_of(arena)[-2].startswith('"player_1" : "                   5,')
+
+
+def test_broadcast_has_no_row_where_a_player_has_its_number() -> None:
+    arena = make_arena(make_player("Ann", 5, user_id=0))
+    arena.variables.set("tv_enable", "1")
+    assert [column(row, 0) for row in rows_of(arena)] == ["5"]
+
+
+def test_closed_book_shows_zeros() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    arena.book.close()
+    assert all(row.endswith(ZEROS) for row in rows_of(arena))
+
+
+def test_round_without_a_decision_shows_zeros() -> None:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    arena.book.open(is_free_for_all=True, has_respawns=True)
+    arena.book.round_started(1, [ann], [eve])
+    arena.book.kill(ann, eve, "ak47", is_headshot=False, at_ms=1)
+    assert all(row.endswith(ZEROS) for row in rows_of(arena))
+
+
+def test_block_can_be_silenced() -> None:
+    arena = make_arena(make_player("Ann", 5))
+    arena.variables.set("sv_log_roundstats", "0")
+    assert block_of(arena) == []

@@ -1,0 +1,313 @@
+"""The crowd: the steps of a visit, kicks, map changes, strangers, and what holds of every story."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_lines import Connected, Disconnected, Entered, SwitchedTeam, Validated
+from matchpod.simulator.play.people.crowd import STRANGER_VISITS
+from matchpod.simulator.play.player import Player
+from matchpod.simulator.scenarios import Scenario
+from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer, somebody
+
+
+def listed() -> list[int]:
+    return [account for account, _ in TEAM1 + TEAM2]
+
+
+def find(server: VisitedServer, account: int) -> Player:
+    return next(player for player in server.arena.players if player.person.account == account)
+
+
+def test_every_visit_has_its_steps_in_order_and_in_time() -> None:
+    server = VisitedServer()
+    server.fill()
+    for player in server.arena.players:
+        steps = [
+            (at, type(line))
+            for at, line in server.log.lines
+            if isinstance(line, (Connected, Validated, Entered, SwitchedTeam)) and line.player.user_id == player.user_id
+        ]
+        assert [kind for _, kind in steps] == [Connected, Validated, Entered, SwitchedTeam]
+        waits = [after[0] - before[0] for before, after in pairwise(steps)]
+        assert 600 <= waits[0] <= 2_000
+        assert 5_900 <= waits[1] <= 15_100
+        assert 900 <= waits[2] <= 4_100
+
+
+def test_a_listed_player_who_was_kicked_is_back_after_five_seconds() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.kick(find(server, 1003), "")
+    at = server.agenda.now_ms
+    server.wait(4.9)
+    assert 1003 not in server.accounts
+    server.wait(0.2)
+    assert find(server, 1003).connected_at_ms - at in range(4_990, 5_020)
+    server.wait(30)
+    assert find(server, 1003).side is Side.CT
+
+
+def test_somebody_else_who_was_kicked_stays_away() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anybody()
+    server.wait(75)
+    server.door.kick(server.arena.players[0], "")
+    server.wait(300)
+    server.change_map()
+    server.wait(75)
+    assert len(server.arena.players) == 9
+
+
+def test_a_player_kicked_while_he_loads_does_not_enter() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anybody()
+    while not server.arena.players:
+        server.wait(0.1)
+    number = server.arena.players[0].person.account
+    server.door.kick(server.arena.players[0], "")
+    server.wait(75)
+    assert number not in server.accounts
+    assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
+
+
+def test_a_listed_player_kicked_in_the_tick_he_connects_tries_again() -> None:
+    server = VisitedServer()
+    server.notes.kicked_on_connect = [1001]
+    server.fill()
+    server.notes.kicked_on_connect = []
+    assert 1001 not in server.accounts
+    server.wait(40)
+    assert find(server, 1001).is_playing
+
+
+def test_a_listed_player_kicked_as_he_enters_tries_again() -> None:
+    server = VisitedServer()
+    server.notes.kicked_on_enter = [1001]
+    server.fill()
+    server.notes.kicked_on_enter = []
+    server.wait(40)
+    assert find(server, 1001).is_playing
+
+
+def test_whoever_finds_the_server_full_tries_again() -> None:
+    server = VisitedServer()
+    server.door.seats = 9
+    server.fill()
+    assert len(server.arena.players) == 9
+    server.door.seats = 10
+    server.wait(40)
+    assert len(server.arena.playing) == 10
+
+
+def test_a_player_of_nobodys_guests_is_none_of_our_business() -> None:
+    server = VisitedServer()
+    player = server.door.connect(somebody())
+    assert player is not None
+    server.door.kick(player, "")
+    server.wait(60)
+    assert len(server.connections()) == 1
+
+
+def test_whoever_times_out_is_gone() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.leave(find(server, 1001), "NETWORK_DISCONNECT_TIMEDOUT")
+    server.wait(60)
+    assert 1001 not in server.accounts
+
+
+# --- map changes -----------------------------------------------------------------------------------------------------
+
+
+def test_everybody_is_back_after_a_map_change_under_his_old_number() -> None:
+    server = VisitedServer()
+    server.fill()
+    before = [(player.user_id, player.person, player.team) for player in server.arena.players]
+    server.change_map()
+    server.log.lines.clear()
+    loaded = server.agenda.now_ms
+    server.wait(60)
+    assert [(player.user_id, player.person, player.team) for player in server.arena.players] == before
+    assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in server.arena.players)
+
+
+def test_everybody_is_back_though_nobody_was_told_that_they_left() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.arena.players.clear()
+    server.visitors.map_closing()
+    server.wait(6)
+    server.visitors.map_loaded("de_nuke")
+    server.wait(60)
+    assert len(server.arena.playing) == 10
+
+
+def test_people_stand_on_the_side_their_team_has_on_the_new_map() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.game.team1_side = Side.T
+    server.change_map()
+    server.wait(60)
+    assert find(server, 1001).side is Side.T
+
+
+def test_a_map_change_before_the_arrival_begins_the_wait_anew() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(18)
+    server.change_map()
+    server.wait(19)
+    assert server.connections() == []
+    server.wait(50)
+    assert len(server.arena.playing) == 10
+
+
+def test_nobody_comes_while_a_map_loads() -> None:
+    server = VisitedServer()
+    server.arena.is_busy = True
+    server.fill()
+    assert server.connections() == []
+    server.arena.is_busy = False
+    server.visitors.map_loaded("de_nuke")
+    server.wait(75)
+    assert len(server.arena.playing) == 10
+
+
+def test_a_map_change_in_the_middle_of_the_arrival_loses_nobody() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    while len(server.arena.players) < 5:
+        server.wait(0.1)
+    server.change_map()
+    server.wait(75)
+    assert sorted(server.accounts) == sorted(listed())
+
+
+def test_a_kicked_player_comes_back_with_the_others_when_the_map_changes() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.kick(find(server, 1001), "")
+    server.change_map()
+    server.wait(60)
+    assert sorted(server.accounts) == sorted(listed())
+
+
+# --- the stranger ------------------------------------------------------------------------------------------------------
+
+
+def strangers(server: VisitedServer) -> list[Player]:
+    return [player for player in server.arena.players if player.person.account not in listed()]
+
+
+def test_a_stranger_who_is_kicked_tries_again_and_again_but_not_for_ever() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.visitors.expect(TEAM1, TEAM2)
+    kicks = []
+    for _ in range(6000):
+        server.wait(0.1)
+        for player in strangers(server):
+            if player.is_in_game:
+                server.door.kick(player, "not listed")
+                kicks.append(player.person)
+    assert len(kicks) == STRANGER_VISITS
+    assert len(set(kicks)) == 1
+    assert len(server.arena.playing) == 10
+
+
+def test_a_stranger_finds_no_place_in_a_full_match_and_goes() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.visitors.expect(TEAM1, TEAM2)
+    teams: set[str] = set()
+    for _ in range(200):
+        server.wait(1)
+        teams.update(player.team for player in strangers(server))
+    assert teams == {"", "Unassigned"}
+    assert len(server.arena.playing) == 10
+    assert [reason for _, reason in server.departures()][:1] == ["NETWORK_DISCONNECT_DISCONNECT_BY_USER"]
+
+
+def test_a_stranger_takes_the_place_of_somebody_who_is_gone() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    server.door.leave(find(server, 2001), "NETWORK_DISCONNECT_TIMEDOUT")
+    server.wait(120)
+    assert [player.side for player in strangers(server)] == [Side.T]
+
+
+def test_a_stranger_gives_up_when_the_match_is_forgotten_or_over() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.door.kick(strangers(server)[0], "")
+    server.visitors.forget()
+    server.wait(100)
+    assert strangers(server) == []
+
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.visitors.map_ended()
+    server.door.kick(strangers(server)[0], "")
+    server.wait(100)
+    assert server.arena.players == []
+
+
+def test_a_stranger_who_is_here_stays_when_the_match_is_forgotten() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.visitors.forget()
+    assert len(strangers(server)) == 1
+
+
+# --- what always holds -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+@pytest.mark.parametrize("mode", [(0, 1), (1, 2)])
+def test_no_two_players_share_a_number_and_every_connection_ends_or_is_here(
+    scenario: Scenario, mode: tuple[int, int]
+) -> None:
+    server = VisitedServer(scenario, mode=mode, seed=3)
+    server.fill()
+    server.go_live()
+    for number in range(1, 8):
+        server.play_round(number, seconds=30)
+        if number == 5 and server.arena.players:
+            server.door.kick(server.arena.players[-1], "")
+        numbers = [player.user_id for player in server.arena.players]
+        assert numbers == sorted(set(numbers))
+        accounts = server.accounts
+        assert len(set(accounts)) == len(accounts)
+    server.change_map()
+    server.wait(75)
+    server.visitors.map_ended()
+    server.wait(30)
+    here: dict[int, str] = {}
+    for _, line in server.log.lines:
+        if isinstance(line, Connected):
+            assert line.player.user_id not in here
+            here[line.player.user_id] = line.player.steam_id
+        elif isinstance(line, Disconnected):
+            assert here.pop(line.player.user_id) == line.player.steam_id
+    assert here == {player.user_id: player.person.steam_id for player in server.arena.players}
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+def test_the_same_server_twice_writes_the_same_log(scenario: Scenario) -> None:
+    logs = []
+    for _ in range(2):
+        server = VisitedServer(scenario)
+        server.fill()
+        server.go_live()
+        for number in range(1, 5):
+            server.play_round(number)
+        logs.append(server.log.lines)
+    assert logs[0] == logs[1]

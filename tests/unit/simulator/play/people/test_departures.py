@@ -1,0 +1,154 @@
+"""Departures: all leave, or one does and comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.cs2.log_lines.player_lines import Chat, Disconnected, Suicide
+from matchpod.simulator.scenarios import Scenario
+from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer
+
+
+def live(
+    scenario: Scenario, *, mode: tuple[int, int] = (0, 1), seed: int = 7, max_rounds: int | None = None
+) -> VisitedServer:
+    server = VisitedServer(scenario, mode=mode, seed=seed)
+    if max_rounds is not None:
+        server.set(mp_maxrounds=str(max_rounds))
+    server.fill()
+    server.go_live()
+    return server
+
+
+def round_of_first_departure(server: VisitedServer) -> int:
+    for number in range(1, 10):
+        server.play_round(number)
+        if server.departures():
+            return number
+    return 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_leave_in_the_middle_of_an_early_round_and_stay_away(seed: int) -> None:
+    server = live(Scenario.ALL_LEAVE, seed=seed)
+    number = round_of_first_departure(server)
+    assert 3 <= number <= 6
+    times = [at for at, _ in server.departures()]
+    assert len(times) == 10
+    assert times[-1] - times[0] <= 3_000
+    assert sum(isinstance(line, Suicide) for _, line in server.log.lines) == 10
+    server.play_round(number + 1)
+    server.change_map()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(600)
+    assert server.arena.players == []
+
+
+@pytest.mark.parametrize(("max_rounds", "latest"), [(1, 1), (2, 2), (4, 3)])
+def test_all_leave_a_short_match_before_it_can_be_over(max_rounds: int, latest: int) -> None:
+    assert 1 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=max_rounds)) <= latest
+
+
+def test_all_leave_a_match_without_end_too() -> None:
+    assert 3 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=0)) <= 6
+
+
+def test_all_leave_a_deathmatch_after_a_minute_or_two() -> None:
+    server = live(Scenario.ALL_LEAVE, mode=(1, 2))
+    began = server.log.lines[-1][0]
+    server.visitors.round_started(1)
+    server.wait(59)
+    assert server.departures() == []
+    server.wait(65)
+    assert server.arena.players == []
+    assert server.departures()[-1][0] - began < 150_000
+
+
+def test_whoever_is_about_to_come_back_when_all_leave_does_not() -> None:
+    server = live(Scenario.ALL_LEAVE)
+    server.door.seats = 9
+    server.door.kick(server.arena.players[0], "")
+    for number in range(1, 8):
+        if number < 7 and len(server.arena.players) == 10:
+            server.door.kick(server.arena.players[0], "")
+        server.play_round(number)
+    server.wait(300)
+    assert server.arena.players == []
+
+
+def test_a_departure_waits_for_nobody_when_the_map_is_over_first() -> None:
+    server = live(Scenario.ALL_LEAVE, max_rounds=1)
+    server.visitors.round_started(1)
+    server.visitors.map_ended()
+    server.wait(9)
+    assert server.departures() == []
+
+
+def test_a_restart_begins_the_story_anew() -> None:
+    server = live(Scenario.ALL_LEAVE, max_rounds=1)
+    server.visitors.round_started(1)
+    server.visitors.warmup_began()
+    server.wait(30)
+    assert server.departures() == []
+    server.go_live()
+    assert round_of_first_departure(server) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_quits_in_anger_and_is_back_two_rounds_later(seed: int) -> None:
+    server = live(Scenario.RAGE_QUIT_REJOIN, seed=seed)
+    assert round_of_first_departure(server) == 4
+    lines = [line for _, line in server.log.lines]
+    (gone,) = [line for line in lines if isinstance(line, Disconnected)]
+    said = [line for line in lines[: lines.index(gone)] if isinstance(line, Chat)][-1]
+    assert said.player == gone.player
+    assert gone.reason == "NETWORK_DISCONNECT_DISCONNECT_BY_USER"
+    server.play_round(5)
+    assert len(server.arena.players) == 9
+    server.play_round(6)
+    assert len(server.arena.playing) == 10
+    server.play_round(7)
+    assert len(server.departures()) == 1
+
+
+def test_one_quits_a_deathmatch_for_a_minute() -> None:
+    server = live(Scenario.RAGE_QUIT_REJOIN, mode=(1, 2))
+    while not server.departures():
+        server.wait(1)
+    server.wait(58)
+    assert len(server.arena.players) == 9
+    server.wait(30)
+    assert len(server.arena.playing) == 10
+
+
+def test_who_quit_is_back_at_the_latest_on_the_next_map() -> None:
+    server = live(Scenario.RAGE_QUIT_REJOIN)
+    round_of_first_departure(server)
+    server.visitors.stays_after_map = True
+    server.visitors.map_ended()
+    server.change_map()
+    server.wait(60)
+    assert len(server.arena.players) == 10
+
+
+def test_nobody_quits_an_empty_server() -> None:
+    server = VisitedServer(Scenario.RAGE_QUIT_REJOIN)
+    server.go_live()
+    for number in range(1, 8):
+        server.play_round(number)
+    assert server.log.lines == []
+
+
+def test_who_is_kicked_while_he_types_comes_back_as_kicked_players_do() -> None:
+    server = live(Scenario.RAGE_QUIT_REJOIN, max_rounds=1)
+    server.wait(10)  # until the greetings are said
+    heard = len(server.notes.heard)
+    server.visitors.round_started(1)
+    while len(server.notes.heard) == heard:
+        server.wait(0.1)
+    angry = server.door.find(int(server.notes.heard[-1].split()[1]))
+    assert angry is not None
+    server.door.kick(angry, "")
+    server.wait(60)
+    assert len(server.arena.playing) == 10
+    assert len(server.departures()) == 1

@@ -1,0 +1,78 @@
+"""Impostors: names and chat that imitate the log, within what the game allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.cs2.log_lines.player_lines import ChangedName, Chat
+from matchpod.cs2.log_lines.reader import LineReader, format_http_line
+from matchpod.simulator.play.people.persons import MAX_NAME_BYTES
+from matchpod.simulator.play.people.spoof_texts import SPOOF_CHAT, SPOOF_NAMES, SPOOF_RENAMES
+from matchpod.simulator.scenarios import Scenario
+from tests.unit.simulator.play.people.visited_server import VisitedServer
+
+MAX_CHAT_BYTES = 256
+
+
+def match(*, mode: tuple[int, int] = (0, 1), seed: int = 7) -> VisitedServer:
+    server = VisitedServer(Scenario.SPOOFER, mode=mode, seed=seed)
+    server.fill()
+    server.go_live()
+    for number in range(1, 14):
+        server.play_round(number)
+    return server
+
+
+def test_texts_fit_into_the_game_and_into_a_line() -> None:
+    for text in (*SPOOF_NAMES, *SPOOF_RENAMES):
+        assert len(text.encode()) <= MAX_NAME_BYTES
+    for text in SPOOF_CHAT:
+        assert len(text.encode()) <= MAX_CHAT_BYTES
+    assert max(len(text.encode()) for text in SPOOF_CHAT) == MAX_CHAT_BYTES
+    assert not any("\n" in text for text in (*SPOOF_NAMES, *SPOOF_RENAMES, *SPOOF_CHAT))
+    assert len(set(SPOOF_NAMES)) == len(SPOOF_NAMES)
+
+
+def test_three_players_have_such_names_and_keep_them_on_the_next_map() -> None:
+    server = match()
+    names = [player.person.name for player in server.arena.players]
+    assert sum(name in (*SPOOF_NAMES, *SPOOF_RENAMES) for name in names) == 3
+    server.change_map()
+    server.wait(60)
+    assert sum(player.person.name in SPOOF_NAMES for player in server.arena.players) == 3
+
+
+def test_all_of_the_texts_are_said_and_one_takes_another_name() -> None:
+    lines = [line for _, line in match().log.lines]
+    said = [line.said for line in lines if isinstance(line, Chat)]
+    assert set(SPOOF_CHAT) <= set(said)
+    assert sum(isinstance(line, ChangedName) for line in lines) == 1
+
+
+def test_texts_are_said_in_a_deathmatch_too() -> None:
+    said = [line.said for _, line in match(mode=(1, 2)).log.lines if isinstance(line, Chat)]
+    assert set(SPOOF_CHAT) <= set(said)
+
+
+def test_a_story_begun_too_late_for_names_has_its_texts_said_by_all() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.set(sim_scenario="spoofer")
+    server.go_live()
+    server.play_round(1)
+    assert any(line.said in SPOOF_CHAT for _, line in server.log.lines if isinstance(line, Chat))
+
+
+def test_nobody_imitates_anything_on_an_empty_server() -> None:
+    server = VisitedServer(Scenario.SPOOFER)
+    server.go_live()
+    server.play_round(3)
+    assert server.log.lines == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_careful_reader_is_not_fooled(seed: int) -> None:
+    reader = LineReader()
+    for at_ms, line in match(seed=seed).log.lines:
+        read = reader.read(format_http_line(at_ms, line).encode())[1]
+        assert read == line

@@ -1,0 +1,199 @@
+"""A whole match on a simulated server without sockets: our commands in, its log posts out, as a service would do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from matchpod.core.effects import Effect, Kick, LoadMap, StartPlay
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.cs2 import console_commands as commands
+from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_reader import MatchReader
+from matchpod.simulator.machine import Machine
+from matchpod.simulator.options import ServerOptions
+from matchpod.simulator.outside import Fetched
+from matchpod.simulator.play.counts.tally import Tally
+from matchpod.simulator.play.flow.game import Phase
+from matchpod.simulator.play.watcher import Watcher
+from matchpod.simulator.scenarios import Scenario
+
+START_MS = 1_768_849_200_000
+LOG_URL = "http://127.0.0.1:9/log/token"
+SOURCE = "127.0.0.1:50000"
+MAX_HOURS = 8
+"""Simulated; no match takes longer."""
+
+
+class Bookkeeper(Watcher):
+    """Copies the simulator's own counts at the end of every map."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.books: list[list[Tally]] = []
+        self.scores: list[tuple[int, int]] = []
+        machine.arena.watchers.append(self)
+
+    def map_ended(self) -> None:
+        self.books.append(self._machine.arena.book.tallies())
+        self.scores.append(self._machine.game.score)
+
+    def restored(self, rounds_played: int) -> None:
+        if self._machine.game.phase is Phase.OVER:  # pragma: no cover
+            raise AssertionError("a restored map is played again")
+
+
+class PlayedMatch:
+    """A simulated server and whoever runs a match on it; implements what the server asks of the world."""
+
+    def __init__(
+        self,
+        settings: GameSettings,
+        *,
+        scenario: Scenario = Scenario.FULL_MATCH,
+        seed: int = 1,
+        extra: tuple[str, ...] = (),
+    ) -> None:
+        self.settings = settings
+        self.extra = extra
+        options = ServerOptions(scenario=scenario, seed=str(seed), rcon_password="secret", map=settings.maps[0])
+        self.machine = Machine(options, self, start_ms=START_MS, instance_token="7be6ded70c65df71")
+        self.bookkeeper = Bookkeeper(self.machine)
+        self.reader = MatchReader.create(settings, START_MS)
+        self.posts: list[tuple[int, dict[str, str], bytes]] = []
+        self.reports: list[bytes] = []
+        self.is_gone = False
+        self.is_hung = False
+        self.effects: list[Effect] = []
+
+    # --- what the server asks of the world ------------------------------------------------------------------------
+
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[Fetched], None]) -> None:
+        file = commands.matchzy_match(
+            self.settings,
+            match_id=27,
+            log_url="http://127.0.0.1:9/events",
+            log_header_name="X-Token",
+            log_header_value="t",
+        )
+        done(Fetched(200, msgspec.json.encode(file)))
+
+    def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        self.reports.append(body)
+        self._do(self.reader.read_report(body, self.now_ms).effects)
+
+    def exit(self, *, is_crash: bool) -> None:
+        self.is_gone = True
+
+    def hang(self) -> None:
+        self.is_hung = True
+
+    def set_speed(self, speed: float) -> None:
+        """Time is moved by hand here."""
+
+    def drop_consoles(self) -> None:
+        """Nobody is connected."""
+
+    # --- running a match ------------------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        return self.machine.agenda.now_ms
+
+    def say(self, *texts: str) -> None:
+        for text in texts:
+            self.machine.execute(text, SOURCE)
+
+    def step(self) -> None:
+        """One tick with something in it, its log post, and our clock."""
+        if not self.machine.agenda.run_next():
+            self.machine.agenda.run_until(self.now_ms + 1000)
+        self.take_posts()
+        deadline_ms = self.reader.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= self.now_ms:
+            self._do(self.reader.tick(self.now_ms).effects)
+
+    def take_posts(self) -> None:
+        stream = self.machine.stream
+        for listener in tuple(stream.idle_listeners):
+            request = stream.next_request(listener)
+            if request is not None:
+                stream.answered(listener, 200)
+                self.posts.append((self.now_ms, dict(request.headers), request.body))
+                post = read_post(dict(request.headers), request.body, received_ms=self.now_ms)
+                self._do(self.reader.read_post(post).effects)
+
+    def run_until(self, is_reached: Callable[[], bool], *, hours: float = MAX_HOURS) -> bool:
+        """Go on until something is the case; False when it never was."""
+        until_ms = self.now_ms + round(hours * 3_600_000)
+        while not is_reached():
+            if self.now_ms > until_ms or self.is_gone or self.is_hung:
+                return False
+            self.step()
+        return True
+
+    def configure(self) -> None:
+        """What is sent to a fresh server."""
+        settings = self.settings
+        self.machine.boot()
+        self.run_until(lambda: not self.machine.is_busy)
+        self.say(*commands.setup_commands(settings, map_name=settings.maps[0]))
+        self.run_until(lambda: not self.machine.is_busy)
+        self.say("log on", commands.log_address_command(LOG_URL))
+        if commands.uses_plugin_match(settings):
+            self.say(commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t"))
+            self.run_until(lambda: not self.machine.is_busy)
+        elif settings.roster:
+            self.say(f'sim_players "{",".join(settings.roster)}"')
+        self.apply_settings()
+        self.say(*commands.warmup_commands(settings))
+
+    def apply_settings(self) -> None:
+        self.say(*commands.match_commands(self.settings), *self.extra)
+
+    def play(self, *, hours: float = MAX_HOURS) -> bool:
+        """Configure and play to the outcome; False when there was none."""
+        self.configure()
+        return self.run_until(lambda: self.reader.match.outcome is not None, hours=hours)
+
+    def _do(self, effects: list[Effect]) -> None:
+        self.effects += effects
+        for effect in effects:
+            match effect:
+                case Kick():
+                    self.say(commands.kick_command(effect.user_id, effect.reason))
+                case StartPlay():
+                    self.apply_settings()
+                    self.say(*commands.start_commands(self.settings))
+                case LoadMap() if not commands.uses_plugin_match(self.settings):
+                    self.say(commands.load_map_command(effect.map_name))
+                case _:
+                    pass
+
+    def record(self, path: Path) -> Path:
+        """The log posts as `matchpod replay` reads them."""
+        with path.open("wb") as file:
+            for received_ms, headers, body in self.posts:
+                row = {"receivedAt": received_ms, "headers": headers, "bodyBase64": body}
+                file.write(msgspec.json.encode(row) + b"\n")
+        return path
+
+    def log_lines(self) -> list[bytes]:
+        """All lines that were posted."""
+        return [line for _, _, body in self.posts for line in body.split(b"\n") if line]
+
+
+def five_against_five(seed: int) -> PlayedMatch:
+    """A whole competitive match of ten listed players."""
+    players = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+    teams = {"team1": TeamRoster("Alpha", players[:5]), "team2": TeamRoster("Beta", players[5:])}
+    played = PlayedMatch(mode_settings(MatchType.COMPETITIVE, **teams), seed=seed)
+    assert played.play()
+    return played
+
+
+def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:
+    """Settings of a mode as a caller gives them."""
+    return msgspec.structs.replace(GameSettings(match_type=match_type, maps=("de_inferno",)), **changes)

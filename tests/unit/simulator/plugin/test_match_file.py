@@ -1,0 +1,147 @@
+"""Which match files the plugin takes, and its reasons for the others."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.cs2.console_commands import MAX_PLUGIN_MATCH_ID, matchzy_match
+from matchpod.simulator.plugin.match_file import MatchFile, Refusal, plain_name, read_match
+
+from .stand import id64, match
+
+
+def read(**changes: object) -> MatchFile | Refusal:
+    return read_match(json.dumps(match(**changes)).encode())  # type: ignore[arg-type]
+
+
+def taken(**changes: object) -> MatchFile:
+    read_file = read(**changes)
+    assert isinstance(read_file, MatchFile), read_file
+    return read_file
+
+
+def test_match_of_the_service_is_taken() -> None:
+    settings = GameSettings(
+        match_type=MatchType.WINGMAN,
+        maps=("de_nuke", "workshop/3070284539", "de_train"),
+        team1=TeamRoster("Team Blue", (id64(1), id64(2))),
+        team2=TeamRoster("Team Red", (id64(3), id64(4))),
+    )
+    ours = matchzy_match(
+        settings, match_id=MAX_PLUGIN_MATCH_ID, log_url="http://h/e", log_header_name="X-Token", log_header_value="v"
+    )
+    read_file = read_match(msgspec.json.encode(ours))
+    assert isinstance(read_file, MatchFile)
+    assert read_file.match_id == MAX_PLUGIN_MATCH_ID
+    assert read_file.pool == ("de_nuke", "3070284539", "de_train")
+    assert read_file.map_sides == ("team1_ct",) * 3
+    assert (read_file.is_wingman, read_file.can_clinch, read_file.skips_veto) == (True, True, True)
+    assert (read_file.players_per_team, read_file.min_players_to_ready) == (2, 2)
+    assert list(read_file.team2.players) == [id64(3), id64(4)]
+    assert read_file.cvars["matchzy_remote_log_url"] == "http://h/e"
+
+
+def test_optional_fields_have_defaults() -> None:
+    read_file = taken(matchid=None, map_sides=None, players_per_team=None, cvars=None)
+    assert read_file.match_id is None
+    assert read_file.map_sides == ("knife",)
+    assert read_file.players_per_team == 5
+    assert read_file.min_players_to_ready is None
+    assert (read_file.can_clinch, read_file.is_wingman, read_file.cvars) == (True, False, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"maplist": None}, "Missing mandatory field: maplist"),
+        ({"team1": None}, "Missing mandatory field: team1"),
+        ({"team2": None}, "Missing mandatory field: team2"),
+        ({"num_maps": None}, "Missing mandatory field: num_maps"),
+        ({"matchid": 2**31}, "matchid should be an integer!"),
+        ({"matchid": "3f2a"}, "matchid should be an integer!"),
+        ({"matchid": True}, "matchid should be an integer!"),
+        ({"matchid": 1.5}, "matchid should be an integer!"),
+        ({"matchid": "9" * 5000}, "matchid should be an integer!"),
+        ({"players_per_team": "five"}, "players_per_team should be an integer!"),
+        ({"num_maps": 2}, "map_sides should be equal to or greater than num_maps!"),
+        ({"num_maps": 2, "map_sides": None}, "num_maps should be equal to or greater than maplist!"),
+        ({"num_maps": 0}, "num_maps should be equal to or greater than maplist!"),
+        ({"maplist": []}, "maplist should contain atleast 1 map!"),
+        ({"maplist": "de_dust2"}, "maplist should be an Array!"),
+        ({"veto_mode": "ban"}, "veto_mode should be an Array!"),
+        ({"map_sides": ["ct"]}, 'map_sides should be "team1_ct", "team1_t", or "knife"!'),
+        ({"team1": {"name": "A", "players": [id64(1)]}}, "team1 should have 'players' JSON!"),
+        ({"team2": {"name": "A"}}, "team2 should have 'players' JSON!"),
+        ({"team1": "A"}, "team1 should be a JSON structure!"),
+        ({"team1": {"players": {}}}, "team1 has no name"),
+        ({"spectators": []}, "spectators should be a JSON structure!"),
+        ({"cvars": []}, "cvars should be a JSON structure!"),
+        ({"wingman": "maybe"}, "wingman should be a boolean!"),
+    ],
+)
+def test_wrong_match_is_refused_with_its_reason(changes: dict[str, object], reason: str) -> None:
+    assert read(**changes) == Refusal(reason)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_not_json_is_refused(body: bytes) -> None:
+    assert read_match(body) == Refusal("not JSON")
+
+
+def test_json_that_is_no_object_is_refused() -> None:
+    assert read_match(b"[]") == Refusal("not a JSON object")
+
+
+def test_numbers_and_booleans_may_be_texts() -> None:
+    read_file = taken(matchid=" +27 ", wingman="TRUE")
+    assert (read_file.match_id, read_file.is_wingman) == (27, True)
+
+
+def test_longer_pool_has_a_veto_only_where_it_is_asked_for() -> None:
+    assert taken(maplist=["de_a", "de_b"]).skips_veto
+    assert not taken(maplist=["de_a", "de_b"], skip_veto=False).skips_veto
+    assert taken(skip_veto=False).skips_veto
+
+
+def test_values_of_variables_become_text() -> None:
+    assert taken(cvars={"a": 1, "b": True, "c": 1.5, "d": None, "e": "x"}).cvars == {
+        "a": "1",
+        "b": "True",
+        "c": "1.5",
+        "d": "",
+        "e": "x",
+    }
+
+
+def test_team_may_have_an_id_and_nicks() -> None:
+    team = taken(team1={"id": 5, "name": "A", "players": {id64(1): "Ann"}}).team1
+    assert (team.id, team.players) == ("5", {id64(1): "Ann"})
+
+
+def test_empty_list_of_spectators_is_none() -> None:
+    assert taken(spectators={"players": []}).spectators == {}
+
+
+def test_name_keeps_letters_digits_blanks_and_hyphens() -> None:
+    assert plain_name('Ätna_Ω-7 "; quit//²') == "Ätna_Ω-7  quit"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(["maplist", "team1", "team2", "num_maps", "players", "name", "matchid"]), inner
+            )
+        ),
+    )
+)
+def test_any_json_is_taken_or_refused(value: object) -> None:
+    assert isinstance(read_match(json.dumps(value).encode()), MatchFile | Refusal)

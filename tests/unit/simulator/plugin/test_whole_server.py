@@ -1,0 +1,252 @@
+"""The plugin on a real simulated server: people come by themselves and play its match to the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from matchpod.core.model import Side
+from matchpod.cs2 import matchzy
+from matchpod.cs2.console_answers import Get5State, parse_get5_status
+from matchpod.cs2.log_lines.reader import Line
+from matchpod.simulator.agenda import Agenda
+from matchpod.simulator.console.console import Console
+from matchpod.simulator.console.parts import ListedListener
+from matchpod.simulator.outside import Fetched
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.door import Door
+from matchpod.simulator.play.flow.game import Game, Phase
+from matchpod.simulator.play.people.visitors import Visitors
+from matchpod.simulator.plugin.match_plugin import MatchPlugin
+from matchpod.simulator.variables import Variables
+
+from .stand import MATCH_URL, START_MS, World, match
+
+CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
+
+
+class Log:
+    """The log, and nobody who gets it."""
+
+    is_on = True
+    records_early = False
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def write(self, line: Line) -> None:
+        self.texts.append(line.text())
+
+    def begin_map(self) -> None:
+        """Nothing is thrown away."""
+
+    def add(self, url: str, delay_ms: int = 0) -> None:
+        """Not here."""
+
+    def remove(self, url: str) -> bool:
+        return False
+
+    def remove_all(self) -> None:
+        """Not here."""
+
+    def list(self) -> Sequence[ListedListener]:
+        return []
+
+
+class Server:
+    """All parts of a server but its sockets."""
+
+    def __init__(self, scenario: str = "full_match", seed: str = "1") -> None:
+        self.variables = Variables()
+        for name, value in {"sim_scenario": scenario, "sim_seed": seed, "game_mode": "1"}.items():
+            assert self.variables.set(name, value) is None
+        self.agenda = Agenda(START_MS)
+        self.log = Log()
+        self.arena = Arena(self.agenda, self.log, self.variables)
+        self.door = Door(self.arena)
+        self.game = Game(self.arena)
+        self.visitors = Visitors(self.arena, self.door, self.game)
+        self.world = World()
+        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=self.world, listeners=self.log)
+        self.plugin = MatchPlugin(
+            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.world
+        )
+        self.game.load_map("de_dust2")
+        self.wait(10)
+
+    def rcon(self, command: str) -> str:
+        return self.console.execute(command, "198.51.100.1:5000")
+
+    def load(self, **changes: object) -> None:
+        fields = match(2, **{"cvars": CVARS, **changes})  # type: ignore[arg-type]
+        self.world.match = Fetched(200, json.dumps(fields).encode())
+        self.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
+        self.wait(1)
+
+    def wait(self, seconds: float) -> None:
+        self.agenda.run_until(self.agenda.now_ms + int(seconds * 1000))
+
+    def wait_for(self, event: str, count: int = 1, *, within_s: int = 4000) -> None:
+        for _ in range(within_s):
+            if self.world.events.count(event) >= count:
+                return
+            self.wait(1)
+        raise AssertionError(f"no {event} within {within_s} s, but {self.world.events}")
+
+    def state(self) -> Get5State:
+        status = parse_get5_status(self.rcon("get5_status"))
+        assert status is not None
+        return status.state
+
+
+def test_full_roster_readies_up_and_plays_a_map() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("series_end")
+    events = server.world.events
+    assert events[:2] == ["series_start", "going_live"]
+    assert events[-2:] == ["map_result", "series_end"]
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.world.reports)
+    server.wait(120)
+    assert server.state() is Get5State.NONE
+    assert server.arena.players == []
+
+
+def test_report_of_the_last_round_says_what_the_log_says() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("map_result")
+    result = server.world.reports[-1]
+    assert isinstance(result, matchzy.MapResult)
+    assert (result.team1_score, result.team2_score) == server.game.score
+    last = server.world.reports[-2]
+    assert isinstance(last, matchzy.RoundEnd)
+    assert (last.team1_score, last.team2_score) == (result.team1_score, result.team2_score)
+    assert len(last.players) == 4
+    assert sum(player.mvps or 0 for player in last.players) > 0
+
+
+@pytest.mark.parametrize("sides", [["team1_ct", "team1_t", "team2_ct"], ["knife", "knife", "knife"]])
+def test_series_is_played_over_its_maps(sides: list[str]) -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
+    server.wait_for("series_end")
+    results = [report for report in server.world.reports if isinstance(report, matchzy.MapResult)]
+    end = server.world.reports[-1]
+    assert isinstance(end, matchzy.SeriesEnd)
+    assert end.team1_maps == sum(result.team1_score > result.team2_score for result in results)
+    assert end.team2_maps == sum(result.team1_score < result.team2_score for result in results)
+    assert server.world.events.count("going_live") == len(results)
+
+
+def test_listed_players_keep_their_team_through_halves_and_maps() -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=["knife", "team1_t", "team2_t"])
+    series = server.plugin.course.series
+    assert series is not None
+    for _ in range(1500):
+        server.wait(1)
+        if not server.plugin.has_match:
+            break
+        if server.game.phase not in (Phase.KNIFE, Phase.LIVE):
+            continue
+        for player in server.arena.playing:
+            assert player.team == series.place_of(player, server.game.team1_side)
+    assert server.world.events[-1] == "series_end"
+
+
+def test_incomplete_roster_is_started_by_command() -> None:
+    server = Server("incomplete_roster")
+    server.load()
+    server.wait(120)
+    assert server.state() is Get5State.WARMUP
+    server.rcon("css_start")
+    server.wait(3)
+    assert server.state() is Get5State.LIVE
+    server.wait_for("series_end")
+
+
+def test_stranger_never_stays() -> None:
+    server = Server("stranger")
+    server.load()
+    server.wait_for("series_end")
+    listed = {
+        player.player_id
+        for report in server.world.reports
+        if isinstance(report, matchzy.RoundEnd)
+        for player in report.players
+    }
+    assert len(listed) == 4
+    assert any("NETWORK_DISCONNECT_KICKED" in text for text in server.log.texts)
+
+
+def test_round_is_restored_and_play_goes_on_after_a_pause() -> None:
+    server = Server()
+    server.load(cvars=CVARS | {"mp_maxrounds": "12"})
+    server.wait_for("round_end", 3)
+    assert server.rcon("css_restore 1") == ""
+    assert server.game.rounds_played == 1
+    assert server.game.is_paused
+    server.wait(15)
+    assert not server.game.is_paused
+    server.wait_for("series_end")
+
+
+@pytest.mark.parametrize(
+    "scenario", ["round_restore", "pauses", "rage_quit_rejoin", "overtime", "one_sided", "spoofer"]
+)
+def test_every_story_comes_to_the_end_of_the_series(scenario: str) -> None:
+    server = Server(scenario)
+    server.load(cvars=CVARS | {"mp_maxrounds": "12"})
+    server.wait_for("series_end", within_s=8000)
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.world.reports)
+
+
+def test_tie_ends_the_map_and_not_the_series() -> None:
+    server = Server("tie")
+    server.load()
+    server.wait_for("map_result")
+    server.wait(200)
+    assert "series_end" not in server.world.events
+    assert server.arena.players == []
+
+
+def test_ended_match_goes_back_to_warmup_and_another_can_be_played() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end")
+    server.rcon("css_endmatch")
+    server.wait(5)
+    assert server.state() is Get5State.NONE
+    assert server.game.phase == "warmup"
+    server.load(matchid=28)
+    server.rcon("css_start")
+    server.wait_for("series_end")
+    assert server.world.bodies[-1]["matchid"] == 28
+
+
+def test_backups_bear_the_names_of_the_match() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end", 2)
+    assert "matchzy_27_0_round01.txt" in server.rcon("matchzy_listbackups 27")
+
+
+def test_team_names_of_several_words_reach_the_log() -> None:
+    server = Server()
+    server.load(map_sides=["team1_t"])
+    server.wait_for("going_live")
+    assert server.game.team_name(Side.CT) == "Team Red"
+    assert 'Team playing "CT": Team Red' in server.log.texts
+
+
+def test_same_seed_tells_the_same_story() -> None:
+    logs = []
+    for _ in range(2):
+        server = Server(seed="7")
+        server.load(map_sides=["knife"])
+        server.wait_for("series_end")
+        logs.append((server.log.texts, server.world.posts))
+    assert logs[0] == logs[1]

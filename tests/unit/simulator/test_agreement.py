@@ -1,0 +1,121 @@
+"""Every number of a replayed simulated match is the number the simulator counted itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, TeamRoster
+from matchpod.core.played_map import PlayedMap
+from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.stats.round_record import PlayerRound
+from matchpod.cs2.match_reader import MatchReader
+from matchpod.replay import open_recording, replay
+from matchpod.simulator.play.counts.tally import Tally
+from matchpod.simulator.scenarios import Scenario
+
+from .played_match import PlayedMatch, mode_settings
+
+SEEDS = 200
+
+_COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
+_PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+
+
+def _rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    team1 = TeamRoster("Alpha", _PLAYERS[:size])
+    team2 = TeamRoster("Beta", _PLAYERS[5 : 5 + size])
+    return mode_settings(match_type, team1=team1, team2=team2, **changes)
+
+
+VARIETIES: tuple[tuple[GameSettings, Scenario], ...] = (
+    (mode_settings(MatchType.COMPETITIVE), Scenario.FULL_MATCH),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=12), Scenario.OVERTIME),
+    (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=4.0), Scenario.FULL_MATCH),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=12), Scenario.ROUND_RESTORE),
+    (_rostered(MatchType.WINGMAN, 2), Scenario.FULL_MATCH),
+    (mode_settings(MatchType.CASUAL, maps=("cs_office",)), Scenario.FULL_MATCH),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=10), Scenario.TIE),
+    (mode_settings(MatchType.RETAKES), Scenario.RAGE_QUIT_REJOIN),
+    (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=3.0, dm_sub_mode=DmSubMode.TEAM), Scenario.RAGE_QUIT_REJOIN),
+    (_rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.ROUND_RESTORE),
+    (mode_settings(MatchType.CUSTOM, max_rounds=9), Scenario.SPOOFER),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.RAGE_QUIT_REJOIN),
+    (_rostered(MatchType.COMPETITIVE, 5), Scenario.SPOOFER),
+    (_rostered(MatchType.WINGMAN, 1, max_rounds=6), Scenario.OVERTIME),
+    (_rostered(MatchType.COMPETITIVE, 3, max_rounds=8), Scenario.PAUSES),
+    (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.CHEATER),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.STRANGER),
+    (
+        _rostered(
+            MatchType.COMPETITIVE,
+            5,
+            max_rounds=6,
+            series_format=SeriesFormat.BO3,
+            maps=("de_nuke", "de_mirage", "de_ancient"),
+        ),
+        Scenario.FULL_MATCH,
+    ),
+    (mode_settings(MatchType.CASUAL), Scenario.ONE_SIDED),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=24), Scenario.LATE_JOIN),
+)
+
+
+def _differences(lines: Sequence[PlayerLine], book: Sequence[Tally], *, has_teams: bool) -> list[str]:
+    told = {line.player_id: line for line in lines}
+    counted = {tally.player_id: tally for tally in book}
+    faults = [f"only one side has {player_id}" for player_id in told.keys() ^ counted.keys()]
+    for player_id in told.keys() & counted.keys():
+        line, tally = told[player_id], counted[player_id]
+        pairs = {name: (getattr(line, name), getattr(tally, name)) for name in _COUNTERS}
+        pairs["assists"] = (line.all_assists, tally.assists)
+        pairs["weapon_kills"] = (line.weapon_kills, tally.weapon_kills)
+        if has_teams:
+            pairs["team"] = (line.team, {0: None, 1: Team.TEAM1, 2: Team.TEAM2}[tally.team])
+        faults += [
+            f"{player_id} {name}: {ours} and {theirs}" for name, (ours, theirs) in pairs.items() if ours != theirs
+        ]
+    return faults
+
+
+def _check_maps(reader: MatchReader, played: PlayedMatch) -> None:
+    keeper, settings = played.bookkeeper, played.settings
+    finished: list[PlayedMap] = [one for one in reader.match.maps if one.is_finished]
+    assert len(finished) == len(keeper.books) > 0
+    for one, book, score in zip(finished, keeper.books, keeper.scores, strict=True):
+        has_teams = settings.match_type is not MatchType.DEATHMATCH
+        assert _differences(one.ledger.lines(), book, has_teams=has_teams) == []
+        assert one.ledger.discrepancies == []
+        assert one.ledger.is_complete
+        if has_teams:
+            assert (one.team1_score, one.team2_score) == score
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_a_replayed_match_has_the_numbers_of_its_server(seed: int, tmp_path: Path) -> None:
+    settings, scenario = VARIETIES[seed % len(VARIETIES)]
+    played = PlayedMatch(settings, scenario=scenario, seed=seed)
+    assert played.play()
+    _check_maps(played.reader, played)
+    file = played.record(tmp_path / "match.jsonl")
+    _check_maps(replay([open_recording(file)]), played)
+    assert played.reader.lines_unknown == 0
+
+
+def test_the_plugin_tells_the_last_mvp_too() -> None:
+    played = PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), seed=3)
+    assert played.play()
+    (book,) = played.bookkeeper.books
+    told = {line.player_id: line.mvps for line in played.reader.match.maps[0].ledger.lines()}
+    assert told == {tally.player_id: tally.mvps for tally in book}
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    first, second = (PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=4), seed=9) for _ in range(2))
+    assert first.play()
+    assert second.play()
+    assert msgspec.json.encode(first.posts) == msgspec.json.encode(second.posts)
+    assert first.reports == second.reports

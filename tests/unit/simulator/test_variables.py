@@ -1,0 +1,191 @@
+"""Console variables of one server."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.cs2.console_answers import parse_cvar
+from matchpod.cs2.cvar_names import CVAR_NAMES
+from matchpod.simulator.mode_configs import ALIASES
+from matchpod.simulator.variable_table import VARIABLES
+from matchpod.simulator.variables import Variables
+
+
+@pytest.fixture
+def variables() -> Variables:
+    return Variables()
+
+
+def test_every_variable_a_match_may_set_is_known(variables: Variables) -> None:
+    assert [name for name in sorted(CVAR_NAMES) if not variables.knows(name)] == []
+
+
+def test_unknown_variable_is_empty_and_cannot_be_set(variables: Variables) -> None:
+    assert not variables.knows("mp_nonsense")
+    assert variables.text("mp_nonsense") == ""
+    assert variables.number("mp_nonsense") == 0
+    assert variables.set("mp_nonsense", "1") == "mp_nonsense is not a console variable"
+    assert variables.shown("mp_nonsense") == "mp_nonsense = "
+
+
+def test_variable_for_developers_is_readable_and_not_known(variables: Variables) -> None:
+    assert variables.text("mp_winlimit") == "0"
+    assert not variables.knows("mp_winlimit")
+    assert variables.set("mp_winlimit", "5") is not None
+    assert variables.text("mp_winlimit") == "0"
+
+
+def test_values_print_by_their_kind(variables: Variables) -> None:
+    assert variables.shown("mp_maxrounds") == "mp_maxrounds = 0"
+    assert variables.shown("mp_friendlyfire") == "mp_friendlyfire = false"
+    assert variables.shown("mp_roundtime") == "mp_roundtime = 5.000000"
+    assert variables.shown("bot_quota_mode") == "bot_quota_mode = normal"
+
+
+def test_names_are_found_in_any_case_and_printed_in_their_own(variables: Variables) -> None:
+    assert variables.set("AMMO_50ae_max", "7") is None
+    assert variables.shown("ammo_50ae_MAX") == "ammo_50AE_max = 7"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "after"),
+    [
+        ("mp_freezetime", "99", "60"),
+        ("mp_freezetime", "-3", "0"),
+        ("mp_freezetime", "15.9", "15"),
+        ("mp_warmuptime", "1", "5.000000"),
+        ("mp_roundtime", "999", "60.000000"),
+        ("mp_maxrounds", "-5", "0"),
+        ("mp_match_restart_delay", "0", "1"),
+        ("mp_maxrounds", "24 rounds", "24"),
+        ("mp_maxrounds", "many", "0"),
+        ("mp_maxrounds", "true", "1"),
+        ("mp_maxrounds", "9" * 400, "2147483647"),
+        ("mp_friendlyfire", "TRUE", "true"),
+        ("mp_friendlyfire", "2", "true"),
+        ("mp_friendlyfire", "off", "false"),
+        ("mp_timelimit", "7.5", "7.500000"),
+        ("hostname", "  A  B ", "  A  B "),
+    ],
+)
+def test_value_is_read_and_cut_like_the_game_does(variables: Variables, name: str, value: str, after: str) -> None:
+    assert variables.set(name, value) is None
+    assert variables.text(name) == after
+
+
+def test_numbers_are_read_from_every_kind(variables: Variables) -> None:
+    variables.set("mp_roundtime", "1.92")
+    variables.set("mp_friendlyfire", "1")
+    assert (variables.number("mp_roundtime"), variables.whole("mp_roundtime")) == (1.92, 1)
+    assert (variables.number("mp_friendlyfire"), variables.is_on("mp_friendlyfire")) == (1.0, True)
+    assert (variables.number("hostname"), variables.is_on("mp_halftime")) == (0.0, False)
+
+
+def test_text_that_only_looks_like_a_number_is_zero(variables: Variables) -> None:
+    variables.set("sim_seed", "inf")
+    assert variables.whole("sim_seed") == 0
+
+
+def test_observers_hear_of_changes_only(variables: Variables) -> None:
+    heard: list[str] = []
+    variables.observers.append(heard.append)
+    variables.set("MP_freezetime", "9")
+    variables.set("mp_freezetime", "9")
+    variables.set("mp_warmuptime", "30")
+    variables.set("sv_cheats", "1")
+    variables.load_mode()
+    assert heard == ["mp_freezetime"]
+
+
+def test_fixed_variable_stays(variables: Variables) -> None:
+    assert variables.set("sv_cheats", "1") == "sv_cheats cannot be changed on this server"
+    assert not variables.is_on("sv_cheats")
+
+
+def test_mode_overwrites_what_was_set_and_leaves_the_rest(variables: Variables) -> None:
+    variables.set("mp_maxrounds", "6")
+    variables.set("mp_match_restart_delay", "120")
+    variables.load_mode()
+    assert (variables.whole("mp_maxrounds"), variables.whole("mp_match_restart_delay")) == (24, 120)
+
+
+def test_what_is_set_after_the_mode_holds_until_the_next_load(variables: Variables) -> None:
+    variables.load_mode()
+    variables.set("mp_maxrounds", "6")
+    assert variables.whole("mp_maxrounds") == 6
+    variables.load_mode()
+    assert variables.whole("mp_maxrounds") == 24
+
+
+def test_value_equal_to_the_default_can_be_set_over_the_mode(variables: Variables) -> None:
+    variables.load_mode()
+    variables.set("mp_freezetime", "6")
+    assert variables.whole("mp_freezetime") == 6
+
+
+def test_mode_is_a_matter_of_type_and_mode(variables: Variables) -> None:
+    assert variables.mode_name == "competitive"
+    variables.set("game_type", "1")
+    variables.set("game_mode", "2")
+    assert variables.mode_name == "deathmatch"
+    assert variables.whole("mp_maxrounds") == 0
+    variables.load_mode()
+    assert variables.number("mp_timelimit") == 10
+
+
+def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
+    names = [name for name in VARIABLES if name.startswith("sim_")]
+    assert {name: variables.text(name) for name in names} == {
+        "sim_map_load": "6",
+        "sim_players": "",
+        "sim_rcon_drop": "1",
+        "sim_report_faults": "0",
+        "sim_roster_delay": "20",
+        "sim_scenario": "full_match",
+        "sim_seed": "1",
+        "sim_speed": "1",
+    }
+
+
+def test_simulator_variable_with_a_fault_keeps_its_value(variables: Variables) -> None:
+    assert variables.set("sim_speed", "fast") is not None
+    assert variables.text("sim_speed") == "1"
+
+
+def test_servers_share_what_they_did_not_change() -> None:
+    one, other = Variables(), Variables()
+    one.set("hostname", "x")
+    assert other.text("hostname") == ""
+
+
+def test_server_is_small_even_when_much_was_set(variables: Variables) -> None:
+    for name in sorted(CVAR_NAMES)[:200]:
+        variables.set(name, "3")
+    changed = variables._changed
+    size = sys.getsizeof(changed) + sum(sys.getsizeof(value) for value in changed.values())
+    assert size < 32_000
+    fresh = Variables()
+    fresh.load_mode()
+    assert sys.getsizeof(fresh._changed) < 1_000
+
+
+def test_every_mode_has_a_config(variables: Variables) -> None:
+    for game_type, game_mode in ALIASES.values():
+        variables.set("game_type", str(game_type))
+        variables.set("game_mode", str(game_mode))
+        variables.load_mode()
+        assert variables.whole("mp_overtime_maxrounds") == 6
+
+
+@given(st.sampled_from(sorted(CVAR_NAMES)), st.text(alphabet="0123456789.-+aeE ", max_size=12))
+def test_what_is_shown_can_be_read_back(name: str, value: str) -> None:
+    variables = Variables()
+    assert variables.set(name, value) is None
+    shown = parse_cvar(variables.shown(name), name)
+    assert shown is not None
+    assert shown.means(variables.text(name))
+    variables.whole(name)
