@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -142,6 +144,35 @@ def test_a_match_is_configured_started_and_watched_by_hand() -> None:
         assert server.run("nonsense 1") == "Unknown command 'nonsense'!\n"
         assert server.run("quit") == ""
         assert server.process.wait(PATIENCE_S) == 0
+
+
+def test_the_scripts_of_the_documentation_work() -> None:
+    examples = Path(__file__).resolve().parents[3] / "docs" / "examples"
+    with simulator("--speed", "100") as server:
+        words = [sys.executable, str(examples / "rcon.py"), str(server.port)]
+        done = subprocess.run(
+            [*words, PASSWORD, "echo hello", "mp_maxrounds"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "hello\nmp_maxrounds = 24\n"
+        assert subprocess.run([*words, "wrong", "x"], capture_output=True, check=False).stderr == b"wrong password\n"
+        with _free_port() as port:
+            pass
+        receiver = subprocess.Popen(
+            [sys.executable, str(examples / "receiver.py"), str(port), "echo"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            server.run("log on", f'logaddress_add_http "http://127.0.0.1:{port}/"', "echo heard")
+            assert receiver.stdout is not None
+            assert receiver.stdout.readline().endswith('command "echo heard"\n')
+        finally:
+            receiver.terminate()
+            receiver.communicate()
+
+
+@contextmanager
+def _free_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
 
 
 def test_the_plugin_fetches_its_match_lets_in_the_listed_and_tells_the_end() -> None:

@@ -1,0 +1,48 @@
+"""A plain RCON client: python3 rcon.py PORT PASSWORD COMMAND…; each command on its own, its answer on standard output."""
+
+import socket
+import struct
+import sys
+
+
+def send(connection: socket.socket, number: int, kind: int, text: str) -> None:
+    """One packet: size, id, type, text, two zero bytes."""
+    body = text.encode() + b"\0\0"
+    connection.sendall(struct.pack("<iii", len(body) + 8, number, kind) + body)
+
+
+def receive(connection: socket.socket) -> tuple[int, str]:
+    """The id and the text of the next packet."""
+    size = struct.unpack("<i", exactly(connection, 4))[0]
+    packet = exactly(connection, size)
+    return struct.unpack("<i", packet[:4])[0], packet[8:-2].decode(errors="replace")
+
+
+def exactly(connection: socket.socket, size: int) -> bytes:
+    """So many bytes, however they come."""
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            sys.exit("the server closed the connection")
+        data += part
+    return data
+
+
+def main() -> None:
+    """Log in, run the commands, print the answers."""
+    if len(sys.argv) < 4:
+        sys.exit("usage: python3 rcon.py PORT PASSWORD COMMAND…")
+    port, password, *commands = sys.argv[1:]
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+        send(connection, 1, 3, password)
+        receive(connection)  # an empty packet comes before the verdict
+        if receive(connection)[0] == -1:
+            sys.exit("wrong password")
+        for number, command in enumerate(commands, start=2):
+            send(connection, number, 2, command)
+            sys.stdout.write(receive(connection)[1])
+
+
+if __name__ == "__main__":
+    main()
