@@ -166,7 +166,8 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _FLOAT32_NOISE = 1e-6
 _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re.MULTILINE | re.IGNORECASE)
 
-_SIDES = {"ct": Side.CT, "t": Side.T}
+# get5 says `t`, MatchZy `terrorist`.
+_SIDES = {"ct": Side.CT, "t": Side.T, "terrorist": Side.T}
 _GET5_STATES = {state.value: state for state in Get5State}
 
 

@@ -42,8 +42,6 @@ class Variable:
     greatest: float | None = None
     is_hidden: bool = False
     """Only for the game's developers: its value is listed at a map load, and the console does not know the name."""
-    is_fixed: bool = False
-    """It can be asked and not set."""
 
     def read(self, value: str) -> str:
         """A value as the server prints it once it is set: cut to the bounds, 0 where it is no number."""
@@ -99,7 +97,7 @@ mp_match_end_changelevel mp_match_end_restart mp_overtime_enable mp_plant_c4_any
 mp_require_gun_use_to_acquire mp_respawn_on_death_ct mp_respawn_on_death_t mp_solid_enemies mp_teammates_are_enemies
 mp_warmup_items_nocost mp_warmup_offline_enabled mp_weapons_allow_map_placed rcon_connected_clients_allow
 spec_replay_bot sv_accelerate_debug_speed sv_alltalk sv_autobunnyhopping sv_autobuyammo sv_autoexec_mapname_cfg
-sv_buymenu_open_prevents_opportunistic_pickup sv_coaching_enabled sv_deadtalk sv_debug_overlays_broadcast
+sv_buymenu_open_prevents_opportunistic_pickup sv_cheats sv_coaching_enabled sv_deadtalk sv_debug_overlays_broadcast
 sv_disable_immunity_alpha sv_disable_observer_interpolation sv_disable_teamselect_menu sv_enablebunnyhopping
 sv_extract_ammo_from_dropped_weapons sv_fade_player_visibility_farz sv_full_alltalk sv_gameinstructor_disable
 sv_grenade_trajectory_prac_pipreview sv_ignoregrenaderadio sv_invites_only_mainmenu sv_lan sv_legacy_jump
@@ -257,13 +255,10 @@ r_JeepViewDampenFreq=7 r_JeepViewZHeight=10 sv_footsteps=1 sv_mover_maxslope=0.7
 sv_mover_pogofrequency=10 sv_rollangle=0 sv_rollspeed=200 sv_stepsize=18
 """
 
-# A match server that could be told to cheat would be no match server.
-_FIXED = "sv_cheats"
 
-
-def _switches(names: str, value: str, *, is_hidden: bool = False, is_fixed: bool = False) -> Iterator[Variable]:
+def _switches(names: str, value: str, *, is_hidden: bool = False) -> Iterator[Variable]:
     for name in names.split():
-        yield Variable(name, Kind.BOOL, value, is_hidden=is_hidden, is_fixed=is_fixed)
+        yield Variable(name, Kind.BOOL, value, is_hidden=is_hidden)
 
 
 def _values(packed: str, kind: Kind, *, is_hidden: bool = False) -> Iterator[Variable]:
@@ -282,7 +277,6 @@ def _bound(text: str) -> float | None:
 def _table() -> Iterator[Variable]:
     yield from _switches(_ON, "true")
     yield from _switches(_OFF, "false")
-    yield from _switches(_FIXED, "false", is_fixed=True)
     yield from _values(_INTS, Kind.INT)
     yield from _values(_FLOATS, Kind.FLOAT)
     yield from _values(_TEXTS, Kind.TEXT)

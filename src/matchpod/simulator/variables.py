@@ -76,8 +76,6 @@ class Variables:
         variable = _find(name)
         if variable is None or variable.is_hidden:
             return f"{name} is not a console variable"
-        if variable.is_fixed:
-            return f"{variable.name} cannot be changed on this server"
         fault = sim_fault(variable.name, value)
         if fault is not None:
             return fault

@@ -312,6 +312,14 @@ def test_a_match_id_may_be_text_or_number(written: str, read: str | None) -> Non
     assert answer.match_id == read
 
 
+def test_both_words_for_the_side_of_terrorists_are_known() -> None:
+    for word in ("t", "terrorist"):
+        answer = parse_get5_status(f'{{"gamestate": "live", "team1": {{"side": "{word}"}}}}')
+        assert answer is not None
+        assert answer.team1 is not None
+        assert answer.team1.side is Side.T
+
+
 def test_a_team_without_fields_is_empty() -> None:
     answer = parse_get5_status('{"gamestate": "live", "team1": {"side": "spec"}, "team2": "x"}')
     assert answer is not None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from matchpod.cs2.steam_id import to_id64
 from matchpod.simulator.console.parts import Command, Parts, lines, nothing
 from matchpod.simulator.console.statements import Statement
+from matchpod.simulator.console.status import LOADING_ID
 from matchpod.simulator.play.player import Player
 
 LISTED_BACKUPS = 5
@@ -102,7 +103,9 @@ def _kick_bots(parts: Parts, _statement: Statement) -> str:
 
 def _by_id(parts: Parts, wanted: str) -> Player | None:
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= 5:
-        return parts.door.find(int(wanted))
+        number = int(wanted)
+        # `status` shows people who are still loading by another number than the log does: both are his.
+        return parts.door.find(number if number < LOADING_ID else number - LOADING_ID)
     id64 = to_id64(wanted)
     return next((player for player in parts.arena.players if id64 and player.person.player_id == id64), None)
 

@@ -1,7 +1,8 @@
 """Which console commands does the plugin have? MatchZy's, with what it answers over RCON.
 
-A handler gets the arguments without the command's own name. Loading a match answers nothing, whether it works or not;
-`css_ready` and `css_forceready` need a player and do nothing over RCON.
+A handler gets the arguments without the command's own name. Loading a match answers nothing but a refusal at first
+sight; `css_ready` and `css_forceready` need a player and do nothing over RCON. Words are MatchZy's own, with the
+colours of the chat in most of them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from functools import partial
 
 from matchpod.simulator.plugin import chat_commands, settings, status
 from matchpod.simulator.plugin.match_course import MatchCourse
+from matchpod.simulator.plugin.series import TEAMS
 from matchpod.simulator.plugin.status import Stage
 
 MAX_READY_REQUIRED = 32
 
 Handler = Callable[[list[str]], str]
 
+_NO_MATCH = "No match is setup!"
+_NOT_ADDED = "They may already be on a team or you provided an invalid Steam ID."
+_NOT_FOUND = "not found in any team or the Steam ID was invalid."
 _FILE_MISSING = "[LoadMatch] Provided file does not exist! Usage: matchzy_loadmatch <filename>"
+_GREEN, _RED, _PLAIN = "\x04", "\x07", "\x01"
+_PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 
@@ -28,20 +35,21 @@ def all_commands(course: MatchCourse) -> dict[str, Handler]:
         "matchzy_loadmatch": lambda _: _reply(_FILE_MISSING),
         "css_start css_force css_forcestart": lambda _: _start(course),
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
-        "css_ready css_unready css_forceready": lambda _: "",
-        "css_forcepause css_fp": lambda _: _force_pause(course),
-        "css_forceunpause css_fup": lambda _: _force_unpause(course),
+        # For players only, or without a trace in the log.
+        "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
+        "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
+        "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
         "css_restore": partial(_restore, course),
         "matchzy_listbackups": partial(_list_backups, course),
         "matchzy_loadbackup": partial(_load_backup, course),
         "css_map": partial(_change_map, course),
-        "css_skipveto": lambda _: _skip_veto(course),
-        "css_whitelist": lambda _: _toggle_whitelist(course),
+        "css_skipveto css_sv": lambda _: _skip_veto(course),
+        "css_whitelist css_wl": lambda _: _toggle_whitelist(course),
         "css_readyrequired": partial(_require_ready, course),
         "matchzy_addplayer get5_addplayer": partial(_add_player, course),
         "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
         "get5_status": lambda _: course.status_text(),
-        "get5_web_available": lambda _: status.web_text(course.stage),
+        "get5_web_available": lambda _: status.web_text(course.shown_stage),
         "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
         "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
@@ -52,8 +60,11 @@ def all_commands(course: MatchCourse) -> dict[str, Handler]:
 
 def _load_from(course: MatchCourse, arguments: list[str]) -> str:
     url, name, value = [*arguments, "", "", ""][:3]
+    is_taken = course.series is not None
     # A header without a value is no header.
     course.load_from(url, {name: value} if len(arguments) > 2 and name else {})
+    if is_taken or not url.startswith(("http://", "https://")):
+        return _reply(f"[LoadMatchDataCommand] {course.last_fault}")
     return ""
 
 
@@ -77,14 +88,14 @@ def _force_pause(course: MatchCourse) -> str:
     if course.stage is Stage.POST_GAME:
         return _reply("You cannot use this command after the game has ended.")
     course.pause(chat_commands.ADMIN)
-    return _reply("Admin has paused the match.")
+    return f"[MatchZy] {_GREEN}Admin{_PLAIN} has paused the match!\n"
 
 
 def _force_unpause(course: MatchCourse) -> str:
     if not (course.stage.is_started and course.pauser):
         return ""
     course.unpause()
-    return _reply("Admin has unpaused the match, resuming the match!")
+    return "[MatchZy] Admin has unpaused the match, resuming the match!\n"
 
 
 def _restore(course: MatchCourse, arguments: list[str]) -> str:
@@ -139,24 +150,30 @@ def _change_map(course: MatchCourse, arguments: list[str]) -> str:
 
 
 def _skip_veto(course: MatchCourse) -> str:
+    if course.stage.is_started:
+        return _reply("Skip veto command cannot be used if match has already started!")
     course.skip_veto()
-    return ""
+    return _reply("Veto phase has been cancelled!")
 
 
 def _toggle_whitelist(course: MatchCourse) -> str:
     course.is_whitelist_on = not course.is_whitelist_on
-    return _reply(f"Whitelist is now {'Enabled' if course.is_whitelist_on else 'Disabled'}!")
+    state = f"{_GREEN}Enabled" if course.is_whitelist_on else f"{_RED}Disabled"
+    return _reply(f"Whitelist is now {state}{_PLAIN}!")
 
 
 def _require_ready(course: MatchCourse, arguments: list[str]) -> str:
     name = "matchzy_minimum_ready_required"
     if not arguments:
         return _reply(
-            f"Current Ready Required: {course.settings.text(name)} ."
+            f"Current Ready Required: {course.settings.text(name)}. "
             "Usage: !readyrequired <number_of_ready_players_required>"
         )
     if not _is_count(arguments[0]) or int(arguments[0]) > MAX_READY_REQUIRED:
-        return _reply("Invalid value for readyrequired. Please specify a valid non-negative number.")
+        return _reply(
+            "Invalid value for readyrequired. Please specify a valid non-negative number. "
+            "Usage: !readyrequired <number_of_ready_players_required>"
+        )
     course.settings.set(name, arguments[0])
     course.check_ready()
     return _reply(f"Minimum ready players required to start the match are now set to: {arguments[0]}")
@@ -165,22 +182,31 @@ def _require_ready(course: MatchCourse, arguments: list[str]) -> str:
 def _add_player(course: MatchCourse, arguments: list[str]) -> str:
     player_id, team, nick = [*arguments, "", "", ""][:3]
     if course.series is None:
-        return _reply("No match is setup!")
+        return f"{_NO_MATCH}\n"
+    if len(arguments) < 2:
+        return 'Usage: matchzy_addplayertoteam <steam64> <team> "<name>"\n'
+    if team not in TEAMS:
+        return "Unknown team: must be one of team1, team2, spec\n"
     if not course.series.add(player_id, team, nick):
-        return _reply(f"Failed to add player {player_id} to {team}")
+        return f"Failed to add player {nick} to {team}. {_NOT_ADDED}\n"
     course.visitors.expect(*course.series.expected())
-    return _reply(f"Player {player_id} added to {team} successfully!")
+    return f"Player {nick} added to {team} successfully!\n"
 
 
 def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
     player_id = "".join(arguments[:1])
-    if course.series is None or not course.series.remove(player_id):
-        return _reply(f"Player {player_id} not found in any team or an error occurred")
+    if course.series is None:
+        return f"{_NO_MATCH}\n"
+    if not _is_count(player_id):
+        # It goes on all the same, with the number that it failed to read.
+        return f"Invalid Steam64\nPlayer 0 {_NOT_FOUND}\n"
+    if not course.series.remove(player_id):
+        return f"Player {player_id} {_NOT_FOUND}\n"
     course.visitors.expect(*course.series.expected())
     for player in tuple(course.arena.players):
         if player.person.player_id == player_id:
             course.door.kick(player, "")
-    return _reply(f"Player {player_id} removed successfully!")
+    return f"Successfully removed player {player_id}\n"
 
 
 def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:
@@ -191,12 +217,12 @@ def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:
 
 
 def _set_log_header_name(course: MatchCourse, arguments: list[str]) -> str:
-    course.post.header_name = "".join(arguments[:1])
+    course.post.header_name = "".join(arguments[:1]).strip() or course.post.header_name
     return ""
 
 
 def _set_log_header_value(course: MatchCourse, arguments: list[str]) -> str:
-    course.post.header_value = "".join(arguments[:1])
+    course.post.header_value = "".join(arguments[:1]).strip() or course.post.header_value
     return ""
 
 
@@ -212,4 +238,4 @@ def _is_count(text: str) -> bool:
 
 
 def _reply(text: str) -> str:
-    return f"[MatchZy] {text}\n"
+    return f"{_PREFIX} {text}\n"

@@ -6,6 +6,8 @@ MatchZy starts a task for every event, without a retry and without an order betw
 
 from __future__ import annotations
 
+import re
+
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.plugin import reports
@@ -16,6 +18,16 @@ LATE_MS = 30_000
 """A late event that no other one overtakes comes after this long."""
 
 _PER_CENT = 100
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BODY_HEADER = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
+
+
+def is_header(name: str, value: str) -> bool:
+    """True when .NET sends this header; one that it does not take costs the whole request."""
+    if not _HEADER_NAME.fullmatch(name) or _BODY_HEADER.fullmatch(name):
+        return False
+    return value.isascii() and not any(char in value for char in "\r\n\0")
 
 
 class ReportPost:
@@ -32,7 +44,7 @@ class ReportPost:
 
     def send(self, payload: reports.Payload) -> None:
         """Post an event, or let happen to it what may happen to one."""
-        if not self.url:
+        if not self.url or (self.header_name and not is_header(self.header_name, self.header_value)):
             return
         post = (self.url, self._headers(), reports.encode(payload))
         overtaken, self._late = self._late, []

@@ -18,7 +18,7 @@ from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.player import UNASSIGNED, Player
 from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.plugin import cfg_files, reports, status
-from matchpod.simulator.plugin.faults import ReportPost
+from matchpod.simulator.plugin.faults import ReportPost, is_header
 from matchpod.simulator.plugin.match_file import Refusal, read_match
 from matchpod.simulator.plugin.ready_list import ReadyList
 from matchpod.simulator.plugin.series import NO_MATCH_ID, Series, Standing
@@ -34,7 +34,8 @@ SERIES_END_AFTER_MS = 2000
 """So that `map_result` goes out first."""
 
 LEAST_RESTART_DELAY_S = 15
-"""A shorter `mp_match_restart_delay` is raised: the recording needs the time."""
+BROADCAST_FLUSH_S = 10
+"""A shorter `mp_match_restart_delay` is raised: the recording needs the time, and more where the broadcast is late."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000
@@ -74,6 +75,12 @@ class MatchCourse:
         """The score of the map by the plugin's teams."""
         return self.game.score if self.series is None else self.series.by_team(self.game.score)
 
+    @property
+    def shown_stage(self) -> Stage:
+        """The stage as it is asked for: the plugin takes the end of a map from the game, which may have left it."""
+        is_left = self.stage is Stage.POST_GAME and self.game.phase is not Phase.OVER
+        return Stage.LIVE if is_left else self.stage
+
     def execute(self, text: str) -> None:
         """Run console commands as the server itself."""
         self._console.execute(text, "")
@@ -90,11 +97,14 @@ class MatchCourse:
     # --- a match comes ---------------------------------------------------------------------------------------------
 
     def load_from(self, url: str, headers: Mapping[str, str]) -> None:
-        """Fetch a match and load it; the game stands still meanwhile. Whatever goes wrong is not answered."""
+        """Fetch a match and load it; the game stands still meanwhile. What came of it is in `last_fault` only."""
+        self.last_fault = ""
         if self.series is not None:
             self.last_fault = f"A match is already setup with id: {self.series.match_id}, cannot load a new match!"
         elif not url.startswith(("http://", "https://")):
             self.last_fault = f"Invalid URL: {url}. Please provide a valid URL to load the match!"
+        elif not all(is_header(name, value) for name, value in headers.items()):
+            self.last_fault = "An error occured: the header cannot be sent"
         else:
             self._outside.fetch(url, headers, lambda fetched: self._take(url, fetched))
 
@@ -105,9 +115,9 @@ class MatchCourse:
         match = read_match(fetched.body)
         if isinstance(match, Refusal):
             self.last_fault = match.reason
-            self.reset()
+            if match.is_readable:
+                self.reset()
             return
-        self.last_fault = ""
         self._begin(Series(match, url))
 
     def _begin(self, series: Series) -> None:
@@ -126,6 +136,7 @@ class MatchCourse:
         for player in tuple(self.arena.players):
             if player.is_in_game:
                 self.admit(player)
+        self.name_server()
         self.post.send(reports.series_start(series))
         self.visitors.stays_after_map = True
         self.visitors.expect(*series.expected())
@@ -260,7 +271,7 @@ class MatchCourse:
     def status_text(self) -> str:
         """The answer to `get5_status`."""
         return status.status_text(
-            self.stage,
+            self.shown_stage,
             self.series,
             score=self.score,
             first_team_side=self.game.team1_side,
@@ -275,10 +286,11 @@ class MatchCourse:
         map_number = self.arena.map_number
 
         def hold() -> None:
-            if self.stage is Stage.WARMUP and self.arena.map_number == map_number:
+            if not self.stage.is_started and self.arena.map_number == map_number:
                 self.start_warmup()
 
-        self.after(WARMUP_AFTER_MAP_MS, hold)
+        if self.series is not None:
+            self.after(WARMUP_AFTER_MAP_MS, hold)
 
     def admit(self, player: Player) -> None:
         """Send away who is not listed; the first who stays begins warmup anew."""
@@ -324,12 +336,34 @@ class MatchCourse:
                 self.last_fault = "Index was out of range: no map is left and nobody has won the series"
                 self.visitors.stays_after_map = False
 
+    def name_server(self) -> None:
+        """Let the server's name say who plays, as `matchzy_hostname_format` has it."""
+        series = self.series
+        if series is None:
+            return
+        names = [name.replace(" ", "_") for name in (series.match.team1.name, series.match.team2.name)]
+        words = {
+            "MATCH_ID": str(series.match_id),
+            "MAP": self.arena.map_name.rpartition("/")[2],
+            "MAPNUMBER": str(series.map_number),
+            "TEAM1": names[0],
+            "TEAM2": names[1],
+            "TEAM1_SCORE": str(self.score[0]),
+            "TEAM2_SCORE": str(self.score[1]),
+        }
+        name = self.settings.filled("matchzy_hostname_format", words)
+        if name:
+            self.execute(f"hostname {name}")
+
     # --- steps -----------------------------------------------------------------------------------------------------
 
     def _restart_delay_s(self) -> int:
-        delay_s = self.arena.variables.whole("mp_match_restart_delay")
-        if delay_s < LEAST_RESTART_DELAY_S:
-            delay_s = LEAST_RESTART_DELAY_S
+        variables = self.arena.variables
+        delay_s, least_s = variables.whole("mp_match_restart_delay"), LEAST_RESTART_DELAY_S
+        if variables.is_on("tv_enable") and variables.whole("tv_delay") > 0:
+            least_s += variables.whole("tv_delay") + BROADCAST_FLUSH_S
+        if delay_s < least_s:
+            delay_s = least_s
             self.execute(f"mp_match_restart_delay {delay_s}")
         return delay_s
 

@@ -58,18 +58,21 @@ class Refusal(msgspec.Struct, frozen=True):
     """Why a match is not loaded, in words for the server's own console."""
 
     reason: str
+    is_readable: bool = True
+    """False for a text the plugin cannot even parse: it then leaves everything as it was."""
 
 
 def read_match(body: bytes) -> MatchFile | Refusal:
     """The match a JSON text describes; nothing raises."""
     try:
-        fields = json.loads(body)
+        # .NET takes a body for UTF-8, with or without a mark at its beginning, and reads on over what is none.
+        fields = json.loads(body.decode("utf-8-sig", "replace"))
+        if not isinstance(fields, dict):
+            return Refusal("not a JSON object", is_readable=False)
+        fault = _fault(fields)
+        return Refusal(fault) if fault else _match(fields)
     except (ValueError, RecursionError):
-        return Refusal("not JSON")
-    if not isinstance(fields, dict):
-        return Refusal("not a JSON object")
-    fault = _fault(fields)
-    return Refusal(fault) if fault else _match(fields)
+        return Refusal("not JSON", is_readable=False)
 
 
 def plain_name(name: str) -> str:
@@ -137,7 +140,7 @@ def _match(fields: _Fields) -> MatchFile:
         is_wingman=_truth(fields.get("wingman")) or False,
         can_clinch=_truth(fields.get("clinch_series", True)) or False,
         skips_veto=len(pool) == num_maps or _truth(fields.get("skip_veto", True)) or False,
-        cvars={name: _token(value) for name, value in _fields(fields.get("cvars")).items()},
+        cvars={_token(name): _token(value) for name, value in _fields(fields.get("cvars")).items()},
     )
 
 
@@ -150,7 +153,7 @@ def _team(team: _Fields) -> TeamFile:
 
 
 def _nicks(players: object) -> dict[str, str]:
-    return {id64: _token(nick) for id64, nick in _fields(players).items()}
+    return {_token(id64): _token(nick) for id64, nick in _fields(players).items()}
 
 
 def _fields(value: object) -> _Fields:
@@ -164,12 +167,17 @@ def _texts(value: object) -> tuple[str, ...]:
 def _token(value: object) -> str:
     """A JSON value as .NET prints it."""
     if isinstance(value, str):
-        return value
+        return _whole_characters(value)
     if value is None:
         return ""
     if isinstance(value, bool):
         return "True" if value else "False"
     return json.dumps(value)
+
+
+def _whole_characters(text: str) -> str:
+    """JSON can spell half a character, which is none outside of .NET."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _number_or(fields: Mapping[str, object], name: str, default: int) -> int:

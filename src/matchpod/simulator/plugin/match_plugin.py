@@ -71,6 +71,11 @@ class MatchPlugin(Watcher):
         if self.has_match and text[:1] in (".", "!"):
             chat_commands.answer(self.course, player, text[1:].strip().lower())
 
+    def round_started(self, round_number: int) -> None:
+        """The name of the server may tell the score."""
+        if self.course.stage.is_started:
+            self.course.name_server()
+
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
         """Rounds that count are reported; the knife round is followed by a choice."""
         course, series = self.course, self.course.series

@@ -14,6 +14,9 @@ from matchpod.cs2.steam_id import account_of
 from matchpod.simulator.play.player import SPECTATOR, Player
 from matchpod.simulator.plugin.match_file import MatchFile
 
+TEAMS = ("team1", "team2", "spec")
+"""Where the plugin can list a player."""
+
 NO_MATCH_ID = -1
 """What the plugin calls a match that nobody gave a number and that has not begun."""
 
@@ -95,9 +98,9 @@ class Series:
         return SPECTATOR if player.person.player_id in self.spectators else None
 
     def add(self, player_id: str, team: str, nick: str) -> bool:
-        """List one more player; False when there is no such team or he is listed already."""
-        lists = {"team1": self.rosters[0], "team2": self.rosters[1], "spec": self.spectators}
-        if team not in lists or any(player_id in listed for listed in lists.values()):
+        """List one more player in one of `TEAMS`; False when he is listed already."""
+        lists = dict(zip(TEAMS, (*self.rosters, self.spectators), strict=True))
+        if any(player_id in listed for listed in lists.values()):
             return False
         lists[team][player_id] = nick
         return True

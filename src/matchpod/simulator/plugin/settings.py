@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 DEFAULTS = MappingProxyType(
@@ -53,6 +54,13 @@ class Settings:
         """The value as a whole number; the plugin's own one where it is none."""
         value = self._values[name].strip()
         return int(value if value.isascii() and value.isdecimal() else DEFAULTS[name])
+
+    def filled(self, name: str, words: Mapping[str, str]) -> str:
+        """The value with its places, as `{TEAM1}`, filled in."""
+        value = self._values[name].strip()
+        for place, word in words.items():
+            value = value.replace(f"{{{place}}}", word)
+        return value
 
     def set(self, name: str, value: str) -> None:
         """Remember a value."""

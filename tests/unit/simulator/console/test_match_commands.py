@@ -96,6 +96,13 @@ def test_player_is_kicked_by_name(bench: Bench) -> None:
     assert bench.say("kick some one") == 'Can\'t kick "some one", name not found\n'
 
 
+def test_somebody_who_is_loading_is_kicked_by_the_number_in_status(bench: Bench) -> None:
+    bench.seat(Person("a", 7), 3, is_in_game=False)
+    assert "65283" in bench.say("status")
+    assert bench.say('kickid 65283 "not on the list"') == ""
+    assert bench.arena.players == []
+
+
 @pytest.mark.parametrize("command", ["kick", "kickid"])
 def test_kick_needs_somebody(bench: Bench, command: str) -> None:
     assert bench.say(command).startswith("Usage:")

@@ -55,10 +55,8 @@ def test_backup_is_loaded_by_either_name_of_its_file() -> None:
 
 def test_backups_are_listed_by_match() -> None:
     stand = playing()
-    assert (
-        stand.rcon("matchzy_listbackups 27")
-        == "[MatchZy] matchzy_27_0_round01.txt\n[MatchZy] matchzy_27_0_round00.txt\n"
-    )
+    files = [line.rpartition(" ")[2] for line in stand.rcon("matchzy_listbackups 27").splitlines()]
+    assert files == ["matchzy_27_0_round01.txt", "matchzy_27_0_round00.txt"]
     assert "No backups" in stand.rcon("matchzy_listbackups 28")
     assert "Usage" in stand.rcon("matchzy_listbackups")
 
@@ -92,7 +90,7 @@ def test_map_is_changed_before_the_match_only() -> None:
 
 def test_number_of_ready_players_is_asked_and_set() -> None:
     stand = Stand()
-    assert "Required: 2 ." in stand.rcon("css_readyrequired")
+    assert "Required: 2. Usage" in stand.rcon("css_readyrequired")
     assert "set to: 0" in stand.rcon("css_readyrequired 0")
     assert "Invalid" in stand.rcon("css_readyrequired 33")
     assert stand.rcon("matchzy_minimum_ready_required") == "matchzy_minimum_ready_required = 0\n"
@@ -101,22 +99,32 @@ def test_number_of_ready_players_is_asked_and_set() -> None:
 def test_player_is_added_and_may_come() -> None:
     stand = Stand()
     stand.load(match())
-    assert "successfully" in stand.rcon(f'matchzy_addplayer {id64(7)} team2 "Sub"')
+    assert stand.rcon(f'matchzy_addplayer {id64(7)} team2 "Sub"') == "Player Sub added to team2 successfully!\n"
     player = stand.enter(7)
     assert player is not None
     assert player.team == "TERRORIST"
     assert "Failed" in stand.rcon(f"matchzy_addplayer {id64(7)} team1")
-    assert "No match" in Stand().rcon(f"matchzy_addplayer {id64(7)} team1")
+    assert Stand().rcon(f"matchzy_addplayer {id64(7)} team1") == "No match is setup!\n"
+
+
+def test_player_is_added_to_a_known_team_only() -> None:
+    stand = Stand()
+    stand.load(match())
+    assert stand.rcon(f"matchzy_addplayer {id64(7)} team3") == "Unknown team: must be one of team1, team2, spec\n"
+    assert stand.rcon(f"matchzy_addplayer {id64(7)}").startswith("Usage: ")
+    assert stand.enter(7) is None
 
 
 def test_removed_player_is_kicked_and_stays_out() -> None:
     stand = Stand()
     stand.load(match())
     blue, red = stand.enter_all()
-    assert "removed" in stand.rcon(f"matchzy_removeplayer {id64(1)}")
+    assert stand.rcon(f"matchzy_removeplayer {id64(1)}") == f"Successfully removed player {id64(1)}\n"
     assert stand.arena.players == [red]
     assert stand.enter(1) is None
-    assert "not found" in stand.rcon("get5_removeplayer")
+    assert "not found" in stand.rcon(f"get5_removeplayer {id64(1)}")
+    assert stand.rcon("get5_removeplayer").startswith("Invalid Steam64\nPlayer 0 not found")
+    assert Stand().rcon(f"get5_removeplayer {id64(1)}") == "No match is setup!\n"
     assert blue not in stand.arena.players
 
 
@@ -137,6 +145,19 @@ def test_events_address_must_be_one() -> None:
     stand = Stand()
     stand.rcon("matchzy_remote_log_url nowhere")
     assert stand.course.post.url == ""
+
+
+def test_blank_header_leaves_the_one_that_is_set() -> None:
+    stand = Stand()
+    stand.load(match())
+    stand.rcon("matchzy_remote_log_header_key")
+    stand.rcon("matchzy_remote_log_header_value")
+    assert (stand.course.post.header_name, stand.course.post.header_value) == ("X-Token", "secret")
+
+
+def test_veto_is_skipped_before_the_start_only() -> None:
+    assert "cannot be used" in playing().rcon("css_skipveto")
+    assert "cancelled" in Stand().rcon("css_sv")
 
 
 def test_restart_forgets_the_match_too() -> None:

@@ -91,11 +91,37 @@ def test_wrong_match_is_refused_with_its_reason(changes: dict[str, object], reas
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
 def test_what_is_not_json_is_refused(body: bytes) -> None:
-    assert read_match(body) == Refusal("not JSON")
+    assert read_match(body) == Refusal("not JSON", is_readable=False)
 
 
 def test_json_that_is_no_object_is_refused() -> None:
-    assert read_match(b"[]") == Refusal("not a JSON object")
+    assert read_match(b"[]") == Refusal("not a JSON object", is_readable=False)
+
+
+def test_bytes_that_are_no_text_are_read_over() -> None:
+    body = json.dumps(match(team1={"name": "A", "players": {id64(1): "Ren\u00e9"}}), ensure_ascii=False)
+    for prefix in (b"", b"\xef\xbb\xbf"):
+        read_file = read_match(prefix + body.encode("latin-1"))
+        assert isinstance(read_file, MatchFile)
+        assert read_file.team1.players == {id64(1): "Ren\ufffd"}
+
+
+def test_half_a_character_is_none() -> None:
+    read_file = taken(team1={"name": "A", "id": "\ud800", "players": {id64(1): "a\udc00"}}, cvars={"x\ud800": "\ud83d"})
+    assert (read_file.team1.id, read_file.team1.players, read_file.cvars) == (
+        "\ufffd",
+        {id64(1): "a\ufffd"},
+        {"x\ufffd": "\ufffd"},
+    )
+    assert taken(matchid=27, team2={"name": "A", "players": {id64(1): "\U0001f600"}}).team2.players == {
+        id64(1): "\U0001f600"
+    }
+
+
+def test_value_that_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    for depth in range(900, 1000, 3):
+        body = json.dumps(match(cvars=None)).encode()[:-1] + b',"cvars":{"a":' + b"[" * depth + b"]" * depth + b"}}"
+        assert isinstance(read_match(body), MatchFile | Refusal)
 
 
 def test_numbers_and_booleans_may_be_texts() -> None:

@@ -93,17 +93,48 @@ def test_other_mode_reloads_the_map() -> None:
     assert stand.arena.map_number == 1
 
 
-def test_second_match_is_refused_without_an_answer() -> None:
+def test_second_match_is_refused() -> None:
     stand = loaded()
-    assert stand.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"') == ""
+    answer = stand.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
     assert stand.plugin.last_fault == "A match is already setup with id: 27, cannot load a new match!"
+    # The colours of the chat are in it: green, and back.
+    assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {stand.plugin.last_fault}\n"
     assert len(stand.world.requests) == 1
 
 
 def test_address_that_is_none_is_refused() -> None:
     stand = Stand()
-    assert stand.rcon("matchzy_loadmatch_url ftp://h/m") == ""
-    assert stand.plugin.last_fault.startswith("Invalid URL")
+    assert "Invalid URL: ftp://h/m" in stand.rcon("matchzy_loadmatch_url ftp://h/m")
+    assert stand.world.requests == []
+
+
+def test_text_that_is_no_json_leaves_the_server_alone() -> None:
+    stand = Stand()
+    stand.world.match = Fetched(200, b"{")
+    stand.load()
+    assert stand.console.executed == [f'matchzy_loadmatch_url "{MATCH_URL}"']
+
+
+def test_server_is_named_after_the_teams() -> None:
+    stand = loaded()
+    assert stand.variables.text("hostname") == "MatchZy | Team_Blue vs Team_Red"
+    stand.rcon("matchzy_hostname_format {TEAM1_SCORE}:{TEAM2_SCORE} {MAP}")
+    stand.enter_all()
+    stand.rcon("css_start")
+    stand.play_round(Side.CT)
+    stand.plugin.round_started(2)
+    assert stand.variables.text("hostname") == "1:0 de_dust2"
+
+
+def test_name_of_the_server_is_left_alone_where_no_format_is_set() -> None:
+    stand = Stand()
+    stand.variables.set("hostname", "ours")
+    stand.rcon('matchzy_hostname_format ""')
+    stand.load(match())
+    assert stand.variables.text("hostname") == "ours"
+    stand.rcon("css_endmatch")
+    stand.course.name_server()
+    assert stand.variables.text("hostname") == "ours"
 
 
 def test_failed_request_loads_nothing() -> None:
@@ -185,9 +216,9 @@ def test_without_a_match_anybody_may_come_unless_it_is_forbidden() -> None:
 
 def test_whitelist_of_nobody_keeps_everybody_out() -> None:
     stand = loaded()
-    assert stand.rcon("css_whitelist") == "[MatchZy] Whitelist is now Enabled!\n"
+    assert stand.rcon("css_whitelist") == "[\x04MatchZy\x01] Whitelist is now \x04Enabled\x01!\n"
     assert stand.enter(1) is None
-    assert stand.rcon("css_whitelist") == "[MatchZy] Whitelist is now Disabled!\n"
+    assert stand.rcon("css_whitelist") == "[\x04MatchZy\x01] Whitelist is now \x07Disabled\x01!\n"
     assert stand.enter(1) is not None
 
 
@@ -307,6 +338,13 @@ def test_short_restart_delay_is_raised() -> None:
     assert stand.arena.map_name == "de_nuke"
 
 
+def test_restart_waits_for_the_broadcast() -> None:
+    stand = loaded(maps=THREE_MAPS, cvars={"tv_enable": "1", "tv_delay": "90"})
+    live(stand)
+    stand.play_map(4, 0)
+    assert stand.variables.whole("mp_match_restart_delay") == 115
+
+
 def test_drawn_last_map_never_ends_the_series() -> None:
     stand = loaded()
     live(stand)
@@ -316,6 +354,17 @@ def test_drawn_last_map_never_ends_the_series() -> None:
     assert stand.plugin.has_match
     assert not stand.visitors.stays_after_map
     assert "Index was out of range" in stand.plugin.last_fault
+
+
+def test_drawn_series_is_live_again_for_the_plugin_once_the_game_starts_anew() -> None:
+    stand = loaded()
+    live(stand)
+    stand.play_map(3, 3)
+    assert '"gamestate":"post_game"' in stand.rcon("get5_status")
+    stand.enter_warmup()
+    assert '"gamestate":"live"' in stand.rcon("get5_status")
+    assert '"gamestate":7' in stand.rcon("get5_web_available")
+    assert "already started" in stand.rcon("css_start")
 
 
 def test_even_series_ends_without_a_winner() -> None:

@@ -227,6 +227,46 @@ def test_ended_match_goes_back_to_warmup_and_another_can_be_played() -> None:
     assert server.world.bodies[-1]["matchid"] == 28
 
 
+@pytest.mark.parametrize("header", ['"X Token" "t"', '"X-Token" "t\r"', '"Content-Type" "t"', '"X-Token" "é"'])
+def test_header_that_cannot_be_sent_stops_the_request(header: str) -> None:
+    server = Server()
+    assert server.rcon(f'matchzy_loadmatch_url "{MATCH_URL}" {header}') == ""
+    assert server.world.requests == []
+
+
+def test_header_that_cannot_be_sent_stops_the_events() -> None:
+    server = Server()
+    server.load(cvars=CVARS | {"matchzy_remote_log_header_key": "X Token", "matchzy_remote_log_header_value": "t"})
+    assert server.state() is Get5State.WARMUP
+    assert server.world.posts == []
+
+
+def test_series_is_played_by_the_rounds_of_its_file_on_every_map() -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
+    server.wait_for("series_end")
+    results = [report for report in server.world.reports if isinstance(report, matchzy.MapResult)]
+    assert len(results) >= 2
+    assert all(max(result.team1_score, result.team2_score) == 3 for result in results)
+
+
+def test_people_of_an_ended_match_are_not_those_of_the_next() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end")
+    server.rcon("css_endmatch")
+    others = {f"7656119800000{number:04d}": "" for number in range(1000, 1004)}
+    ids = list(others)
+    server.load(
+        matchid=28,
+        team1={"name": "C", "players": dict.fromkeys(ids[:2], "")},
+        team2={"name": "D", "players": dict.fromkeys(ids[2:], "")},
+    )
+    server.wait_for("series_end")
+    assert {player.person.player_id for player in server.arena.players} <= set(ids)
+    assert (server.variables.text("mp_teamname_1"), server.variables.text("mp_teamname_2")) == ("C", "D")
+
+
 def test_backups_bear_the_names_of_the_match() -> None:
     server = Server()
     server.load()
