@@ -7,7 +7,7 @@ does what it asks of the world outside.
 from __future__ import annotations
 
 from matchpod.core.model import Side
-from matchpod.simulator.agenda import Agenda
+from matchpod.simulator.agenda import Agenda, Planned
 from matchpod.simulator.console.console import Console
 from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.options import ServerOptions
@@ -48,6 +48,8 @@ class Machine(Watcher):
         self._outside = outside
         self._instance_token = instance_token
         self._lost_ticks = 0
+        self._maps_played = 0
+        self._end: Planned | None = None
         self._start_ms = start_ms
         self.agenda = Agenda(start_ms - BOOT_MS)
         self.variables = Variables()
@@ -100,11 +102,6 @@ class Machine(Watcher):
         """Run a console command and answer what it printed; `source` is the address it came from, empty for none."""
         return self.console.execute(text, source)
 
-    def map_loaded(self, map_name: str) -> None:
-        """What is lost of a map's log depends on the seed and the map only."""
-        self._losses = self.arena.dice("losses", self.arena.map_number)
-        self._lost_ticks = 0
-
     def map_closing(self) -> None:
         """A map change cuts the consoles off."""
         if self.variables.is_on("sim_rcon_drop"):
@@ -112,8 +109,14 @@ class Machine(Watcher):
 
     # --- the end of some scenarios ------------------------------------------------------------------------------
 
+    def map_ended(self) -> None:
+        """Maps are told apart by how many were played before them."""
+        self._maps_played += 1
+
     def went_live(self) -> None:
-        """A deathmatch has one round only, so its fatal moment counts from here."""
+        """What is lost depends on the seed and the map only; a deathmatch counts its fatal moment from here."""
+        self._losses = self.arena.dice("losses", self._maps_played)
+        self._lost_ticks = 0
         if self.variables.mode_name == "deathmatch":
             self._plan_end(FATAL_ROUND * FATAL_AFTER_MS)
 
@@ -123,10 +126,12 @@ class Machine(Watcher):
             self._plan_end(FATAL_AFTER_MS)
 
     def _plan_end(self, wait_ms: int) -> None:
+        if self._end is not None:
+            self._end.cancel()
         if self.arena.scenario is Scenario.SERVER_CRASH:
-            self.agenda.call_in(wait_ms, lambda: self._outside.exit(is_crash=True))
+            self._end = self.agenda.call_in(wait_ms, lambda: self._outside.exit(is_crash=True))
         elif self.arena.scenario is Scenario.SERVER_HANG:
-            self.agenda.call_in(wait_ms, self._outside.hang)
+            self._end = self.agenda.call_in(wait_ms, self._outside.hang)
 
     # --- the log ------------------------------------------------------------------------------------------------
 

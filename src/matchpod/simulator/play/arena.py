@@ -12,7 +12,7 @@ from typing import Protocol
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.reader import Line
-from matchpod.simulator.agenda import Agenda
+from matchpod.simulator.agenda import TICKS_PER_S, Agenda
 from matchpod.simulator.play.counts.book import Book
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.play.watcher import Watcher
@@ -47,6 +47,20 @@ class Arena:
         """A map is being loaded: the console is silent."""
         self.team_of: Callable[[Player], str | None] = lambda _player: None
         """The plugin's word on which team a player must take; None leaves him the choice."""
+        self._zero_tick = 0
+
+    @property
+    def clock_ms(self) -> int:
+        """The time of the round being played, from its start.
+
+        Play goes by this clock alone: a tick has no whole number of milliseconds, so that the length of the same span
+        of the agenda's time depends on the tick in which it begins, which is when somebody sent a command.
+        """
+        return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
+
+    def restart_clock(self) -> None:
+        """A round starts now."""
+        self._zero_tick = self.agenda.tick
 
     @property
     def seed(self) -> str:

@@ -163,3 +163,4 @@ class Door:
         self._arena.log.write(Suicide(token, place, "world"))
         player.is_alive = False
         player.health = 0
+        self._arena.book.died(player, self._arena.agenda.now_ms)

@@ -187,3 +187,13 @@ def test_every_line_of_the_door_is_read_back_as_it_was_meant(server: VisitedServ
     reader = LineReader()
     for at_ms, line in server.log.lines:
         assert reader.read(format_http_line(at_ms, line).encode())[1] == line
+
+
+def test_a_death_by_a_change_of_teams_is_told_to_the_book(server: VisitedServer) -> None:
+    players = [come(server), come(server, 78)]
+    server.arena.book.open(is_free_for_all=False, has_respawns=False)
+    server.arena.book.round_started(1, players, [])
+    for player, team in zip(players, ("TERRORIST", "Spectator"), strict=True):
+        player.is_alive = True
+        server.door.join(player, team)
+    assert [tally.deaths for tally in server.arena.book.tallies()] == [1, 1]

@@ -39,7 +39,7 @@ _THROWN = {
 
 
 class _Round:
-    """One round as it goes on. Teams are those of its line-ups, whoever changes sides later."""
+    """One round as it goes on. Teams are those of its line-ups, whoever changes sides later; enemies are by side."""
 
     def __init__(
         self,
@@ -78,16 +78,18 @@ class _Round:
             tally = self._meet(player, self._team_of_side(player))
         return tally
 
-    def are_enemies(self, one: Tally, other: Tally) -> bool:
-        """True for players of two teams; in a free-for-all, for any two."""
-        return one is not other and (self._is_free_for_all or one.team != other.team)
+    def are_enemies(self, one: Player, other: Player) -> bool:
+        """True for players who stand on two sides now; in a free-for-all, for any two."""
+        return self.of(one) is not self.of(other) and (self._is_free_for_all or one.team != other.team)
 
-    def kill(self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, at_ms: int) -> None:
+    def kill(
+        self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, is_blind: bool, at_ms: int
+    ) -> None:
         attacker, target = self.of(killer), self.of(victim)
-        is_enemy = self.are_enemies(attacker, target)
+        is_enemy = self.are_enemies(killer, victim)
         if is_enemy:
             _count_kill(attacker, weapon, is_headshot=is_headshot)
-            attacker.blind_kills += killer.blind_until_ms > at_ms
+            attacker.blind_kills += is_blind
             attacker.carrier_kills += victim.has_bomb
             if not self._has_respawns:
                 self._weigh_kill(attacker, target, at_ms)
@@ -132,7 +134,7 @@ class _Round:
 
     def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:
         tally = self.of(helper)
-        if not self.are_enemies(tally, self.of(victim)):
+        if not self.are_enemies(helper, victim):
             return
         tally.assists += 1
         if is_flash:
@@ -158,7 +160,7 @@ class _Round:
         is_trade = False
         for died_at_ms, killer, dead in self._deaths_by_enemies:
             # A grenade may kill for somebody who is dead: that is no team mate's revenge.
-            is_mate = dead is not avenger and not self.are_enemies(dead, avenger)
+            is_mate = dead is not avenger and dead.team == avenger.team and not self._is_free_for_all
             if killer is target and is_mate and at_ms - died_at_ms <= TRADE_MS:
                 is_trade = True
                 dead.traded_deaths = 1
@@ -249,17 +251,26 @@ class Book:
         if playing is None:
             return
         tally = playing.of(attacker)
-        if playing.are_enemies(tally, playing.of(victim)):
+        if playing.are_enemies(attacker, victim):
             tally.damage += health_lost
             if weapon in UTILITY:
                 tally.utility_damage += health_lost
                 tally.burn_damage += health_lost if weapon in FIRE else 0
                 tally.he_damage += health_lost if weapon == "hegrenade" else 0
 
-    def kill(self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, at_ms: int) -> None:
-        """Somebody killed somebody, an enemy or not."""
+    def kill(
+        self,
+        killer: Player,
+        victim: Player,
+        weapon: str,
+        *,
+        is_headshot: bool,
+        at_ms: int,
+        is_blind: bool = False,
+    ) -> None:
+        """Somebody killed somebody, an enemy or not; `is_blind` says that a flashbang still blinds the killer."""
         if self._round is not None:
-            self._round.kill(killer, victim, weapon, is_headshot=is_headshot, at_ms=at_ms)
+            self._round.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
 
     def died(self, victim: Player, at_ms: int) -> None:
         """Somebody died by the bomb, a fall or his own hand."""
@@ -276,7 +287,7 @@ class Book:
         playing = self._round
         if playing is not None:
             tally = playing.of(thrower)
-            tally.enemies_flashed += playing.are_enemies(tally, playing.of(victim))
+            tally.enemies_flashed += playing.are_enemies(thrower, victim)
 
     def threw(self, thrower: Player, grenade: str) -> None:
         """A grenade left a hand."""

@@ -103,4 +103,4 @@ class Bomb:
         arena.log.write(Triggered(planter.token, "Planted_The_Bomb", site))
         arena.book.planted(planter)
         self.planter = planter
-        self.explodes_at_ms = arena.agenda.now_ms + self.timer_ms
+        self.explodes_at_ms = arena.clock_ms + self.timer_ms

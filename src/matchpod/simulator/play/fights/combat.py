@@ -178,7 +178,14 @@ class Battle:
             Killed(attacker.token, attacker.position, victim.token, victim.position, weapon.name, modifiers)
         )
         is_enemy = self.are_enemies(attacker, victim)
-        arena.book.kill(attacker, victim, weapon.name, is_headshot="headshot" in modifiers, at_ms=arena.agenda.now_ms)
+        arena.book.kill(
+            attacker,
+            victim,
+            weapon.name,
+            is_headshot="headshot" in modifiers,
+            is_blind=attacker.blind_until_ms > arena.clock_ms,
+            at_ms=arena.agenda.now_ms,
+        )
         victim.has_bomb = False  # only now: the book counts kills of the carrier
         self._tell_assist(attacker, victim)
         if is_enemy:
@@ -192,7 +199,7 @@ class Battle:
         for other, lost in self._wounds.pop(victim, {}).items():
             if lost > most and other is not killer and self.are_enemies(other, victim) and self.is_here(other):
                 helper, most = other, lost
-        is_flash = helper is None and victim.blind_until_ms > self.arena.agenda.now_ms
+        is_flash = helper is None and victim.blind_until_ms > self.arena.clock_ms
         if is_flash:
             helper = self.blinded_by.get(victim)
             if helper is killer or helper is None or not self.are_enemies(helper, victim) or not self.is_here(helper):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from random import Random
 
-from matchpod.cs2.log_lines.player_lines import Item
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.fights.arsenal import MAX_ARMOR, picked_name
+from matchpod.simulator.play.fights.arsenal import MAX_ARMOR
 from matchpod.simulator.play.fights.combat import Battle, best_weapon
 from matchpod.simulator.play.fights.duel import duel
-from matchpod.simulator.play.fights.economy import strip
+from matchpod.simulator.play.fights.economy import strip, take_item
 from matchpod.simulator.play.fights.purchases import start_pistol
 from matchpod.simulator.play.fights.timeline import Timeline
 from matchpod.simulator.play.player import MAX_HEALTH, Player
@@ -23,6 +22,8 @@ KILLS_PER_PLAYER_MINUTE = 2.5
 RESPAWN_MS = 1500
 _LOOK_MS = 500
 """How often we look who has come or left, and who has to come back."""
+_LEAST_MS = 50
+"""From fight to fight: time goes on whatever becomes of them."""
 _WARMUP_KILL_MS = 10_000
 _CHICKENS = 0.1
 
@@ -34,7 +35,7 @@ def play_deathmatch(arena: Arena, dice: Random, *, is_free_for_all: bool, until_
     battle = Battle(arena, dice, is_free_for_all=is_free_for_all, has_rewards=False)
     arcade = _Arcade(battle, is_armed=True)
     arcade.start(fight_ms=None)
-    yield from arcade.timeline.play(lambda: arena.agenda.now_ms >= until_ms)
+    yield from arcade.timeline.play(lambda: arena.clock_ms >= until_ms)
 
 
 def play_warmup(arena: Arena, dice: Random) -> Script[None]:
@@ -59,32 +60,35 @@ class _Arcade:
         self.timeline.start(self._fight_on(fight_ms))
 
     def _bring_back(self) -> Script[None]:
+        for player in self._arena.playing:
+            if player.is_alive and self._is_armed:
+                self._arm(player)
         while True:
-            now_ms = self._arena.agenda.now_ms
+            now_ms = self._arena.clock_ms
             for player in self._arena.playing:
                 if player.is_alive:
                     continue
                 # Whoever was never seen to die has just come.
-                if now_ms - self._died_at_ms.get(player, 0) >= RESPAWN_MS - _LOOK_MS // 2:
+                if now_ms - self._died_at_ms.get(player, -RESPAWN_MS) >= RESPAWN_MS - _LOOK_MS // 2:
                     self._respawn(player)
             yield _LOOK_MS
 
     def _fight_on(self, fight_ms: int | None) -> Script[None]:
         arena, roll = self._arena, self._dice.random
         while True:
-            began_ms = arena.agenda.now_ms
+            began_ms = arena.clock_ms
             pair = self._two_enemies()
             if pair is not None:
                 killer, victim = pair
                 yield from duel(self._battle, killer, victim)
                 if not victim.is_alive:
-                    self._died_at_ms[victim] = arena.agenda.now_ms
+                    self._died_at_ms[victim] = arena.clock_ms
             elif (alone := arena.playing) and alone[0].is_alive and roll() < _CHICKENS:
                 self._battle.kill_thing(alone[0], "chicken", best_weapon(alone[0]).name)
             count = max(len(arena.playing), 1)
             mean_ms = fight_ms or 60_000 / KILLS_PER_PLAYER_MINUTE / count
             wait_ms = int(mean_ms * (0.4 + 1.2 * roll())) if pair else 1000
-            yield max(0 if pair else 1000, wait_ms - (arena.agenda.now_ms - began_ms))
+            yield max(_LEAST_MS if pair else 1000, wait_ms - (arena.clock_ms - began_ms))
 
     def _two_enemies(self) -> tuple[Player, Player] | None:
         living = [player for player in self._arena.players if player.is_alive]
@@ -102,11 +106,12 @@ class _Arcade:
         self._battle.came_to_life(player)
         self._battle.terrain.put(self._dice, player)
         player.pistol = start_pistol(player)
-        names = ["knife", player.pistol]
+        take_item(self._arena, player, "knife")
+        take_item(self._arena, player, player.pistol)
         if self._is_armed:
-            player.armor, player.has_helmet = MAX_ARMOR, True
-            player.primary = _GUNS[int(self._dice.random() * len(_GUNS))]
-            names.append(player.primary)
-        if self._arena.variables.is_on("mp_logdetail_items"):
-            for name in names:
-                self._arena.log.write(Item(player.token, "picked up", picked_name(name)))
+            self._arm(player)
+
+    def _arm(self, player: Player) -> None:
+        player.armor, player.has_helmet = MAX_ARMOR, True
+        player.primary = _GUNS[int(self._dice.random() * len(_GUNS))]
+        take_item(self._arena, player, player.primary)

@@ -50,13 +50,20 @@ class Aim(NamedTuple):
     factor: float
 
 
-def duel(battle: Battle, killer: Player, victim: Player, *, is_quick: bool = False) -> Script[None]:
-    """A fight to the death; it ends early when either is gone, or when the story spares the victim."""
+def duel(
+    battle: Battle, killer: Player, victim: Player, *, is_quick: bool = False, is_seen: bool = False
+) -> Script[None]:
+    """A fight to the death; it ends early when either is gone, or when the story spares the victim.
+
+    `is_seen` says that the log has just told where the victim stands.
+    """
     battle.look_at_settings()
     dice = battle.dice
     weapon = draw_weapon(dice, killer)
     is_cheating = killer.person.is_cheater and weapon.kind in _GUNS
-    distance = battle.terrain.face(dice, killer, victim, _CHEATER_REACH if is_cheating else reach_of(weapon.kind))
+    reach = _CHEATER_REACH if is_cheating else reach_of(weapon.kind)
+    place = battle.terrain.aim_at if is_seen else battle.terrain.face
+    distance = place(dice, killer, victim, reach)
     aim = _take_aim(battle, killer, weapon)
     factor = aim.factor * weapon.falloff ** (distance / 500)
     if not battle.are_enemies(killer, victim):
@@ -70,26 +77,36 @@ def duel(battle: Battle, killer: Player, victim: Player, *, is_quick: bool = Fal
         if victim.health == before or (victim.health == 1 and battle.must_live(victim)):
             return
         body_hits -= 1
-        if not is_quick:
-            yield weapon.cycle_ms * (1 + int(dice.random() * 2))
-            if _are_alive(killer, victim) and dice.random() < _ANSWER:
-                graze(battle, victim, killer)
+        if is_quick:
+            yield weapon.cycle_ms  # no gun is faster
+            continue
+        yield weapon.cycle_ms * (1 + int(dice.random() * 2))
+        if _are_alive(killer, victim) and dice.random() < _ANSWER:
+            graze(battle, victim, killer)
 
 
-def graze(battle: Battle, attacker: Player, victim: Player, *, hits: int = 1) -> None:
-    """A few bullets that kill nobody, from where both stand."""
+def graze(battle: Battle, attacker: Player, victim: Player) -> bool:
+    """A bullet that kills nobody, from where both stand; False when he has none such."""
     dice = battle.dice
     weapon = best_weapon(attacker)
     if weapon.kind not in _GUNS:
-        return
+        return False
     factor = 0.9 if battle.are_enemies(attacker, victim) else battle.bullets_on_friends
+    blow = shot(weapon, victim, "head" if dice.random() < 0.06 else body_part(dice), factor)
+    if blow.damage >= victim.health:
+        return False
+    battle.hit(attacker, victim, blow if factor else blow._replace(damage=0))
+    if dice.random() < 0.5:
+        victim.position = step_aside(dice, victim.position)
+    return True
+
+
+def spray(battle: Battle, attacker: Player, victim: Player, *, hits: int) -> Script[None]:
+    """A few such bullets, as fast as the gun is."""
     for _ in range(hits):
-        blow = shot(weapon, victim, "head" if dice.random() < 0.06 else body_part(dice), factor)
-        if blow.damage >= victim.health:
+        if not _are_alive(attacker, victim) or not graze(battle, attacker, victim):
             return
-        battle.hit(attacker, victim, blow if factor else blow._replace(damage=0))
-        if dice.random() < 0.5:
-            victim.position = step_aside(dice, victim.position)
+        yield best_weapon(attacker).cycle_ms
 
 
 def draw_weapon(dice: Random, player: Player) -> Weapon:
@@ -137,7 +154,7 @@ def _take_aim(battle: Battle, killer: Player, weapon: Weapon) -> Aim:
     words = ["headshot"] if is_for_head else []
     chance = roll()
     factor = 1.0
-    now_ms = battle.arena.agenda.now_ms
+    now_ms = battle.arena.clock_ms
     if chance < _PENETRATED and head_factor:
         words.append("penetrated")
         factor = _WALL_FACTOR

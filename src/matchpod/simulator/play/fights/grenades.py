@@ -67,7 +67,7 @@ def throw(battle: Battle, thrower: Player, grenade: str) -> Script[None]:
     elif word == "molotov":
         yield from _burn(battle, thrower)
     elif grenade == "smokegrenade":
-        battle.smoke_until_ms = battle.arena.agenda.now_ms + _SMOKE_MS
+        battle.smoke_until_ms = battle.arena.clock_ms + _SMOKE_MS
 
 
 def _launch(battle: Battle, thrower: Player, grenade: str) -> None:
@@ -130,7 +130,7 @@ def _flash(battle: Battle, thrower: Player, landing: str) -> None:
     dice, arena = battle.dice, battle.arena
     entity = 40 + int(dice.random() * 560)
     arena.log.write(GrenadeLanded(thrower.token, "flashbang", landing, entity))
-    now_ms = arena.agenda.now_ms
+    now_ms = arena.clock_ms
     for victim in _near(battle, thrower, "flashbang"):
         seconds = 0.3 + 4.9 * dice.random() ** 1.5
         if now_ms + seconds * 1000 > victim.blind_until_ms:
@@ -140,5 +140,6 @@ def _flash(battle: Battle, thrower: Player, landing: str) -> None:
         arena.log.write(BlindedBy(victim.token, f"{seconds:.2f}", by, entity))
         arena.book.blinded(victim, thrower)
     for ghost in arena.playing:
-        if not ghost.is_alive and dice.random() < _DEAD_BLINDED:
+        # Not for who came in the middle of the round and waits for the next: he is not dead.
+        if not ghost.is_alive and not ghost.health and dice.random() < _DEAD_BLINDED:
             arena.log.write(BlindedBy(ghost.token, f"{0.3 + 4 * dice.random():.2f}", thrower.token, entity))

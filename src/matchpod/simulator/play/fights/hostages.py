@@ -32,7 +32,7 @@ class Hostages:
             change_money(arena, player, arena.variables.whole("cash_player_interact_with_hostage"))
             soonest, latest = _WAY_HOME_MS
             way_ms = soonest + int(dice.random() * (latest - soonest))
-            yield max(0, min(way_ms, until_ms - arena.agenda.now_ms))
+            yield max(0, min(way_ms, until_ms - arena.clock_ms))
             self.carrier = None
             if player.is_alive:
                 self._bring_home(player)

@@ -154,8 +154,8 @@ class _Basket:
             self._take("defuser")
 
     def _take_grenades(self, most: int) -> None:
-        wishes = ("flashbang", "smokegrenade", "hegrenade", _FIRES[self._side], "flashbang", "decoy")
-        shares = (0.4, 0.32, 0.36, 0.28, 0.12, 0.05)
+        wishes = ("hegrenade", _FIRES[self._side], "flashbang", "smokegrenade", "flashbang", "decoy")
+        shares = (0.55, 0.42, 0.28, 0.16, 0.08, 0.05)
         for name, share in zip(wishes, shares, strict=True):
             limit = 2 if name == "flashbang" else 1
             if self._roll() >= share or len(self._grenades) >= MAX_GRENADES or self._grenades.count(name) >= limit:

@@ -61,10 +61,10 @@ def play_aftermath(arena: Arena, dice: Random) -> Script[None]:
     cts, ts = arena.alive(Side.CT), arena.alive(Side.T)
     if cts and ts and chance < _EXIT_FRAG:
         killer, victim = (cts[0], ts[-1]) if dice.random() < 0.5 else (ts[0], cts[-1])
-        yield from duel(battle, killer, victim, is_quick=True)
+        yield from duel(battle, killer, victim)
     elif chance < _LATE_TEAM_KILL and len(cts or ts) > 1 and battle.bullets_on_friends:
         mates = cts or ts
-        yield from duel(battle, mates[0], mates[-1], is_quick=True)
+        yield from duel(battle, mates[0], mates[-1])
     yield 500 + int(dice.random() * 1000)
     if chance < _LATE_PICK_UP:
         pick_up_gun(battle)
@@ -81,9 +81,10 @@ class _Story:
         self._fights = Fights(self._battle)
         self._bomb = Bomb(self._battle)
         self._hostages = Hostages(self._battle)
-        self._ends_at_ms = arena.agenda.now_ms + self._round_ms()
+        self._ends_at_ms = arena.clock_ms + self._round_ms()
         self._end: RoundEnd | None = None
         self._ruled_at = (-1, 0)
+        self._is_contested = bool(arena.alive(Side.CT)) and bool(arena.alive(Side.T))
 
     def play(self) -> Script[None]:
         """Everything, until the rules decide."""
@@ -112,11 +113,11 @@ class _Story:
     # --- the story ----------------------------------------------------------------------------------------------
 
     def _tell(self, plan: RoundPlan, cts: int, ts: int) -> Script[None]:
-        dice, agenda = self._dice, self._arena.agenda
+        dice = self._dice
         if self._style is RoundStyle.RETAKE and plan.has_plant:
             yield 200 + int(dice.random() * 400)
             yield from self._plant(_RETAKE_PLANT_MS)
-        left_ms = (self._bomb.explodes_at_ms or self._ends_at_ms) - agenda.now_ms
+        left_ms = (self._bomb.explodes_at_ms or self._ends_at_ms) - self._arena.clock_ms
         yield min(5_000 + int(dice.random() * 16_000), left_ms // 5)
         if plan.plant_after is not None and not self._bomb.is_planted:
             ct_goal = max(1, cts - round((cts - plan.ct_left) * plan.plant_after))
@@ -125,7 +126,7 @@ class _Story:
             yield from self._fight(ct_goal, t_goal, plant_ms)
             yield from self._plant()
         yield from self._fight(plan.ct_left, plan.t_left, self._fight_until(plan))
-        if plan.notice == "Bomb_Defused":
+        if plan.notice == "Bomb_Defused" and self._bomb.is_planted:
             yield min(1000 + int(dice.random() * 3000), _DEFUSE_RESERVE_MS // 3)
             yield from self._bomb.defuse(may_abort=plan.t_left > 0)
             if self._bomb.defuser is not None:
@@ -153,7 +154,7 @@ class _Story:
         yield 0
 
     def _run_out_of_time(self) -> Script[None]:
-        yield self._ends_at_ms - self._arena.agenda.now_ms
+        yield self._ends_at_ms - self._arena.clock_ms
 
     # --- times --------------------------------------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class _Story:
         return int(minutes * _MS_PER_MINUTE) or _USUAL_ROUND_MS
 
     def _by(self, wait_ms: int, latest_ms: int) -> int:
-        return min(self._arena.agenda.now_ms + wait_ms, latest_ms)
+        return min(self._arena.clock_ms + wait_ms, latest_ms)
 
     def _fight_until(self, plan: RoundPlan) -> int:
         """When the last fights are over at the latest."""
@@ -204,8 +205,11 @@ class _Story:
                 if has_ct and has_t:
                     break
         is_planted = self._bomb.is_planted
+        if not self._is_contested and (has_ct or has_t):
+            # Against nobody no side is wiped out: such a round takes its time.
+            has_ct = has_t = True
         if has_ct and (has_t or is_planted):
-            if is_planted or self._arena.agenda.now_ms < self._ends_at_ms:
+            if is_planted or self._arena.clock_ms < self._ends_at_ms:
                 return None
             if self._style is RoundStyle.HOSTAGE:
                 return RoundEnd(Side.T, "Hostages_Not_Rescued", self._best_of(Side.T))

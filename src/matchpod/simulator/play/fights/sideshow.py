@@ -5,21 +5,21 @@ from __future__ import annotations
 from matchpod.core.model import Side
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.combat import Battle, best_weapon
-from matchpod.simulator.play.fights.duel import duel, graze
+from matchpod.simulator.play.fights.duel import duel, graze, spray
 from matchpod.simulator.play.fights.economy import leave_buyzone
 from matchpod.simulator.play.fights.grenades import throw
 from matchpod.simulator.play.fights.terrain import reach_of
 from matchpod.simulator.play.fights.timeline import Timeline
 from matchpod.simulator.play.player import Player
 
-_THROWN = 0.55
+_THROWN = 0.75
 """Which share of the grenades is thrown, of those whose owner lives long enough."""
-_CHICKENS = 0.4
-_PROPS = 0.35
+_CHICKENS = 0.6
+_PROPS = 0.6
 _TEAM_HITS = 0.12
 _TEAM_KILLS = 0.006
 _FALLS = 0.004
-_SKIRMISHES = 0.8
+_SKIRMISHES = 0.2
 """Exchanges of fire without a fall, for each player."""
 
 _PROP_NAMES = ("prop_physics_multiplayer", "func_breakable", "prop_dynamic")
@@ -71,7 +71,7 @@ def _skirmish(battle: Battle) -> Script[None]:
     pair = [cts[int(roll() * len(cts))], ts[int(roll() * len(ts))]]
     attacker, victim = pair if roll() < 0.5 else reversed(pair)
     battle.terrain.face(battle.dice, attacker, victim, reach_of(best_weapon(attacker).kind))
-    graze(battle, attacker, victim, hits=1 + int(roll() * 3))
+    yield from spray(battle, attacker, victim, hits=1 + int(roll() * 3))
     yield 120 + int(roll() * 300)
     if attacker.is_alive and victim.is_alive and roll() < 0.4:
         graze(battle, victim, attacker)
@@ -110,8 +110,7 @@ def _team_hit(battle: Battle) -> Script[None]:
     pair = _two_mates(battle)
     if pair is not None:
         battle.look_at_settings()
-        graze(battle, *pair, hits=1 + int(battle.dice.random() * 2))
-    yield from ()
+        yield from spray(battle, *pair, hits=1 + int(battle.dice.random() * 2))
 
 
 def _team_kill(battle: Battle) -> Script[None]:

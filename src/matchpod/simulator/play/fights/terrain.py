@@ -31,6 +31,10 @@ _REACH = {
 }
 """The nearest and farthest usual distance of a fight with such a weapon, in game units."""
 
+_MIDDLE = (600, 1300)
+_HALF_SIZE = 2400
+"""Where the areas are, and how far from there a map ends."""
+
 Point = tuple[int, int, int]
 
 
@@ -57,10 +61,30 @@ class Terrain:
         x, y, z = self.area(dice)
         # Most fights are nearer than the middle of what a weapon can do.
         distance = near + (far - near) * roll() * roll() * 1.3
-        turn = roll() * tau
+        east, north = self._opposite(x, y, distance, roll() * tau)
         attacker.position = f"{x} {y} {z}"
-        victim.position = f"{x + round(distance * cos(turn))} {y + round(distance * sin(turn))} {z + int(roll() * 40)}"
+        victim.position = f"{east} {north} {z + int(roll() * 40)}"
         return distance
+
+    def aim_at(self, dice: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
+        """Set a player opposite one who stands where he is; answers how far apart they are."""
+        roll = dice.random
+        near, far = reach
+        distance = near + (far - near) * roll() * roll() * 1.3
+        x, y, z = victim.position.split(" ")
+        east, north = self._opposite(int(x), int(y), distance, roll() * tau)
+        attacker.position = f"{east} {north} {z}"
+        return distance
+
+    def _opposite(self, x: int, y: int, distance: float, turn: float) -> tuple[int, int]:
+        """A point so far away, on the other side of the map's middle where the first choice leaves the map."""
+        east, north = round(distance * cos(turn)), round(distance * sin(turn))
+        from_east, from_north = x - self._east - _MIDDLE[0], y - self._north - _MIDDLE[1]
+        if abs(from_east + east) > _HALF_SIZE:
+            east = -east
+        if abs(from_north + north) > _HALF_SIZE:
+            north = -north
+        return x + east, y + north
 
     def put(self, dice: Random, player: Player) -> Point:
         """Set a player down somewhere."""

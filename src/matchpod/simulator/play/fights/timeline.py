@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from matchpod.simulator.agenda import Agenda, Script
+from matchpod.simulator.agenda import TICKS_PER_S, Agenda, Script
 
 
 class Timeline:
-    """Scripts side by side, in the order of their times."""
+    """Scripts side by side, in the order of their ticks, and within one in the order they were started."""
 
     __slots__ = ("_agenda", "_order", "_waiting")
 
@@ -25,15 +25,15 @@ class Timeline:
     def start(self, script: Script[None], in_ms: int = 0) -> None:
         """Play a script, its first step after so many milliseconds."""
         self._order += 1
-        heappush(self._waiting, (self._agenda.now_ms + in_ms, self._order, script))
+        heappush(self._waiting, (self._agenda.tick - (-in_ms * TICKS_PER_S // 1000), self._order, script))
 
     def play(self, is_over: Callable[[], bool]) -> Script[None]:
         """Everything that was started, until nothing is left or it is over; asked after every step and every wait."""
         waiting, agenda = self._waiting, self._agenda
         while waiting and not is_over():
-            wait_ms = waiting[0][0] - agenda.now_ms
-            if wait_ms > 0:
-                yield wait_ms
+            wait = waiting[0][0] - agenda.tick
+            if wait > 0:
+                yield wait * 1000 // TICKS_PER_S  # which is rounded up to just these ticks
                 continue
             script = heappop(waiting)[2]
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from zlib import crc32
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.world_lines import FreezeStarted
@@ -10,6 +11,12 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.economy import Economy
 from matchpod.simulator.play.flow.standing import Standing
 from matchpod.simulator.play.flow.stats_rows import stats_block
+from matchpod.simulator.play.player import Player
+
+
+def _place_in_line(player: Player) -> int:
+    """People come to life in an order of the game's own: in a real match always the same, and not by number."""
+    return crc32(player.person.player_id.encode())
 
 
 class Opening:
@@ -28,7 +35,7 @@ class Opening:
         scores = {"ct_score": standing.side_score(Side.CT), "t_score": standing.side_score(Side.T)}
         for line in stats_block(arena, round_number=round_number, **scores):
             write(line)
-        for player in arena.playing:
+        for player in sorted(arena.playing, key=_place_in_line):
             self._economy.spawn(arena, player)
         if is_match_start:
             standing.write_match_start()

@@ -92,11 +92,6 @@ class Game(Watcher):
         """Rounds won by the first team and the second."""
         return self._standing.score
 
-    @property
-    def live_maps(self) -> int:
-        """Map loads that saw a round of a match."""
-        return self._rounds.live_maps
-
     def side_score(self, side: Side) -> int:
         """Rounds won by the team on a side."""
         return self._standing.side_score(side)
@@ -112,7 +107,7 @@ class Game(Watcher):
         arena = self._arena
         self._call_off()
         self._warmup.stop()
-        self._rounds.forget_map()
+        self._rounds.stop()
         self._pauses.clear()
         arena.book.close()
         self._standing.phase = Phase.LOADING

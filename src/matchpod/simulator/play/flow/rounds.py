@@ -1,7 +1,8 @@
 """How do the rounds of a map follow one another? Freeze time, play, decision, and what comes after it.
 
-Chance is taken from streams named by the map that went live, the round and how often it was begun: neither what
-happened before the match nor what somebody sent over the console changes a round, and one played again differs.
+Chance is taken from streams named by how many maps were played to their end before, the round, and how often it was
+begun in this match: neither what happened before nor what somebody sent over the console changes a round, a match that
+is started anew is the same one, and a round that is played again from a backup differs.
 Watchers are told last, and a script waits once after it told them: they may call off all that goes on here.
 """
 
@@ -13,7 +14,7 @@ from random import Random
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.player_lines import SwitchedTeam
 from matchpod.cs2.log_lines.world_lines import WorldTriggered
-from matchpod.simulator.agenda import Script
+from matchpod.simulator.agenda import TICKS_PER_S, Script
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.deathmatch import play_deathmatch
 from matchpod.simulator.play.fights.economy import Economy
@@ -33,6 +34,9 @@ from matchpod.simulator.play.watcher import RoundEnd
 MIN_BUY_MS = 2_000
 """People buy on into the round where the freeze time is too short for it."""
 
+LEAST_PAUSE_MS = 100
+"""Between two rounds, whatever is set: a round can be over in the tick it starts in, and the next one too."""
+
 ENDLESS_MS = 365 * 24 * 3_600_000
 """A deathmatch without a time limit."""
 
@@ -51,24 +55,18 @@ class Rounds:
         self.backups = Backups()
         self.number = 0
         """The round being played; 0 outside a match."""
-        self.live_maps = 0
-        """Map loads of this server that saw a round of a match."""
-        self._is_map_counted = False
+        self._maps_over = 0
+        """Maps played to their end; the present one not yet, since it can be opened again by a backup."""
+        self._is_over = False
         self._begun: dict[int, int] = {}
-        """How often each round of this map was begun."""
+        """How often each round of this match was begun."""
         self._next = Next.ROUND
         self._is_freeze = False
         self._is_idle = False
-        self._started_at_ms = 0
+        self._started_tick = 0
         self._round_start = Slot(arena.agenda)
         self._flow = Slot(arena.agenda)
         self._aside = Slot(arena.agenda)
-
-    def forget_map(self) -> None:
-        """Another map is loaded."""
-        self.stop()
-        self._is_map_counted = False
-        self._begun.clear()
 
     def stop(self) -> None:
         """Call off whatever goes on."""
@@ -83,7 +81,10 @@ class Rounds:
         self.stop()
         arena = self._arena
         self._standing.reset(Phase.KNIFE if is_knife else Phase.LIVE)
-        self._started_at_ms = arena.agenda.now_ms
+        self._started_tick = arena.agenda.tick
+        self._begun.clear()
+        self._maps_over += self._is_over
+        self._is_over = False
         if is_knife:
             arena.book.close()
         else:
@@ -97,7 +98,8 @@ class Rounds:
 
     def go_on(self) -> None:
         """The standing was set to a backup: its next round is played now, and time counts anew."""
-        self._started_at_ms = self._arena.agenda.now_ms
+        self._started_tick = self._arena.agenda.tick
+        self._is_over = False
         self._open_freeze()
 
     def tell_of_freeze(self) -> None:
@@ -162,14 +164,12 @@ class Rounds:
         if not arena.playing:
             self._is_idle = True
             return
+        arena.restart_clock()
         arena.log.write(WorldTriggered("Round_Start"))
         if self._standing.phase is Phase.KNIFE:
             self._flow.run(self._play_knife(self._dice("knife")))
             return
         dice, fate = self._dice("round"), self._dice("fate")
-        if not self._is_map_counted:
-            self._is_map_counted = True
-            self.live_maps += 1
         self._begun[self.number] = self._begun.get(self.number, 0) + 1
         one = self._standing.team1_side
         arena.book.round_started(self.number, arena.on(one), arena.on(one.other))
@@ -199,7 +199,7 @@ class Rounds:
         # At once: whom the bomb killed dies in this tick, before the map is over.
         self._aside.start(play_aftermath(arena, self._dice("aftermath")))
         if self._next is Next.OVER:
-            write_game_over(arena, standing, self._played_ms)
+            self._end_map()
         self._tell_of_end(number, end)
         yield 0
         if self._next is Next.OVER:
@@ -208,17 +208,21 @@ class Rounds:
         pause_s = arena.variables.number("mp_round_restart_delay")
         if self._next is Next.HALF:
             pause_s += arena.variables.number("mp_halftime_duration")
-        yield int(pause_s * 1000)
+        yield max(int(pause_s * 1000), LEAST_PAUSE_MS)
         self._open_next()
 
     def _play_deathmatch(self, dice: Random) -> Script[None]:
         arena, is_ffa = self._arena, self._is_free_for_all
         limit_ms = int(arena.variables.number("mp_timelimit") * MS_PER_MINUTE) or ENDLESS_MS
-        until_ms = self._started_at_ms + limit_ms
+        until_ms = limit_ms - self._played_ms
         yield from play_deathmatch(arena, dice, is_free_for_all=is_ffa, until_ms=until_ms)
         self._standing.score = deathmatch_score(arena, is_free_for_all=is_ffa)
-        write_game_over(arena, self._standing, self._played_ms)
+        self._end_map()
         self._over()
+
+    def _end_map(self) -> None:
+        write_game_over(self._arena, self._standing, self._played_ms)
+        self._is_over = True
 
     def _tell_of_end(self, number: int, end: RoundEnd) -> None:
         for watcher in tuple(self._arena.watchers):
@@ -245,12 +249,11 @@ class Rounds:
             self.backups.write(arena.variables.text("mp_backup_round_file"), backup)
 
     def _dice(self, purpose: str) -> Random:
-        map_number = self.live_maps if self._is_map_counted else self.live_maps + 1
-        return self._arena.dice(purpose, map_number, self.number, self._begun.get(self.number, 0))
+        return self._arena.dice(purpose, self._maps_over + 1, self.number, self._begun.get(self.number, 0))
 
     @property
     def _played_ms(self) -> int:
-        return self._arena.agenda.now_ms - self._started_at_ms
+        return (self._arena.agenda.tick - self._started_tick) * 1000 // TICKS_PER_S
 
     @property
     def _freeze_ms(self) -> int:

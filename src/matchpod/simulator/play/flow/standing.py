@@ -111,16 +111,17 @@ class Standing:
         ct, t = map(self.side_score, SIDES)
         arena.log.write(MatchScore(ct, t, arena.map_name, rounds))
 
-    def write_scores(self) -> None:
-        """The two `scored` lines."""
+    def write_scores(self, *, is_round_end: bool = False) -> None:
+        """The two `scored` lines. At the end of a round every player counts twice, as in a real match of ten."""
         for side in SIDES:
-            self._arena.log.write(TeamScored(side, self.side_score(side), len(self._arena.on(side))))
+            count = len(self._arena.on(side)) * (2 if is_round_end else 1)
+            self._arena.log.write(TeamScored(side, self.side_score(side), count))
 
     def write_round_end(self, end: RoundEnd) -> None:
         """Everything a decision says, in the order of the game."""
         ct, t = map(self.side_score, SIDES)
         self._arena.log.write(Notice(end.side, end.notice, ct, t))
-        self.write_scores()
+        self.write_scores(is_round_end=True)
         self.write_status()
         self._arena.log.write(WorldTriggered("Round_End"))
 

@@ -73,6 +73,7 @@ class Chatter(Story):
     def went_live(self) -> None:
         """Some greet the others."""
         self._is_warmup = False
+        self.close()  # a match is often started twice within moments
         self._let_some_say("greeting", GREETERS, GREETINGS)
         self._stop_deathmatch()
         if self.is_deathmatch:

@@ -25,6 +25,9 @@ LOADING_MS = (6_000, 15_000)
 CHOICE_MS = (1_000, 4_000)
 """How long Steam, the map and the choice of a team take; in a real log 1-2, 5-24 and 1-2 seconds."""
 
+CHOSEN_TEAM_MODES = ("competitive", "scrimcomp2v2")
+"""Where people choose a team; everywhere else the game puts them on a side as soon as they have loaded."""
+
 RETURN_MS = (2_000, 15_000)
 """When people are back after a map change."""
 
@@ -109,6 +112,9 @@ class Guest:
 
 
 by_rank = attrgetter("rank")
+
+LAST_RANK = 1.0
+"""Behind everybody who was drawn a rank."""
 
 
 def spread(dice: Random, count: int, first_ms: int, last_ms: int) -> list[int]:
@@ -251,7 +257,7 @@ class Crowd:
         self.door.validate(player)
         yield pace.randint(*LOADING_MS)
         self.door.enter(player)
-        yield pace.randint(*CHOICE_MS)
+        yield pace.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0
         side = self._free_side() if guest is self.stranger else self._side_of(guest.team)
         if side is not None:
             self.door.join(player, side)

@@ -16,7 +16,7 @@ from matchpod.simulator.agenda import Planned
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.people.chatter import Chatter
-from matchpod.simulator.play.people.crowd import Crowd, Guest, PlayedGame, Stage, by_rank, spread
+from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, PlayedGame, Stage, by_rank, spread
 from matchpod.simulator.play.people.departures import AllLeave, RageQuit
 from matchpod.simulator.play.people.impostor import Impostors, disguise
 from matchpod.simulator.play.people.interruptions import Pauses, RoundRestore
@@ -36,7 +36,8 @@ TRICKLE_MS = (5_000, 25_000)
 
 LATE_MS = 180_000
 
-STRANGER_AFTER_MS = (8_000, 30_000)
+STRANGER_AFTER_MS = (1_000, 8_000)
+"""After the last of the others: whenever he is sent away, nobody else's number depends on it."""
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
@@ -225,7 +226,7 @@ class Visitors(Watcher):
             if guest.stage is Stage.EXPECTED:
                 self._crowd.come(guest, wait_ms)
         if scenario is Scenario.STRANGER and self._crowd.stranger is None:
-            self._send_stranger()
+            self._send_stranger(max(waits_ms, default=0))
 
     def _cast(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
         """Give out the parts that people play by what they are."""
@@ -258,12 +259,12 @@ class Visitors(Watcher):
         dice = self._arena.dice("visitors", "awpers")
         return [with_one_awper(dice, people[:first_team_size]), with_one_awper(dice, people[first_team_size:])]
 
-    def _send_stranger(self) -> None:
+    def _send_stranger(self, last_ms: int) -> None:
         dice = self._arena.dice("visitors", "stranger")
         names = [guest.person.name for guest in self._crowd.guests.values()]
         person = make_people(dice, 1, taken_names=names)[0]
-        stranger = self._crowd.stranger = Guest(person, 0, dice.random())
-        self._crowd.come(stranger, dice.randint(*STRANGER_AFTER_MS))
+        stranger = self._crowd.stranger = Guest(person, 0, LAST_RANK)
+        self._crowd.come(stranger, last_ms + dice.randint(*STRANGER_AFTER_MS))
 
 
 def _accounts_in(text: str) -> list[int]:

@@ -34,9 +34,11 @@ class Told:
     def start(self, number: int) -> None:
         self.book.round_started(number, self.ours, self.theirs)
 
-    def kill(self, killer: Player, victim: Player, *, weapon: str = "ak47", after_ms: int = 1000) -> None:
+    def kill(
+        self, killer: Player, victim: Player, *, weapon: str = "ak47", after_ms: int = 1000, is_blind: bool = False
+    ) -> None:
         self.now_ms += after_ms
-        self.book.kill(killer, victim, weapon, is_headshot=False, at_ms=self.now_ms)
+        self.book.kill(killer, victim, weapon, is_headshot=False, at_ms=self.now_ms, is_blind=is_blind)
 
     def die(self, victim: Player) -> None:
         self.now_ms += 1000
@@ -232,9 +234,8 @@ def test_bomb_and_chickens_are_counted() -> None:
 
 def test_kill_while_blind_and_kill_of_the_carrier_are_noted() -> None:
     told = Told()
-    told.ours[0].blind_until_ms = 1500
     told.theirs[0].has_bomb = True
-    told.kill(told.ours[0], told.theirs[0])
+    told.kill(told.ours[0], told.theirs[0], is_blind=True)
     told.kill(told.ours[0], told.theirs[1])
     assert (told.of(told.ours[0]).blind_kills, told.of(told.ours[0]).carrier_kills) == (1, 1)
 
@@ -627,11 +628,13 @@ def test_stranger_who_leaves_is_not_written_down() -> None:
     assert len(told.book.tallies()) == before
 
 
-def test_team_is_that_of_the_line_up_whoever_changes_sides() -> None:
+def test_team_is_that_of_the_line_up_and_enemies_are_by_side() -> None:
     told = Told()
     told.ours[0].team = Side.T.value
     told.kill(told.ours[0], told.theirs[0])
-    assert (told.of(told.ours[0]).kills, told.of(told.ours[0]).team_kills) == (1, 0)
+    told.kill(told.ours[0], told.ours[1])
+    mine = told.of(told.ours[0])
+    assert (mine.kills, mine.team_kills, mine.team) == (1, 1, 1)
 
 
 def test_somebody_who_comes_back_is_the_same_under_his_last_name() -> None:

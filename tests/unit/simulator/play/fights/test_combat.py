@@ -102,7 +102,7 @@ def test_helper_who_left_assists_nobody(field: Battlefield) -> None:
 def test_flash_of_a_team_mate_assists_while_the_victim_is_blind(field: Battlefield) -> None:
     battle = Battle(field.arena, Fixed(0.5))
     victim = field.ts[0]
-    victim.blind_until_ms = field.agenda.now_ms + 1000
+    victim.blind_until_ms = field.arena.clock_ms + 1000
     battle.blinded_by[victim] = field.cts[3]
     battle.hit(field.cts[0], victim, blow(100))
     (line,) = field.log.of(Assisted)
@@ -113,7 +113,7 @@ def test_flash_of_a_team_mate_assists_while_the_victim_is_blind(field: Battlefie
 def test_own_flash_and_that_of_the_victims_mates_assist_nobody(field: Battlefield, number: int) -> None:
     battle = Battle(field.arena, Fixed(0.5))
     victim = field.ts[0]
-    victim.blind_until_ms = field.agenda.now_ms + 1000
+    victim.blind_until_ms = field.arena.clock_ms + 1000
     battle.blinded_by[victim] = field.arena.players[number]
     battle.hit(field.cts[0], victim, blow(100))
     assert field.log.of(Assisted) == []

@@ -14,9 +14,9 @@ from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
 
 def played(field: Battlefield, minutes: float = 5, *, is_free_for_all: bool = False) -> Battlefield:
     field.go_live(is_free_for_all=is_free_for_all, has_respawns=True)
-    until_ms = field.agenda.now_ms + int(minutes * 60_000)
+    until_ms = field.arena.clock_ms + int(minutes * 60_000)
     field.run(play_deathmatch(field.arena, Random(1), is_free_for_all=is_free_for_all, until_ms=until_ms))
-    assert until_ms <= field.agenda.now_ms < until_ms + 1000
+    assert until_ms <= field.arena.clock_ms < until_ms + 1000
     return field
 
 
@@ -100,3 +100,18 @@ def test_lonely_player_hunts_chickens() -> None:
     field.agenda.run_until(field.agenda.now_ms + 10_000)
     assert field.log.of(KilledOther)
     assert field.log.of(Killed) == []
+
+
+def test_everybody_is_armed_from_the_start() -> None:
+    field = Battlefield().spawn_all()
+    field.go_live(has_respawns=True)
+    next(play_deathmatch(field.arena, Random(1), is_free_for_all=False, until_ms=60_000))
+    assert all(player.primary and player.has_helmet for player in field.arena.playing)
+    assert len(field.log.of(Item)) == 10
+
+
+def test_who_came_before_the_first_fight_is_brought_to_life_at_once() -> None:
+    field = Battlefield()
+    field.go_live(has_respawns=True)
+    next(play_deathmatch(field.arena, Random(1), is_free_for_all=False, until_ms=60_000))
+    assert all(player.is_alive for player in field.arena.playing)

@@ -8,7 +8,7 @@ import pytest
 
 from matchpod.cs2.log_lines.player_lines import Attacked, Killed
 from matchpod.simulator.play.fights.combat import Battle
-from matchpod.simulator.play.fights.duel import draw_weapon, duel, graze
+from matchpod.simulator.play.fights.duel import draw_weapon, duel, graze, spray
 from matchpod.simulator.play.player import Person
 from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
 
@@ -44,11 +44,22 @@ def test_health_goes_down_by_the_printed_damage() -> None:
         health[line.victim] = line.health
 
 
-def test_quick_duel_takes_no_time() -> None:
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_no_gun_hits_twice_in_a_tick(is_quick: bool) -> None:
+    for seed in range(20):
+        field = armed_field()
+        script = duel(Battle(field.arena, Random(seed)), field.cts[0], field.ts[0], is_quick=is_quick)
+        for _ in script:
+            mine = [line for line in field.log.of(Attacked) if line.player is field.cts[0].token]
+            assert len(mine) <= 1
+            field.log.lines.clear()
+
+
+def test_victim_who_was_just_seen_is_where_he_was() -> None:
     field = armed_field()
-    before_ms = field.agenda.now_ms
-    field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_quick=True))
-    assert field.agenda.now_ms == before_ms
+    field.ts[0].position = "100 200 30"
+    next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_seen=True), None)
+    assert field.log.of(Attacked)[0].victim_position == "100 200 30"
 
 
 def test_duel_ends_when_somebody_leaves() -> None:
@@ -93,7 +104,7 @@ def test_marks_of_a_kill_follow_from_how_it_was_done() -> None:
     killer = field.cts[0]
     killer.primary = "awp"
     battle = Battle(field.arena, Random(3))
-    battle.smoke_until_ms = killer.blind_until_ms = field.agenda.now_ms + 10_000_000
+    battle.smoke_until_ms = killer.blind_until_ms = field.arena.clock_ms + 10_000_000
     for victim in field.ts:
         field.run(duel(battle, killer, victim, is_quick=True))
     words = {word for line in field.log.of(Killed) for word in line.modifiers}
@@ -103,14 +114,14 @@ def test_marks_of_a_kill_follow_from_how_it_was_done() -> None:
 def test_graze_kills_nobody() -> None:
     field = armed_field()
     field.ts[0].health = 3
-    graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5)
+    field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5))
     assert field.ts[0].is_alive
     assert field.log.lines == []
 
 
 def test_graze_without_friendly_fire_takes_no_health() -> None:
     field = armed_field(mp_friendlyfire="0")
-    graze(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2)
+    field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2))
     assert [line.damage for line in field.log.of(Attacked)] == [0, 0]
     assert field.cts[1].health == 100
 
@@ -118,8 +129,17 @@ def test_graze_without_friendly_fire_takes_no_health() -> None:
 def test_nobody_grazes_with_a_knife() -> None:
     field = armed_field("")
     field.cts[0].pistol = ""
-    graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
+    assert not graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
     assert field.log.lines == []
+
+
+def test_spray_ends_with_the_life_of_who_is_hit() -> None:
+    field = armed_field()
+    script = spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=3)
+    next(script)
+    field.leave(field.ts[0])
+    assert list(script) == []
+    assert len(field.log.of(Attacked)) == 1
 
 
 def test_taser_has_one_shot() -> None:

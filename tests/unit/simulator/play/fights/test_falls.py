@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.player_lines import Item, Killed
+from matchpod.cs2.log_lines.player_lines import Assisted, Item, Killed
 from matchpod.simulator.play.fights.combat import Battle
 from matchpod.simulator.play.fights.falls import Fights, pick_up_gun
 from matchpod.simulator.play.player import Person
@@ -17,30 +17,40 @@ from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
 @pytest.mark.parametrize("seed", range(10))
 def test_as_many_are_left_as_were_asked_for(seed: int) -> None:
     field = Battlefield().spawn_all()
-    until_ms = field.agenda.now_ms + 60_000
+    until_ms = field.arena.clock_ms + 60_000
     field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=0, until_ms=until_ms))
     assert (len(field.arena.alive(Side.CT)), len(field.arena.alive(Side.T))) == (2, 0)
-    assert field.agenda.now_ms <= until_ms
+    assert field.arena.clock_ms <= until_ms
 
 
 def test_side_to_be_wiped_out_loses_its_last_one_last() -> None:
     for seed in range(20):
         field = Battlefield().spawn_all()
-        until_ms = field.agenda.now_ms + 60_000
+        until_ms = field.arena.clock_ms + 60_000
         field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=until_ms))
         assert field.log.of(Killed)[-1].victim.team == "TERRORIST"
 
 
-def test_without_time_everybody_falls_at_once() -> None:
+def test_without_time_nobody_waits_between_fights() -> None:
     field = Battlefield().spawn_all()
-    before_ms = field.agenda.now_ms
-    field.run(Fights(Battle(field.arena, Random(1))).until_left(cts=3, ts=0, until_ms=before_ms))
-    assert (field.agenda.now_ms, len(field.arena.alive(Side.T))) == (before_ms, 0)
+    field.run(Fights(Battle(field.arena, Random(1))).until_left(cts=3, ts=0, until_ms=field.arena.clock_ms))
+    assert field.arena.clock_ms < 7 * 1000
+    assert len(field.arena.alive(Side.T)) == 0
+
+
+def test_nearly_half_of_the_kills_are_helped() -> None:
+    kills = assists = 0
+    for seed in range(40):
+        field = Battlefield().spawn_all()
+        field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=90_000))
+        kills += len(field.log.of(Killed))
+        assists += len(field.log.of(Assisted))
+    assert 0.25 < assists / kills < 0.5
 
 
 def test_fights_end_where_a_side_is_gone() -> None:
     field = Battlefield().spawn_all()
-    script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.agenda.now_ms + 60_000)
+    script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
     next(script)
     for player in list(field.ts):
         field.leave(player)
@@ -50,7 +60,7 @@ def test_fights_end_where_a_side_is_gone() -> None:
 
 def test_fights_end_when_nobody_has_to_fall_any_more() -> None:
     field = Battlefield(cts=2, ts=1).spawn_all()
-    script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.agenda.now_ms + 60_000)
+    script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
     next(script)
     field.leave(field.cts[0])
     assert list(script) == []
@@ -63,7 +73,7 @@ def test_better_players_kill_more() -> None:
         field.add(10, "CT", Person("good", 10, skill=1.6))
         field.add(11, "CT", Person("bad", 11, skill=0.6))
         field.spawn_all()
-        until_ms = field.agenda.now_ms + 20_000
+        until_ms = field.arena.clock_ms + 20_000
         field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=1, until_ms=until_ms))
         for line in field.log.of(Killed):
             kills[line.player.name] += 1
@@ -74,7 +84,7 @@ def test_cheater_kills_several_within_a_second() -> None:
     field = Battlefield(cts=0, ts=5)
     field.add(10, "CT", Person("x", 10, is_cheater=True))
     field.spawn_all()
-    field.run(Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.agenda.now_ms + 60_000))
+    field.run(Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000))
     assert len(field.log.of(Killed)) == 5
 
 
@@ -82,7 +92,7 @@ def test_burst_ends_with_the_cheater() -> None:
     field = Battlefield(cts=0, ts=5)
     cheater = field.add(10, "CT", Person("x", 10, is_cheater=True))
     field.spawn_all()
-    script = Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.agenda.now_ms + 60_000)
+    script = Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000)
     next(script)
     next(script)
     field.leave(cheater)
@@ -109,3 +119,13 @@ def test_worse_gun_stays_where_it_is() -> None:
     battle.dropped_guns.append("mp9")
     pick_up_gun(battle)
     assert field.log.lines == []
+
+
+def test_time_goes_on_though_nobody_may_fall() -> None:
+    field = Battlefield().spawn_all()
+    battle = Battle(field.arena, Random(1), must_live=lambda player: player.team == Side.T)
+    script = Fights(battle).until_left(cts=5, ts=0, until_ms=0)
+    for _ in range(3000):
+        field.agenda.run_until(field.agenda.now_ms + next(script))
+    assert field.arena.clock_ms > 10_000
+    assert len(field.arena.alive(Side.T)) == 5

@@ -63,7 +63,7 @@ def test_book_counts_the_throw() -> None:
 
 def test_smoke_stands_for_a_while() -> None:
     field, battle = thrown("smokegrenade", Random(1))
-    assert battle.smoke_until_ms == field.agenda.now_ms + 18_000
+    assert battle.smoke_until_ms == field.arena.clock_ms + 18_000
 
 
 def test_explosion_hurts_several_friends_less() -> None:
@@ -98,12 +98,12 @@ def test_flash_blinds_everybody_near_and_the_book_knows_enemies() -> None:
     assert len(field.log.of(BlindedBy)) == 10
     assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 5
     assert battle.blinded_by[field.ts[0]] is field.cts[0]
-    assert field.ts[0].blind_until_ms > field.agenda.now_ms
+    assert field.ts[0].blind_until_ms > field.arena.clock_ms
 
 
 def test_shorter_flash_takes_nothing_from_a_longer_one() -> None:
     field = Battlefield().spawn_all()
-    field.ts[0].blind_until_ms = field.agenda.now_ms + 60_000
+    field.ts[0].blind_until_ms = field.arena.clock_ms + 60_000
     field.cts[0].grenades.append("flashbang")
     battle = Battle(field.arena, Fixed(0.15))
     field.run(throw(battle, field.cts[0], "flashbang"))
@@ -114,10 +114,22 @@ def test_dead_player_may_be_printed_but_is_not_told() -> None:
     field = Battlefield().spawn_all()
     field.go_live()
     field.ts[0].is_alive = False
+    field.ts[0].health = 0
     field.cts[0].grenades.append("flashbang")
     field.run(throw(Battle(field.arena, Fixed(0.01)), field.cts[0], "flashbang"))
     assert field.ts[0].token in [line.player for line in field.log.of(BlindedBy)]
     assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 4
+
+
+def test_who_waits_for_the_next_round_is_not_blinded() -> None:
+    field = Battlefield().spawn_all()
+    thrower, waiting = field.cts[0], field.ts[0]
+    waiting.is_alive = False
+    thrower.grenades.append("flashbang")
+    field.run(throw(Battle(field.arena, Fixed(0.01)), thrower, "flashbang"))
+    blinded = [line.player for line in field.log.of(BlindedBy)]
+    assert blinded
+    assert waiting.token not in blinded
 
 
 def test_nothing_is_thrown_without_a_grenade_or_by_the_dead() -> None:

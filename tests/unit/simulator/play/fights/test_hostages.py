@@ -10,7 +10,7 @@ from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
 def test_rescue_is_told_as_in_the_real_log() -> None:
     field = Battlefield().spawn_all()
     hostages = Hostages(Battle(field.arena, Fixed(0.0)))
-    field.run(hostages.rescue(field.agenda.now_ms + 60_000))
+    field.run(hostages.rescue(field.arena.clock_ms + 60_000))
     words = [text.split('<CT>" ')[1].partition("] ")[2] or text.split('<CT>" ')[1] for text in field.log.texts]
     assert words == [
         'triggered "Touched_A_Hostage"',
@@ -25,15 +25,15 @@ def test_rescue_is_told_as_in_the_real_log() -> None:
 
 def test_way_home_never_takes_longer_than_there_is_time() -> None:
     field = Battlefield().spawn_all()
-    before_ms = field.agenda.now_ms
+    before_ms = field.arena.clock_ms
     field.run(Hostages(Battle(field.arena, Fixed(0.9))).rescue(before_ms + 3000))
-    assert field.agenda.now_ms - before_ms <= 3016
+    assert field.arena.clock_ms - before_ms <= 3016
 
 
 def test_another_fetches_the_hostage_when_the_first_is_gone() -> None:
     field = Battlefield(cts=2).spawn_all()
     hostages = Hostages(Battle(field.arena, Fixed(0.0)))
-    script = hostages.rescue(field.agenda.now_ms + 60_000)
+    script = hostages.rescue(field.arena.clock_ms + 60_000)
     next(script)
     first, second = field.cts
     assert hostages.carrier is first
@@ -45,5 +45,5 @@ def test_another_fetches_the_hostage_when_the_first_is_gone() -> None:
 def test_nobody_rescues_where_nobody_is() -> None:
     field = Battlefield(cts=0).spawn_all()
     hostages = Hostages(Battle(field.arena, Fixed(0.0)))
-    field.run(hostages.rescue(field.agenda.now_ms + 60_000))
+    field.run(hostages.rescue(field.arena.clock_ms + 60_000))
     assert hostages.rescuer is None

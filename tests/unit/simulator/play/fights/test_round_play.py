@@ -162,12 +162,23 @@ def test_who_decided_by_the_bomb_is_its_best_player() -> None:
     assert set(seen) == {"Target_Bombed", "Bomb_Defused"}
 
 
-@pytest.mark.parametrize(("cts", "ts", "end"), [(0, 3, Side.T), (3, 0, Side.CT), (0, 0, None)])
-def test_round_without_a_side_is_decided_at_once(cts: int, ts: int, end: Side | None) -> None:
-    field = Battlefield(cts=cts, ts=ts).spawn_all()
+def test_round_of_nobody_is_decided_at_once() -> None:
+    field = Battlefield(cts=0, ts=0).spawn_all()
     before_ms = field.agenda.now_ms
-    assert field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.BOMB)).side is end
+    assert field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.BOMB)).side is None
     assert field.agenda.now_ms == before_ms
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_round_against_nobody_takes_its_time(seed: int) -> None:
+    field = Battlefield(cts=3, ts=0).spawn_all()
+    end = field.run(play_round(field.arena, Random(seed), Side.CT, RoundStyle.BOMB))
+    assert (end.side, end.notice) == (Side.CT, "Target_Saved")
+    assert field.arena.clock_ms >= 115_000
+    field = Battlefield(cts=0, ts=3).spawn_all()
+    end = field.run(play_round(field.arena, Random(seed), Side.T, RoundStyle.BOMB))
+    assert end.notice in ("Target_Bombed", "Target_Saved")
+    assert field.arena.clock_ms > 30_000
 
 
 @pytest.mark.parametrize("seed", range(120))

@@ -22,10 +22,10 @@ def play(field: Battlefield, battle: Battle, *, leaving: bool = False) -> None:
 
 def test_everybody_leaves_the_buy_zone_once() -> None:
     field = Battlefield().spawn_all()
-    before_ms = field.agenda.now_ms
+    before_ms = field.arena.clock_ms
     play(field, Battle(field.arena, Random(1)), leaving=True)
     assert len(field.log.of(LeftBuyzone)) == 10
-    assert field.agenda.now_ms - before_ms <= 6100
+    assert field.arena.clock_ms - before_ms <= 6100
 
 
 def test_who_is_gone_leaves_no_buy_zone() -> None:

@@ -38,3 +38,17 @@ def test_steps_of_one_tick_keep_the_order_in_which_they_were_started() -> None:
         timeline.start(note(notes, word, 0))
     agenda.start(timeline.play(lambda: False))
     assert notes == ["a", "b", "c"]
+
+
+def test_order_is_the_same_from_whatever_tick_on() -> None:
+    def order_from(tick: int) -> list[str]:
+        agenda, notes = Agenda(0), list[str]()
+        agenda.run_until(tick * 1000 // 64 + 1)
+        timeline = Timeline(agenda)
+        for word, waits_ms in (("a", (203, 203, 101)), ("b", (90, 312, 104, 1)), ("c", (33, 33, 33, 303, 102))):
+            timeline.start(note(notes, word, *waits_ms))
+        agenda.start(timeline.play(lambda: False))
+        agenda.run_until(60_000)
+        return notes
+
+    assert all(order_from(tick) == order_from(0) for tick in range(1, 9))

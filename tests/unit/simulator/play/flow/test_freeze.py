@@ -82,3 +82,16 @@ def test_everybody_is_alive_in_freeze_time() -> None:
     server.go_live()
     server.until("freeze 2")
     assert all(player.is_alive for player in server.arena.players)
+
+
+def test_people_come_to_life_in_an_order_of_their_own_in_every_round() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_logdetail_items": "1"}, count=5)
+    server.until("freeze 3")
+    orders = []
+    for texts in " | ".join(server.heard()).split("Starting Freeze period")[-3:]:
+        orders.append([text.split(">")[0] for text in texts.split(" | ") if 'picked up "knife"' in text])
+    assert len(orders[0]) == 10
+    assert orders[0] != sorted(orders[0])
+    for later in orders[1:]:
+        assert later == [name for name in orders[0] if name in later]

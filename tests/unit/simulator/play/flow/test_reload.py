@@ -89,7 +89,7 @@ def test_map_that_is_over_can_be_opened_again() -> None:
     assert 0 < sum(tally.kills for tally in server.arena.book.tallies()) < kills
     server.until("over")
     assert server.arena.book.rounds_played() == 4
-    assert server.world()[-1].endswith(("after 1 min", "after 2 min", "after 3 min"))
+    assert server.world()[-1].endswith(("after 0 min", "after 1 min", "after 2 min", "after 3 min"))
 
 
 def test_match_can_be_restored_out_of_warmup() -> None:

@@ -257,6 +257,14 @@ def test_deathmatch_without_a_limit_goes_on() -> None:
     assert server.is_in(Phase.LIVE)
 
 
+def test_time_goes_on_where_rounds_take_none() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_freezetime": "0", "mp_round_restart_delay": "0", "mp_maxrounds": "0", "mp_roundtime": "0.0001"})
+    server.set({"mp_roundtime_defuse": "0.0001"})
+    server.wait(20)
+    assert 10 < server.game.rounds_played < 250
+
+
 # --- chance --------------------------------------------------------------------------------------------------------
 
 
@@ -303,16 +311,35 @@ def test_round_played_again_differs() -> None:
     ]
 
 
-def test_maps_that_went_live_are_counted() -> None:
-    server = PlayedServer()
-    server.game.load_map("de_nuke")
-    server.wait(10)
-    assert server.game.live_maps == 0
-    server.go_live()
-    server.until("round 2")
-    assert server.game.live_maps == 1
-    server.game.load_map("de_nuke")
-    server.wait(10)
-    server.go_live()
-    server.until("round 1")
-    assert server.game.live_maps == 2
+def test_match_does_not_depend_on_the_tick_it_starts_in() -> None:
+    servers = [PlayedServer(), PlayedServer()]
+    # A tick has 15.625 ms: spans of time have other lengths in whole milliseconds from here on.
+    servers[1].wait(3 / 64)
+    for server in servers:
+        server.go_live({"mp_maxrounds": "8"})
+    assert match_lines(servers[0]) == match_lines(servers[1])
+
+
+def test_match_started_anew_is_the_same_match() -> None:
+    plain, other = PlayedServer(), PlayedServer()
+    plain.go_live()
+    other.go_live()
+    other.until("round 2")
+    other.game.restart(1)
+    other.until("freeze 1")
+    assert match_lines(other) == match_lines(plain)
+
+
+def test_match_of_another_map_load_is_the_same_match_until_one_was_played_to_its_end() -> None:
+    plain, other = PlayedServer(), PlayedServer()
+    plain.go_live()
+    other.go_live()
+    other.until("round 2")
+    other.game.load_map("de_nuke")
+    other.wait(10)
+    other.go_live()
+    first = match_lines(other)
+    other.game.load_map("de_nuke")
+    other.wait(10)
+    other.go_live()
+    assert first == match_lines(plain) != match_lines(other)

@@ -9,7 +9,7 @@ from matchpod.simulator.play.flow.standing import Phase, Standing
 from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.variables import Variables
 
-from .played_server import KeptLog
+from .played_server import KeptLog, PlayedServer
 
 
 def standing(*, named: bool = True) -> tuple[Standing, KeptLog]:
@@ -98,3 +98,11 @@ def test_swapped_teams_begin_on_the_other_sides_until_that_is_forgotten() -> Non
     now.reset(Phase.WARMUP)
     sides.append(now.team1_side)
     assert sides == [Side.T, Side.T, Side.CT]
+
+
+def test_every_player_counts_twice_at_the_end_of_a_round() -> None:
+    server = PlayedServer()
+    server.go_live(count=3)
+    server.until("freeze 2")
+    scored = [text for text in server.world() if " scored " in text][-2:]
+    assert [text.partition("with ")[2] for text in scored] == ['"6" players', '"6" players']

@@ -106,3 +106,15 @@ def test_nothing_said_by_the_way_is_a_command() -> None:
     for text in (*GREETINGS, *FAREWELLS, *REMARKS, *PLANS):
         assert text[0] not in ".!/"
         assert '"' not in text
+
+
+def test_people_greet_once_though_a_match_is_started_several_times() -> None:
+    plain, other = VisitedServer(), VisitedServer()
+    for server, starts in ((plain, 1), (other, 3)):
+        server.visitors.expect_anybody()
+        server.wait(75)
+        for _ in range(starts):
+            server.go_live()
+            server.wait(0.5)
+        server.wait(30)
+    assert [line.text() for line in chat(other)] == [line.text() for line in chat(plain)] != []

@@ -311,3 +311,28 @@ def test_the_same_server_twice_writes_the_same_log(scenario: Scenario) -> None:
             server.play_round(number)
         logs.append(server.log.lines)
     assert logs[0] == logs[1]
+
+
+def test_the_game_itself_puts_people_on_a_side_in_a_deathmatch() -> None:
+    server = VisitedServer()
+    server.set(game_type="1", game_mode="2")
+    server.visitors.expect_anybody()
+    server.wait(75)
+    entered = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Entered)}
+    joined = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, SwitchedTeam)}
+    assert entered == joined
+    assert len(joined) == 8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stranger_comes_after_all_others(seed: int) -> None:
+    server = VisitedServer(seed=seed, scenario=Scenario.STRANGER)
+    server.fill()
+    server.wait(60)
+    connected = [line.player.user_id for _, line in server.log.lines if isinstance(line, Connected)]
+    assert connected[:11] == list(range(1, 12))
+    server.change_map()
+    server.wait(60)
+    again = [line.player.player_id for _, line in server.log.lines if isinstance(line, Connected)]
+    listed_ids = {player.person.player_id for player in server.arena.players if player.person.account in listed()}
+    assert set(again[:10]) == listed_ids

@@ -1,0 +1,95 @@
+"""The same seed plays the same match, whenever commands were sent and however often somebody looked."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchpod.core.effects import Effect, StartPlay
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.cs2 import console_commands as commands
+from tests.unit.simulator.played_match import PlayedMatch, mode_settings
+
+SEED = 3
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+QUERIES = ("status", "status_json", "echo hello", "mp_maxrounds", "get5_status", "logaddress_list_http")
+
+
+def rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    teams = {"team1": TeamRoster("Alpha", PLAYERS[:size]), "team2": TeamRoster("Beta", PLAYERS[5 : 5 + size])}
+    return mode_settings(match_type, **teams, **changes)
+
+
+class HesitantMatch(PlayedMatch):
+    """A match whose commands come late, by chance, with questions between them; the start is asked for three times."""
+
+    def __init__(self, settings: GameSettings, hesitation: Random) -> None:
+        super().__init__(settings, seed=SEED)
+        self._hesitation = hesitation
+        self._starts: list[int] = []
+
+    def say(self, *texts: str) -> None:
+        dice = self._hesitation
+        for text in texts:
+            self.machine.agenda.run_until(self.now_ms + dice.choice((0, 1, 7, 15, 16, 40, 333, 1200)))
+            if dice.random() < 0.3:
+                super().say(dice.choice(QUERIES))
+            super().say(text)
+
+    def step(self) -> None:
+        super().step()
+        if self._starts and self._starts[0] <= self.now_ms:
+            self._starts.pop(0)
+            self.apply_settings()
+            self.say(*commands.start_commands(self.settings))
+        elif self._hesitation.random() < 0.002:
+            self.say("status")
+
+    def _do(self, effects: list[Effect]) -> None:
+        super()._do([effect for effect in effects if not isinstance(effect, StartPlay)])
+        if any(isinstance(effect, StartPlay) for effect in effects):
+            first_ms = self.now_ms + self._hesitation.choice((0, 5_000, 200_000))
+            self._starts = [first_ms, first_ms + 1700, first_ms + 2900]
+
+
+def live_lines(played: PlayedMatch) -> list[list[str]]:
+    """The lines of each map from its last start to its end, without times and without what the console was told."""
+    maps: list[list[str]] = []
+    lines: list[str] = []
+    for raw in played.log_lines():
+        text = raw.decode(errors="replace").partition(" - ")[2].partition(" - ")[2]
+        if text.startswith('World triggered "Match_Start"'):
+            lines = []
+        if not text.startswith("rcon from "):
+            lines.append(text)
+        if text.startswith("Game Over"):
+            maps.append(lines)
+    return maps
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(rostered(MatchType.COMPETITIVE, 5, max_rounds=6), id="plugin"),
+        pytest.param(mode_settings(MatchType.COMPETITIVE, max_rounds=6), id="anybody"),
+        pytest.param(rostered(MatchType.WINGMAN, 2, max_rounds=6), id="wingman"),
+        pytest.param(mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), id="deathmatch"),
+        pytest.param(rostered(MatchType.DEATHMATCH, 3, dm_round_minutes=2.0), id="listed deathmatch"),
+        pytest.param(mode_settings(MatchType.CASUAL, max_rounds=5, maps=("cs_office",)), id="hostages"),
+        pytest.param(
+            rostered(MatchType.COMPETITIVE, 5, max_rounds=2, series_format=SeriesFormat.BO3, maps=("de_nuke",) * 3),
+            id="series",
+        ),
+    ],
+)
+def test_a_match_does_not_depend_on_when_it_was_asked_for(settings: GameSettings) -> None:
+    plain = PlayedMatch(settings, seed=SEED)
+    assert plain.play()
+    expected = live_lines(plain)
+    assert expected
+    for number in range(3):
+        hesitant = HesitantMatch(settings, Random(number))
+        assert hesitant.play()
+        assert live_lines(hesitant) == expected
+        assert hesitant.bookkeeper.books == plain.bookkeeper.books
