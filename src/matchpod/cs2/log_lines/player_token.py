@@ -44,7 +44,9 @@ class PlayerToken(msgspec.Struct, frozen=True, gc=False):
 
     def text(self) -> str:
         """The token as the server prints it, quotes included."""
-        return f'"{self.base}"' if self.team is None else f'"{self.base}<{self.team}>"'
+        if self.team is None:
+            return f'"{self.base}"'
+        return f'"{self.name}<{self.user_id}><{self.steam_id}><{self.team}>"'
 
 
 def player_token(name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:

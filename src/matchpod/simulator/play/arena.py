@@ -19,6 +19,8 @@ from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variables import Variables
 
+_SCENARIOS = {scenario.value: scenario for scenario in Scenario}
+
 
 class LogWriter(Protocol):
     """Takes lines as they happen."""
@@ -70,7 +72,7 @@ class Arena:
     @property
     def scenario(self) -> Scenario:
         """The story being told."""
-        return Scenario(self.variables.text("sim_scenario"))
+        return _SCENARIOS[self.variables.text("sim_scenario")]
 
     def dice(self, *purpose: object) -> Random:
         """A stream of chance for one purpose: the same seed and purpose give the same stream."""

@@ -6,6 +6,7 @@ A round is counted per player in a tally of its own, and a map is the sum of its
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 
 @dataclass(slots=True)
@@ -67,8 +68,7 @@ class Tally:
         """Add what the same player did later."""
         self.name = later.name
         self.team = later.team or self.team
-        for counter in COUNTERS:
-            count = getattr(later, counter)
+        for counter, count in zip(COUNTERS, _COUNTS(later), strict=True):
             if count:
                 setattr(self, counter, getattr(self, counter) + count)
         for weapon, kills in later.weapon_kills.items():
@@ -77,6 +77,9 @@ class Tally:
 
 COUNTERS = tuple(each.name for each in fields(Tally) if each.name not in ("player_id", "name", "team", "weapon_kills"))
 """Every counter that adds up."""
+
+_COUNTS = attrgetter(*COUNTERS)
+"""All counters at once: one call instead of forty, after every round of every player."""
 
 
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:
