@@ -1,4 +1,4 @@
-"""A plain RCON client: python3 rcon.py PORT PASSWORD COMMAND…; each command on its own, its answer on standard output."""
+"""A plain RCON client: python3 rcon.py PORT PASSWORD COMMAND…; prints the answers."""
 
 import socket
 import struct

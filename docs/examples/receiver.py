@@ -9,7 +9,7 @@ class Receiver(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """Print what is asked for."""
         body = self.rfile.read(int(self.headers["Content-Length"])).decode(errors="replace")
         self.send_response(200)

@@ -65,21 +65,20 @@ class Planned:
 class Agenda:
     """Time and plans of one server."""
 
+    __slots__ = ("_is_held", "_order", "_plans", "_start_ms", "tick")
+
     def __init__(self, start_ms: int) -> None:
         self._start_ms = start_ms
-        self._tick = 0
+        self.tick = 0
+        """Ticks since the start; only the agenda itself moves it. No property, as every line of the log asks."""
         self._order = 0
         self._plans: list[tuple[int, int, Planned]] = []
-
-    @property
-    def tick(self) -> int:
-        """Ticks since the start."""
-        return self._tick
+        self._is_held = False
 
     @property
     def now_ms(self) -> int:
         """The simulated time, milliseconds since the epoch."""
-        return self._start_ms + self._tick * 1000 // TICKS_PER_S
+        return self._start_ms + self.tick * 1000 // TICKS_PER_S
 
     def call_in(self, wait_ms: int, act: Callable[[], None]) -> Planned:
         """Plan an act."""
@@ -90,7 +89,9 @@ class Agenda:
     def start(self, script: Script[None]) -> Planned:
         """Run a script: its first step at once, the others when their time has come."""
         planned = Planned(None, script)
-        self._advance(planned)
+        wait_ms = planned.step()
+        if wait_ms is not None:
+            self._plan(wait_ms, planned)
         return planned
 
     def next_due_ms(self) -> int | None:
@@ -100,15 +101,28 @@ class Agenda:
         return None if not self._plans else self._start_ms + self._plans[0][0] * 1000 // TICKS_PER_S
 
     def run_until(self, until_ms: int) -> None:
-        """Let everything happen that is due up to this time; time never goes back."""
+        """Let everything happen that is due up to this time, or up to a hold; time never goes back."""
         last_tick = (until_ms - self._start_ms) * TICKS_PER_S // 1000
         plans = self._plans
-        while plans and plans[0][0] <= last_tick:
-            tick, _, planned = heappop(plans)
-            if not planned.is_over:
-                self._tick = max(self._tick, tick)
-                self._advance(planned)
-        self._tick = max(self._tick, last_tick)
+        self._is_held = False
+        while plans:
+            tick, _, planned = plans[0]
+            if tick > last_tick:
+                break
+            if tick > self.tick:
+                if self._is_held:
+                    return
+                self.tick = tick
+            heappop(plans)
+            wait_ms = planned.step()
+            if wait_ms is not None:
+                self._plan(wait_ms, planned)
+        if last_tick > self.tick and not self._is_held:
+            self.tick = last_tick
+
+    def hold(self) -> None:
+        """Let time stand still after this tick, until it is moved again. For what happens in it."""
+        self._is_held = True
 
     def run_next(self) -> bool:
         """Let the next tick with a plan happen, whenever it is; False when nothing is planned."""
@@ -125,12 +139,7 @@ class Agenda:
             planned.cancel()
         self._plans.clear()
 
-    def _advance(self, planned: Planned) -> None:
-        wait_ms = planned.step()
-        if wait_ms is not None:
-            self._plan(wait_ms, planned)
-
     def _plan(self, wait_ms: int, planned: Planned) -> None:
         # Rounded up to a whole tick; 0 is later in this very tick.
         self._order += 1
-        heappush(self._plans, (self._tick - (-wait_ms * TICKS_PER_S // 1000), self._order, planned))
+        heappush(self._plans, (self.tick - (-wait_ms * TICKS_PER_S // 1000), self._order, planned))

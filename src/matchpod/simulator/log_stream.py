@@ -3,7 +3,7 @@
 The rules: lines are sent by whole ticks, in batches, the bytes of a map are numbered from 0. Each listener has its own
 place and one request under way. 200 moves it on, 205 back to the start of the map, 410 removes it; anything else is no
 answer, and the same bytes go out again with what came since. A map load forgets what was not sent. Nothing is recorded
-while nobody listens, unless told otherwise, and nothing while the log is off.
+while nobody listens, unless told otherwise; nothing is recorded or sent while the log is off.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from matchpod.simulator.kept_bytes import KeptBytes
 
 MAX_BODY_BYTES = 250_000
 """A post is not filled beyond this; one batch alone is sent whatever its size."""
+
+FIRST_TICK = 71
+"""The tick in which a map's log begins; twelve real loads had 69 to 72."""
 
 BATCH_LINES = 256
 """Ticks are closed into a batch when they have so many lines, or when somebody is ready to take them."""
@@ -50,11 +53,17 @@ class GameHeaders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogRequest(msgspec.Struct, frozen=True):
-    """A post to make: where, its headers in their order, and its body."""
+    """A post to make: where, its header lines in their order, each with its line end, and its body."""
 
     url: str
-    headers: tuple[tuple[str, str], ...]
+    head: bytes
     body: bytes
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Names and values of the header lines."""
+        lines = self.head.decode().split("\r\n")[:-1]
+        return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
 
 
 class ListenerState(msgspec.Struct, frozen=True):
@@ -111,7 +120,7 @@ class LogStream:
         self._load = 0
         self._prefix = ""
         self._stamp = ""
-        self._second = -1
+        self._minute = -1
         self._begin()
 
     @property
@@ -184,15 +193,15 @@ class LogStream:
         return [listener for listener in self._listeners if listener.requested_to is None]
 
     def has_lines_for(self, listener: Listener) -> bool:
-        """True when a listener did not acknowledge all lines yet, whether their tick is over or not."""
-        return listener.next_batch < len(self._begins) or bool(self._texts and not self._is_lost)
+        """True when a listener is to get lines it did not acknowledge yet, whether their tick is over or not."""
+        return self._is_on and (listener.next_batch < len(self._begins) or bool(self._texts and not self._is_lost))
 
     def next_request(self, listener: Listener) -> LogRequest | None:
         """What to send a listener now; None when there is nothing or a request is under way.
 
         Its outcome is to be told by `answered`. Time is the agenda's: move it to the present before.
         """
-        if listener.requested_to is not None or listener not in self._listeners:
+        if listener.requested_to is not None or not self._is_on or listener not in self._listeners:
             return None
         self._close_ticks()
         first = listener.next_batch
@@ -213,19 +222,18 @@ class LogStream:
             return
         if status == ACKNOWLEDGED:
             listener.next_batch = requested_to
-            listener.acknowledged_tick = self._last_ticks[requested_to - 1] - self._first_tick
+            listener.acknowledged_tick = self._last_ticks[requested_to - 1] - self._tick_0
         elif status == REWIND:
             listener.next_batch = 0
         elif status == GONE:
             self.remove(listener.url)
 
     def _begin(self) -> None:
-        """Forget all lines; byte 0 and tick 0 are here."""
+        """Forget all lines; byte 0 and the first tick are here."""
         self._load += 1
-        self._first_tick = self._agenda.tick
-        self._tick = self._last_tick = (
-            self._batch_tick
-        ) = -1  # of the last line, of the one before, of the batch's first
+        self._tick_0 = self._agenda.tick - FIRST_TICK
+        # Of the last line, of the one before, of the first one of the batch.
+        self._tick = self._last_tick = self._batch_tick = -1
         self._texts: list[str] = []
         self._open_from = 0  # where the lines of the present tick begin
         self._is_lost = False
@@ -247,9 +255,9 @@ class LogStream:
 
     def _begin_unheard(self) -> None:
         """Forget what was recorded for listeners that are gone; the ticks of the map go on."""
-        first_tick = self._first_tick
+        tick_0 = self._tick_0
         self._begin()
-        self._first_tick = first_tick
+        self._tick_0 = tick_0
 
     def _turn_to(self, tick: int) -> None:
         """The first line of a tick is about to be written."""
@@ -262,11 +270,15 @@ class LogStream:
             self._batch_tick = tick
         self._open_from = len(self._texts)
         self._last_tick, self._tick = self._tick, tick
-        second, millis = divmod(self._agenda.now_ms, 1000)
-        if second != self._second:  # a busy tick has two lines, a second sixty: most of the stamp can be kept
-            self._second = second
-            self._stamp = format_stamp(second * 1000, millis=False)
-        self._prefix = f"{self._stamp}.{millis:03} - "
+        self._prefix = f"{self._stamp_now()} - "
+
+    def _stamp_now(self) -> str:
+        now_ms = self._agenda.now_ms
+        minute, millis = divmod(now_ms, 60_000)
+        if minute != self._minute:  # most of a stamp is that of a moment ago
+            self._minute = minute
+            self._stamp = format_stamp(now_ms, millis=False)[:-2]
+        return f"{self._stamp}{millis // 1000:02}.{millis % 1000:03}"
 
     def _close_ticks(self) -> None:
         """Make a batch of the lines whose tick is over."""
@@ -305,34 +317,45 @@ class LogStream:
         body = self._kept.read(self._place_of(first), self._place_of(after))
         begin = self._begins[first]
         game = self._describe()
-        headers = (
-            ("X-LogBytes-BeginOffset", str(begin)),
-            ("X-LogBytes-EndOffset", str(begin + len(body))),
-            ("X-Tick-Start", str(self._first_ticks[first] - self._first_tick)),
-            ("X-Tick-End", str(self._last_ticks[after - 1] - self._first_tick)),
-            ("X-SteamID", game.steam_id),
-            ("X-Server-Addr", game.server_address),
-            ("X-Timestamp", format_stamp(self._agenda.now_ms, millis=True)),
-            ("X-Server-Instance-Token", game.instance_token),
-            *((("X-Server-Unique-Token", _unique_token(game)),) if game.token_secret else ()),
-            ("X-Game-Map", game.map_name),
-            ("X-Game-State", game.state),
-            ("X-Game-TeamCT", game.team_ct),
-            ("X-Game-ScoreCT", str(game.score_ct)),
-            ("X-Game-TeamT", game.team_t),
-            ("X-Game-ScoreT", str(game.score_t)),
-            ("Content-Length", str(len(body))),
-            ("Content-Type", "text/plain"),
-            ("Accept", "text/html,*/*;q=0.9"),
-            ("Accept-Charset", "ISO-8859-1,utf-8,*;q=0.7"),
-            ("Accept-Encoding", "gzip,identity,*;q=0"),
-            ("Host", listener.url.partition("://")[2].partition("/")[0].partition("?")[0]),
-            ("User-Agent", "Valve/Steam HTTP Client 1.0 (730)"),
+        unique = f"X-Server-Unique-Token: {_unique_token(game)}\r\n" if game.token_secret else ""
+        head = (
+            f"X-LogBytes-BeginOffset: {begin}\r\n"
+            f"X-LogBytes-EndOffset: {begin + len(body)}\r\n"
+            f"X-Tick-Start: {self._first_ticks[first] - self._tick_0}\r\n"
+            f"X-Tick-End: {self._last_ticks[after - 1] - self._tick_0}\r\n"
+            f"X-SteamID: {game.steam_id}\r\n"
+            f"X-Server-Addr: {_one_line(game.server_address)}\r\n"
+            f"X-Timestamp: {self._stamp_now()}\r\n"
+            f"X-Server-Instance-Token: {game.instance_token}\r\n"
+            f"{unique}"
+            f"X-Game-Map: {_one_line(game.map_name)}\r\n"
+            f"X-Game-State: {game.state}\r\n"
+            f"X-Game-TeamCT: {_one_line(game.team_ct)}\r\n"
+            f"X-Game-ScoreCT: {game.score_ct}\r\n"
+            f"X-Game-TeamT: {_one_line(game.team_t)}\r\n"
+            f"X-Game-ScoreT: {game.score_t}\r\n"
+            f"Content-Length: {len(body)}\r\n"
+            "Content-Type: text/plain\r\n"
+            "Accept: text/html,*/*;q=0.9\r\n"
+            "Accept-Charset: ISO-8859-1,utf-8,*;q=0.7\r\n"
+            "Accept-Encoding: gzip,identity,*;q=0\r\n"
+            f"Host: {_one_line(_host(listener.url))}\r\n"
+            "User-Agent: Valve/Steam HTTP Client 1.0 (730)\r\n"
         )
-        return LogRequest(listener.url, headers, body)
+        return LogRequest(listener.url, head.encode("utf-8", "replace"), body)
+
+
+def _host(url: str) -> str:
+    authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
+    return authority.rpartition("@")[2]
+
+
+def _one_line(value: str) -> str:
+    """A value that cannot end its header line: names of teams and maps are anybody's."""
+    return value if value.isprintable() else "".join(char if char >= " " and char != "\x7f" else " " for char in value)
 
 
 def _unique_token(game: GameHeaders) -> str:
     # Receivers take it for a CRC64 of secret and address; of which bytes exactly is not known, so any 16 digits do.
-    secret = f"{game.token_secret}{game.server_address}".encode()
+    secret = f"{game.token_secret}{game.server_address}".encode("utf-8", "replace")
     return f"{crc32(secret):08x}{crc32(secret[::-1]):08x}"

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,9 +34,9 @@ START = (
 class Process:
     """A running process with a stand-in machine in each of its servers."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: str, *, redirections: str = "") -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", START, *words.split()],
+            ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, "-W", "error", "-c", START, *words.split()],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -60,8 +61,8 @@ class Process:
 
 
 @contextmanager
-def simulate(words: str) -> Iterator[Process]:
-    one = Process(words)
+def simulate(words: str, *, redirections: str = "") -> Iterator[Process]:
+    one = Process(words, redirections=redirections)
     try:
         yield one
     finally:
@@ -108,6 +109,81 @@ def test_quiet_says_nothing() -> None:
     with simulate("-port 0 +rcon_password x --quiet") as one:
         one.port()
         assert one.end(signal.SIGTERM) == (0, "")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+def _wait_for_console(port: int) -> None:
+    until_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            RconClient(port).socket.close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
+        else:
+            return
+
+
+@pytest.mark.parametrize("redirections", [">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_streams_that_lead_nowhere_make_no_difference(redirections: str) -> None:
+    port = _free_port()
+    with simulate(f"-port {port} +rcon_password x", redirections=redirections) as one:
+        _wait_for_console(port)
+        code, said = one.end(signal.SIGTERM)
+    assert code == 0
+    assert "Traceback" not in said
+    assert "rror" not in said
+
+
+def test_reader_that_went_away_makes_no_difference() -> None:
+    port = _free_port()
+    with simulate(f"-port {port} +rcon_password x") as one:
+        assert one.process.stdout is not None
+        one.process.stdout.close()
+        _wait_for_console(port)
+        code = one.process.poll()
+        one.process.terminate()
+        assert (code, one.process.wait(TIMEOUT_S)) == (None, 0)
+        assert one.process.stderr is not None
+        assert "rror" not in one.process.stderr.read()
+
+
+def test_ready_lines_that_nobody_reads_hold_nothing_up() -> None:
+    """A pipe holds 64 KiB."""
+    with simulate(f"-port 0 +rcon_password x +map {'m' * 3000} --farm 60") as one:
+        ready = one.port()
+        with RconClient(ready) as client:
+            assert client.log_in("x")
+            assert client.run("echo hello") == "hello"
+        before_s = time.monotonic()
+        one.process.terminate()
+        assert one.process.wait(TIMEOUT_S) == 0
+        assert time.monotonic() - before_s < 3
+
+
+def test_slow_reader_gets_all_ready_lines() -> None:
+    with simulate(f"-port 0 +rcon_password x +map {'m' * 3000} --farm 60") as one:
+        time.sleep(0.5)
+        assert len({one.port() for _ in range(60)}) == 60
+
+
+def test_signal_while_it_starts_ends_it() -> None:
+    with simulate("-port 0 --farm 2000") as one:
+        time.sleep(0.6)
+        before_s = time.monotonic()
+        code, _ = one.end(signal.SIGTERM)
+        assert time.monotonic() - before_s < 3
+    assert code in (0, -signal.SIGTERM)  # the latter before our own code was there to hear it
+
+
+def test_address_that_is_none_is_told() -> None:
+    with simulate("-port 0 -ip a..b") as one:
+        assert one.end() == (1, "matchpod simulate: cannot listen: a..b is no address\n")
 
 
 def test_quit_on_the_console_ends_the_process() -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from matchpod.simulator.outside import Fetched
+from matchpod.simulator.wire import http_client
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.http_response import MAX_HEAD_BYTES
 from tests.e2e.simulator.log_receiver import OK, Answer, LogReceiver, status
@@ -35,7 +36,7 @@ def test_post_arrives_as_given() -> None:
         assert ask(receiver.url + "/a?b=c") == [Fetched(200, b"taken")]
         (request,) = receiver.requests
     assert (request.method, request.target, request.body) == ("POST", "/log/a?b=c", b"body")
-    assert request.headers == [("X-Name", "value"), ("Host", f"127.0.0.1:{receiver.port}"), ("Content-Length", "4")]
+    assert request.headers == [("Host", f"127.0.0.1:{receiver.port}"), ("X-Name", "value"), ("Content-Length", "4")]
 
 
 def test_get_has_no_body() -> None:
@@ -62,6 +63,87 @@ def test_a_header_cannot_be_broken_into_two() -> None:
     with LogReceiver() as receiver:
         asyncio.run(work(receiver.url))
         assert receiver.requests[0].named["X-Team"].rstrip() == "a  X-Evil: b"
+
+
+def test_post_can_have_header_lines_of_its_own_and_no_others() -> None:
+    async def work(url: str) -> Fetched:
+        client = HttpClient()
+        fetched = await client.post_as_given(url, b"B: 1\r\nContent-Length: 4\r\nA: 2\r\n", b"body")
+        assert (await client.post_as_given("nowhere", b"", b"")).status is None
+        await client.close()
+        return fetched
+
+    with LogReceiver() as receiver:
+        assert asyncio.run(work(receiver.url + "?x=ü")) == Fetched(200)
+        (request,) = receiver.requests
+    assert request.headers == [("B", "1"), ("Content-Length", "4"), ("A", "2")]
+    assert (request.target, request.body) == ("/log?x=ü", b"body")
+
+
+@pytest.mark.parametrize("name", ["", "X Name", "X:Name", "X\r\nName", "Ü", "content-length", "Transfer-Encoding"])
+def test_header_that_is_none_is_not_sent(name: str) -> None:
+    async def work(url: str) -> Fetched:
+        client = HttpClient()
+        fetched = await client.post(url, [(name, "1")], b"")
+        await client.close()
+        return fetched
+
+    with LogReceiver() as receiver:
+        fetched = asyncio.run(work(receiver.url))
+        assert receiver.requests == []
+    assert fetched.status is None
+    assert fetched.reason.startswith("not sent: ")
+
+
+def test_host_can_be_given() -> None:
+    async def work(url: str) -> None:
+        client = HttpClient()
+        await client.get(url, [("host", "example.org")])
+        await client.close()
+
+    with LogReceiver() as receiver:
+        asyncio.run(work(receiver.url))
+        assert receiver.requests[0].headers == [("Host", "example.org")]
+
+
+def test_connection_that_nobody_needs_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "IDLE_S", 0.1)
+
+    async def work(url: str) -> None:
+        client = HttpClient()
+        await client.get(url, [])
+        assert client.connections == 1
+        async with asyncio.timeout(10):
+            while client.connections:
+                await asyncio.sleep(0.01)
+        await client.get(url, [])
+        await client.close()
+
+    with LogReceiver() as receiver:
+        asyncio.run(work(receiver.url))
+        assert [request.connection for request in receiver.requests] == [1, 2]
+
+
+def test_connection_that_is_needed_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "IDLE_S", 0.2)
+    with LogReceiver() as receiver:
+        ask(receiver.url, times=8, pause_s=0.1)
+        assert {request.connection for request in receiver.requests} == {1}
+
+
+def test_connection_closed_by_the_peer_is_forgotten() -> None:
+    async def work(url: str) -> None:
+        client = HttpClient()
+        await client.get(url, [])
+        assert client.connections == 1
+        receiver.go_down()
+        async with asyncio.timeout(10):
+            while client.connections:
+                await asyncio.sleep(0.01)
+        await client.close()
+
+    with LogReceiver() as receiver:
+        asyncio.run(work(receiver.url))
 
 
 def test_connection_is_used_again() -> None:
@@ -138,6 +220,33 @@ def test_patience_ends(answer: Answer) -> None:
         (fetched,) = ask(receiver.url, timeout_s=0.5)
     assert fetched == Fetched(None, reason="no answer within 0.5 s")
     assert time.monotonic() - begin_s < 8
+
+
+def test_host_may_be_a_name() -> None:
+    with LogReceiver() as receiver:
+        answers = ask(receiver.url.replace("127.0.0.1", "localhost"), times=2)
+    assert [fetched.status for fetched in answers] == [200, 200]
+
+
+def test_name_that_nobody_has_is_told() -> None:
+    (fetched,) = ask("http://nobody.invalid/")
+    assert fetched.status is None
+    assert fetched.reason
+
+
+def test_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, **__: object) -> list[object]:
+        asked.append(1)
+        time.sleep(3)
+        return []
+
+    asked: list[int] = []
+    monkeypatch.setattr(http_client, "getaddrinfo", hang)
+    before_s = time.monotonic()
+    answers = ask("http://somebody.invalid/", times=3, timeout_s=0.2)
+    assert time.monotonic() - before_s < 2  # also the loop has ended by now
+    assert [fetched.reason for fetched in answers] == ["no answer within 0.2 s"] * 3
+    assert asked == [1]
 
 
 def test_nobody_there_is_told() -> None:

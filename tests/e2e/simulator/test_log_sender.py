@@ -11,8 +11,14 @@ from matchpod.cs2.log_lines.world_lines import ConsoleChat
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.wire.http_client import HttpClient
-from matchpod.simulator.wire.log_sender import POST_INTERVAL_S, LogSender, post_interval_s
-from tests.e2e.simulator.log_receiver import Answer, LogReceiver, Received, status
+from matchpod.simulator.wire.log_sender import (
+    POST_INTERVAL_S,
+    POSTS_PER_S,
+    LogSender,
+    post_interval_s,
+    retry_interval_s,
+)
+from tests.e2e.simulator.log_receiver import OK, Answer, LogReceiver, Received, status
 
 START_MS = 1_000_000_000_000
 
@@ -24,7 +30,9 @@ def describe() -> GameHeaders:
 class Sending:
     """A stream and its sender; `until` lets both live until something is true."""
 
-    def __init__(self, *urls: str, timeout_s: float = 10.0, interval_s: float = POST_INTERVAL_S) -> None:
+    def __init__(
+        self, *urls: str, timeout_s: float = 10.0, interval_s: float = POST_INTERVAL_S, retry_s: float = POST_INTERVAL_S
+    ) -> None:
         self.agenda = Agenda(START_MS)
         self.stream = LogStream(self.agenda, describe=describe)
         self.stream.is_on = True
@@ -32,7 +40,9 @@ class Sending:
             self.stream.add(url)
         self.client = HttpClient(timeout_s=timeout_s)
         self.woken: list[float] = []
-        self.sender = LogSender(self.stream, self.client, wake_at=self.woken.append, interval_s=interval_s)
+        self.sender = LogSender(
+            self.stream, self.client, wake_at=self.woken.append, interval_s=interval_s, retry_s=retry_s
+        )
 
     def say(self, *texts: str) -> None:
         for text in texts:
@@ -105,7 +115,13 @@ def test_every_line_arrives_once_whatever_the_receiver_does() -> None:
                 status(205),
                 Answer(hangs=True),
                 status(201),
-                status(302),
+                Answer(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"),
+                Answer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK),
+                Answer(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"),
+                Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n"),
+                Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
+                Answer(drip_s=0.002),
+                Answer(drip_s=0.05),
             ]
         )
 
@@ -262,5 +278,28 @@ def test_finishing_gives_up_in_time() -> None:
 
 
 def test_many_servers_post_less_often() -> None:
-    assert post_interval_s(1) == POST_INTERVAL_S
-    assert post_interval_s(500) == 0.5
+    assert post_interval_s(1) == post_interval_s(60) == POST_INTERVAL_S
+    assert post_interval_s(600) == 600 / POSTS_PER_S > POST_INTERVAL_S
+
+
+def test_many_servers_try_again_even_less_often() -> None:
+    assert retry_interval_s(1) == retry_interval_s(20) == POST_INTERVAL_S
+    assert retry_interval_s(600) > post_interval_s(600)
+
+
+def test_a_post_that_was_not_acknowledged_is_made_again_after_its_own_interval() -> None:
+    with LogReceiver() as receiver:
+        receiver.answers.extend([status(500), status(200)])
+
+        async def work() -> None:
+            sending = Sending(receiver.url, interval_s=0.01, retry_s=0.4)
+            sending.say("one")
+            await sending.until(lambda: sending.is_all_acknowledged)
+            sending.say("two")
+            await sending.until(lambda: sending.is_all_acknowledged)
+            await sending.close()
+
+        run(work())
+        first, second, third = (request.at_s for request in receiver.requests)
+    assert second - first > 0.35
+    assert third - second < 0.35

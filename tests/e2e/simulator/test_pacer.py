@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 
-from matchpod.simulator.wire.pacer import Pacer
+from matchpod.simulator.wire.pacer import MAX_CANCELLED, Pacer
 
 
 def run(work: Coroutine[object, object, None]) -> None:
@@ -41,6 +41,40 @@ def test_who_called_off_is_not_woken() -> None:
         async with asyncio.timeout(10):
             await done.wait()
         assert woken == []
+
+    run(work())
+
+
+def test_wake_ups_that_were_called_off_do_not_pile_up() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        later_s = asyncio.get_running_loop().time() + 0.05
+        woken: list[str] = []
+        done = asyncio.Event()
+        pacer.wake_at(later_s, lambda: woken.append("kept"))
+        for _ in range(10_000):
+            pacer.wake_at(later_s, lambda: woken.append("called off")).cancel()
+        assert len(pacer) <= 2 * MAX_CANCELLED
+        pacer.wake_at(later_s, done.set)
+        async with asyncio.timeout(10):
+            await done.wait()
+        assert woken == ["kept"]
+        assert len(pacer) == 0
+
+    run(work())
+
+
+def test_calling_off_what_has_happened_changes_nothing() -> None:
+    async def work() -> None:
+        pacer = Pacer()
+        done = asyncio.Event()
+        wakes = [pacer.wake_at(0.0, lambda: None) for _ in range(2 * MAX_CANCELLED)]
+        pacer.wake_at(0.0, done.set)
+        async with asyncio.timeout(10):
+            await done.wait()
+        for wake in wakes:
+            wake.cancel()
+        assert len(pacer) == 0
 
     run(work())
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
+import os
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from matchpod.simulator.wire import rcon_server
 from matchpod.simulator.wire.rcon_server import MAX_SESSIONS, RconServer
 from tests.e2e.simulator.loop_thread import LoopThread
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient, packet
@@ -27,6 +34,10 @@ class Console:
         self.ran.append((text, source))
         if text.startswith("big "):
             return "ü" * int(text[4:])
+        if text == "work":
+            until_s = time.perf_counter() + 0.001
+            while time.perf_counter() < until_s:
+                pass
         return f"ran {text}"
 
 
@@ -42,6 +53,29 @@ class Port:
     def close(self) -> None:
         self.threads.do(self.rcon.close)
         self.threads.__exit__(None, None, None)
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def _longest_wait(for_s: float) -> float:
+    """The longest time in which the loop did not come round."""
+    loop = asyncio.get_running_loop()
+    begin_s = last_s = loop.time()
+    longest_s = 0.0
+    while last_s < begin_s + for_s:
+        await asyncio.sleep(0)
+        longest_s = max(longest_s, loop.time() - last_s)
+        last_s = loop.time()
+    return longest_s
 
 
 @pytest.fixture
@@ -201,15 +235,50 @@ def test_dropping_cuts_all_connections_and_the_port_stays(port: Port) -> None:
         assert client.log_in(PASSWORD)
 
 
-def test_client_that_fetches_no_answers_is_cut(port: Port) -> None:
+def test_client_that_fetches_no_answers_is_cut(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rcon_server, "UNREAD_S", 0.3)
     with RconClient(port.number, receive_buffer=4096) as client:
         client.log_in(PASSWORD)
-        with contextlib.suppress(ConnectionError):
-            for number in range(200):
-                client.send(number, 2, b"big 200000")
-            while client.socket.recv(1 << 20):
-                pass
+        before = _open_files()
+        for number in range(100):
+            client.send(number, 2, b"big 200000")
+        _wait_until(lambda: _open_files() == before - 1)
     assert len(port.console.ran) < 100
+
+
+def test_commands_of_a_slow_reader_wait_and_are_all_answered(port: Port) -> None:
+    with RconClient(port.number, receive_buffer=4096) as client:
+        client.log_in(PASSWORD)
+        for number in range(40):
+            client.send(number, 2, b"big 200000")
+        _wait_until(lambda: port.console.ran != [])
+        assert len(port.console.ran) < 40
+        assert [client.receive()[0] for _ in range(40)] == list(range(40))
+
+
+def test_connection_being_closed_does_not_wait_for_its_reader_for_long(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rcon_server, "FAREWELL_S", 0.1)
+    with RconClient(port.number, receive_buffer=4096) as client:
+        client.log_in(PASSWORD)
+        for number in range(40):
+            client.send(number, 2, b"big 200000")
+        _wait_until(lambda: port.console.ran != [])
+        before = _open_files()
+        port.threads.do(port.rcon.drop_all)
+        _wait_until(lambda: _open_files() == before - 1)
+
+
+def test_flood_of_commands_leaves_time_to_others(port: Port) -> None:
+    with RconClient(port.number) as flood, RconClient(port.number) as other:
+        assert flood.log_in(PASSWORD)
+        assert other.log_in(PASSWORD)
+        flood.socket.sendall(b"".join(packet(number, 2, b"work") for number in range(1000)))
+        assert other.run("status") == "ran status"
+        assert 0 < len(port.console.ran) < 200
+        longest_s = port.threads.call(_longest_wait(0.3))
+    assert longest_s < 0.1
 
 
 def test_connections_are_limited(port: Port) -> None:
@@ -219,6 +288,31 @@ def test_connections_are_limited(port: Port) -> None:
         assert one_more.is_closed()
     for client in clients:
         client.socket.close()
+
+
+def test_those_who_give_no_password_make_room_for_others(port: Port) -> None:
+    idlers = [RconClient(port.number) for _ in range(MAX_SESSIONS)]
+    with RconClient(port.number) as client:
+        assert client.log_in(PASSWORD)
+        assert idlers[0].is_closed()
+        assert client.run("status") == "ran status"
+    for idler in idlers:
+        idler.socket.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.binary(max_size=300), begins_well=st.booleans(), cuts=st.lists(st.integers(1, 300), max_size=5))
+def test_whatever_comes_the_port_goes_on(data: bytes, begins_well: bool, cuts: list[int]) -> None:
+    with contextlib.closing(Port(ban_s=0.0)) as port:
+        with RconClient(port.number) as client, contextlib.suppress(ConnectionError):
+            if begins_well:
+                client.log_in(PASSWORD)
+            places = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
+            for begin, end in itertools.pairwise(places):
+                client.socket.sendall(data[begin:end])
+        with RconClient(port.number) as client:
+            assert client.log_in(PASSWORD)
+            assert client.run("status") == "ran status"
 
 
 def test_closing_abruptly_cuts_everything(port: Port) -> None:

@@ -13,7 +13,7 @@ from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.wire import server as server_module
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.pacer import Pacer
-from matchpod.simulator.wire.server import Birth, SimulatedServer
+from matchpod.simulator.wire.server import TICK_MS, Birth, SimulatedServer
 from tests.e2e.simulator.log_receiver import Answer, LogReceiver, status
 from tests.e2e.simulator.loop_thread import LoopThread
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient
@@ -120,11 +120,48 @@ def test_another_speed_takes_effect_at_once() -> None:
 
 def test_time_lost_to_a_standstill_is_made_up_for_only_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MAX_LAG_S", 0.1)
-    with running() as one, one.console() as client:
+    with running("beat 10") as one, one.console() as client:
         before_ms = int(client.run("time"))
         one.threads.loop.call_soon_threadsafe(time.sleep, 1.0)
         after_ms = int(client.run("time"))
         assert after_ms - before_ms < 700
+
+
+def test_time_in_which_nothing_is_due_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "MAX_LAG_S", 0.05)
+    with running("beat 300") as one, one.console() as client:
+        before_s = time.monotonic()
+        before_ms = int(client.run("time"))
+        time.sleep(1.0)
+        passed_ms = int(client.run("time")) - before_ms
+        assert 900 < passed_ms <= (time.monotonic() - before_s) * 1000 + TICK_MS
+        assert one.machine.beats >= 4
+
+
+def test_a_server_without_plans_knows_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "MAX_LAG_S", 0.05)
+    with running() as one, one.console() as client:
+        before_ms = int(client.run("time"))
+        time.sleep(0.5)
+        assert int(client.run("time")) - before_ms > 450
+
+
+def test_a_server_that_is_behind_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "STEP_MS", 1000)
+    with running("beat 100", speed=1000) as one:
+        agenda = one.machine.agenda
+
+        def step_ms() -> int:
+            before_ms = agenda.now_ms
+            time.sleep(0.2)
+            one.server.execute("echo", "")
+            return agenda.now_ms - before_ms
+
+        assert one.threads.do(step_ms) <= 1100
+        behind_ms = one.threads.do(lambda: agenda.now_ms)
+        until_s = time.monotonic() + 10
+        while agenda.now_ms < behind_ms + 190_000:
+            assert time.monotonic() < until_s
 
 
 def test_log_lines_arrive_with_the_posts_of_this_process() -> None:

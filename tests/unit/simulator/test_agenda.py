@@ -129,6 +129,19 @@ def test_running_the_next_tick_takes_no_more_than_one() -> None:
     assert seen == ["a"]
 
 
+def test_time_that_is_held_stands_still_after_the_tick_until_it_is_moved_again() -> None:
+    agenda, seen = _agenda()
+    agenda.call_in(100, agenda.hold)
+    agenda.call_in(100, lambda: seen.append("the same tick"))
+    agenda.call_in(200, lambda: seen.append("later"))
+    agenda.run_until(START_MS + 1000)
+    assert seen == ["the same tick"]
+    assert agenda.tick == -(-100 * 64 // 1000)
+    agenda.run_until(START_MS + 1000)
+    assert seen == ["the same tick", "later"]
+    assert agenda.tick == 64
+
+
 def test_time_never_goes_back() -> None:
     agenda, _ = _agenda()
     agenda.run_until(START_MS + 1000)

@@ -19,7 +19,7 @@ MAX_CHUNK_LINE_BYTES = 1024
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?", re.ASCII)
 _LENGTH = re.compile(rb"\d{1,10}", re.ASCII)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?", re.DOTALL)
-_NO_BODY = (204, 304)
+_NO_BODY = (204, 205, 304)
 
 
 class ResponseError(Exception):

@@ -79,6 +79,9 @@ class _Words:
 
 def read_words(words: Sequence[str]) -> Launch:
     """What a command line asks for; LaunchError at the first word that makes no sense."""
+    for word in words:
+        if not _is_text(word):
+            raise LaunchError(f"`{word}` is no text in UTF-8")
     said = _Words()
     at = 0
     while at < len(words):
@@ -155,6 +158,12 @@ def _set_text(option: str) -> Callable[[_Words, str], None]:
     return read
 
 
+def _read_ip(said: _Words, value: str) -> None:
+    if not value:
+        raise LaunchError("-ip needs an address")
+    said.set["ip"] = value
+
+
 def _read_speed(said: _Words, value: str) -> None:
     _check("--speed", "sim_speed", value)
     said.set["speed"] = float(value)
@@ -201,6 +210,11 @@ def _servers(said: _Words) -> tuple[ServerOptions, ...]:
     )
 
 
+def _is_text(word: str) -> bool:
+    """False for bytes that Python could not decode; they stand in a word as halves of characters."""
+    return not any("\ud800" <= char <= "\udfff" for char in word)
+
+
 def _quoted(value: str) -> str:
     """A word as the console reads it again; it has no way to write a quote inside quotes."""
     return value if _PLAIN_WORD.fullmatch(value) else f'"{value.replace(chr(34), "")}"'
@@ -208,8 +222,8 @@ def _quoted(value: str) -> str:
 
 _GAMES: dict[str, Callable[[_Words, str], None]] = {
     "-port": _set_number("-port", "port", least=0, greatest=MAX_PORT),
-    "-ip": _set_text("ip"),
-    "+ip": _set_text("ip"),
+    "-ip": _read_ip,
+    "+ip": _read_ip,
     "-maxplayers": _set_number("-maxplayers", "max_players", least=1, greatest=64),
     "-maxplayers_override": _set_number("-maxplayers_override", "max_players", least=1, greatest=64),
     "+map": _set_text("map"),

@@ -18,7 +18,7 @@ from matchpod.simulator.log_stream import LogStream
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.outside import Fetched, Outside
 from matchpod.simulator.wire.http_client import HttpClient
-from matchpod.simulator.wire.log_sender import LogSender, post_interval_s
+from matchpod.simulator.wire.log_sender import LogSender, post_interval_s, retry_interval_s
 from matchpod.simulator.wire.pacer import Pacer, Wake
 from matchpod.simulator.wire.rcon_server import RconConsole, RconServer
 
@@ -31,8 +31,13 @@ STEP_S = 0.015
 STEPS_PER_S = 2000
 """Steps that one process makes in a second for all its servers."""
 
-FAREWELL_S = 2.0
-"""How long a server that quits tries to send its last lines."""
+STEP_MS = 60_000
+"""Simulated time that a server goes in one step at most: some 5 ms of work. One that is behind takes several steps."""
+
+TICK_MS = 1000 / TICKS_PER_S
+
+FAREWELL_S = 1.0
+"""How long a server that quits tries to send its last lines; hundreds that end together need as long again."""
 
 MAX_REPORTS = 64
 """Plugin events of one server under way; more are lost, as they are where a plugin's threads are used up."""
@@ -92,6 +97,7 @@ class SimulatedServer:
         self._birth = birth
         self._on_exit = on_exit
         self._post_interval_s = post_interval_s(servers)
+        self._post_retry_s = retry_interval_s(servers)
         self._step_s = max(STEP_S, servers / STEPS_PER_S)
         self._loop = asyncio.get_running_loop()
         self._rcon = RconServer(self, has_mirror=options.has_mirror)
@@ -119,7 +125,11 @@ class SimulatedServer:
             self.options, self, start_ms=self._birth.start_ms, instance_token=self._birth.instance_token
         )
         self._sender = LogSender(
-            self._machine.stream, self._client, wake_at=self._wake_at, interval_s=self._post_interval_s
+            self._machine.stream,
+            self._client,
+            wake_at=self._wake_at,
+            interval_s=self._post_interval_s,
+            retry_s=self._post_retry_s,
         )
         self._real_s = self._loop.time()
         self._machine.boot()
@@ -183,6 +193,7 @@ class SimulatedServer:
         """GET a URL; time stands still until it is answered."""
         self._move_clock()
         self._fetches += 1
+        self._hold()
         self._begin(self._fetch(url, headers, done))
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -198,6 +209,7 @@ class SimulatedServer:
     def hang(self) -> None:
         """Stop for good with all sockets open."""
         self._is_hung = True
+        self._hold()
         if self._sender is not None:
             self._sender.stop()
 
@@ -238,33 +250,39 @@ class SimulatedServer:
             self._crash()
             return
         self._rcon.resume()
-        due_ms = self._machine.agenda.next_due_ms()
+        agenda = self._machine.agenda
+        due_ms = agenda.next_due_ms()
         if due_ms is not None and self._speed > 0:
             due_s = self._real_s + (due_ms - self._sim_ms) / self._speed / 1000
             next_s = due_s if next_s is None else min(due_s, next_s)
         if next_s is not None:
-            self._wake_at(max(next_s, now_s + self._step_s))
+            is_behind = agenda.now_ms + TICK_MS < int(self._sim_ms)
+            self._wake_at(now_s if is_behind else max(next_s, now_s + self._step_s))
+
+    def _hold(self) -> None:
+        if self._machine is not None:
+            self._machine.agenda.hold()
 
     def _move_clock(self) -> None:
-        """Bring simulated time to the present."""
+        """Bring simulated time to the present, but not further than MAX_LAG_S beyond what should have happened."""
         now_s = self._loop.time()
-        if not self._is_still:
-            self._sim_ms += min(now_s - self._real_s, MAX_LAG_S) * self._speed * 1000
+        if self._machine is not None and not self._is_still:
+            self._sim_ms += (now_s - self._real_s) * self._speed * 1000
+            due_ms = self._machine.agenda.next_due_ms()
+            if due_ms is not None:
+                # A tick more, as a plan is due at any time of the millisecond in which its tick begins.
+                self._sim_ms = min(self._sim_ms, due_ms + TICK_MS + MAX_LAG_S * self._speed * 1000)
         self._real_s = now_s
 
     def _run(self) -> None:
-        """Let everything happen that is due; tick by tick, as any of it may stop time."""
+        """Let everything happen that is due, as far as one step goes; any of it may stop time."""
         self._move_clock()
-        if self._machine is None:
+        if self._machine is None or self._is_still:
             return
         agenda = self._machine.agenda
         until_ms = int(self._sim_ms)
-        while not self._is_still:
-            due_ms = agenda.next_due_ms()
-            if due_ms is None or due_ms >= until_ms:
-                agenda.run_until(until_ms)
-                return
-            agenda.run_until(due_ms + 1)
+        due_ms = agenda.next_due_ms()
+        agenda.run_until(until_ms if due_ms is None else min(until_ms, due_ms + STEP_MS))
 
     def _begin(self, request: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(request)

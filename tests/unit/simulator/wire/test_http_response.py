@@ -41,7 +41,7 @@ def test_answer_without_length_ends_with_the_connection() -> None:
     assert (reader.body, reader.is_done, reader.is_reusable) == (b"hello", True, False)
 
 
-@pytest.mark.parametrize("status", [204, 304])
+@pytest.mark.parametrize("status", [204, 205, 304])
 def test_some_answers_have_no_body(status: int) -> None:
     reader = read(b"HTTP/1.1 %d Nothing\r\n\r\n" % status)
     assert (reader.status, reader.is_done, reader.is_reusable) == (status, True, True)

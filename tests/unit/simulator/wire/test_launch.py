@@ -106,8 +106,17 @@ def test_help_names_our_options() -> None:
         ("--zzzzzz", "--help lists"),
         ("--scenario overtme", "perhaps overtime"),
         ("--scenario zzzzzzzz", "perhaps full_match, no_show"),
+        ("--farm -1", "--farm must be a whole number from 1 to 2000, not `-1`"),
+        ("--farm 100000", "--farm must be a whole number from 1 to 2000"),
+        ("-port ٣", "-port must be a whole number"),
+        ("+map \udcff", "is no text in UTF-8"),
     ],
 )
 def test_mistakes_are_explained(words: str, fault: str) -> None:
     with pytest.raises(LaunchError, match=fault):
         read_words(words.split())
+
+
+def test_an_empty_address_is_a_mistake() -> None:
+    with pytest.raises(LaunchError, match="-ip needs an address"):
+        read_words(["-ip", ""])

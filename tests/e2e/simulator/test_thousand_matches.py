@@ -1,0 +1,165 @@
+"""A farm that has played a thousand matches is as it was after the first hundred: nothing is left behind by any."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from matchpod.simulator.machine import Machine
+from matchpod.simulator.options import ServerOptions
+from matchpod.simulator.outside import Outside
+from matchpod.simulator.wire.farm import Farm
+from matchpod.simulator.wire.server import SimulatedServer
+
+SERVERS = 40
+SPEED = 300.0
+SETTLED_AFTER = 100
+MATCHES = 1000
+TIMEOUT_S = 170.0
+
+MAPS = ("de_nuke", "de_inferno", "de_mirage")
+SHORT_MATCH = "mp_maxrounds 2;mp_freezetime 1;mp_round_restart_delay 1;mp_halftime_duration 1;mp_warmuptime 5"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+class Holdings(NamedTuple):
+    """What the process has while nothing moves."""
+
+    files: int
+    tasks: int
+    memory_kb: int
+    blocks: int
+    objects: Counter[str]
+
+
+class Referee:
+    """Takes the log of all servers and sends each to its next match, as whoever uses servers would."""
+
+    def __init__(self) -> None:
+        self.farm: Farm | None = None
+        self.matches = 0
+        self.lines = 0
+        self.ended = 0
+        self.connections = 0
+
+    def take(self, server: int, body: bytes) -> None:
+        self.lines += body.count(b"\n")
+        if b"Loading map" in body:  # the config of the mode has undone it
+            self._tell(server, SHORT_MATCH)
+        if b"Game Over" in body:
+            self.matches += 1
+            self._tell(server, f"changelevel {MAPS[self.matches % len(MAPS)]}")
+
+    def note_end(self, _server: SimulatedServer) -> None:
+        self.ended += 1
+
+    def _tell(self, server: int, command: str) -> None:
+        assert self.farm is not None
+        asyncio.get_running_loop().call_soon(self.farm.servers[server].execute, command, "127.0.0.1:1")
+
+    async def until(self, matches: int) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while self.matches < matches:
+                await asyncio.sleep(0.02)
+
+    async def holdings(self) -> Holdings:
+        """Stop time, wait until all posts are answered, and count."""
+        assert self.farm is not None
+        for server in self.farm.servers:
+            server.set_speed(0)
+        async with asyncio.timeout(10):
+            while len(asyncio.all_tasks()) > 1:
+                await asyncio.sleep(0.02)
+        gc.collect()
+        held = Holdings(
+            files=len(os.listdir("/proc/self/fd")) - 2 * self.connections,  # how many it takes at a time is chance
+            tasks=len(asyncio.all_tasks()),
+            memory_kb=int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]),
+            blocks=sys.getallocatedblocks(),
+            objects=Counter(type(one).__name__ for one in gc.get_objects()),
+        )
+        for server in self.farm.servers:
+            server.set_speed(SPEED)
+        return held
+
+
+class Receiver(asyncio.Protocol):
+    """One connection that brings posts."""
+
+    def __init__(self, referee: Referee) -> None:
+        self._referee = referee
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._referee.connections += 1
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._referee.connections -= 1
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, has_head, rest = self._received.partition(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].split()[0]) if has_head else 0
+        if not has_head or len(rest) < length:
+            return
+        self._received = rest[length:]
+        self._transport.write(OK)
+        self._referee.take(int(head.split(b" ", 2)[1].removeprefix(b"/log/")), rest[:length])
+
+
+def _stay(options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> Machine:
+    """A machine whose people stay for another match."""
+    machine = Machine(options, outside, start_ms=start_ms, instance_token=instance_token)
+    machine.visitors.stays_after_map = True
+    return machine
+
+
+async def _play() -> tuple[Holdings, Holdings, Referee]:
+    referee = Referee()
+    receiver = await asyncio.get_running_loop().create_server(lambda: Receiver(referee), "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{receiver.sockets[0].getsockname()[1]}/log"
+    options = [
+        ServerOptions(
+            port=0,
+            speed=SPEED,
+            game_mode=2,
+            seed=str(number),
+            players="101,102",
+            commands=("sim_map_load 1", "log on", f'logaddress_add_http "{url}/{number}"', SHORT_MATCH),
+        )
+        for number in range(SERVERS)
+    ]
+    referee.farm = Farm(options, _stay, on_exit=referee.note_end)
+    await referee.farm.start()
+    try:
+        await referee.until(SETTLED_AFTER)
+        before = await referee.holdings()
+        await referee.until(MATCHES)
+        after = await referee.holdings()
+        assert referee.ended == 0
+    finally:
+        await referee.farm.stop()
+        receiver.close()
+        await receiver.wait_closed()
+    return before, after, referee
+
+
+def test_a_thousand_matches_leave_nothing_behind() -> None:
+    began_s = time.monotonic()
+    before, after, referee = asyncio.run(_play())
+    assert after.files == before.files
+    assert after.tasks == before.tasks == 1
+    assert after.memory_kb < 1.1 * before.memory_kb
+    assert after.blocks < 1.1 * before.blocks
+    grown = {name: count - before.objects[name] for name, count in after.objects.items()}
+    assert max(grown.values()) < MATCHES // 10, grown
+    assert referee.lines > 100 * MATCHES
+    assert time.monotonic() - began_s < TIMEOUT_S
