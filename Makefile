@@ -24,8 +24,9 @@ run: $(READY) ## Run the command line tool: make run ARGS="replay file.log"
 
 test: $(READY) ## Run all tests, then check how much of the code they covered
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	$(BIN)/pytest -n 2 --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
+	$(BIN)/pytest -n 2 -m "not soak" --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+	$(BIN)/pytest -n 2 -m soak
 
 check: $(READY) ## Check format, lint, types, import contracts and layout rules
 	$(BIN)/ruff format --check .

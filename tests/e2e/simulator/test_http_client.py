@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import time
+from types import FrameType
 
 import pytest
 
@@ -280,6 +282,33 @@ def test_plain_server_does_not_pass_for_a_secure_one() -> None:
     with LogReceiver() as receiver:
         (fetched,) = ask(receiver.url.replace("http:", "https:"), timeout_s=3)
     assert fetched.status is None
+
+
+@pytest.mark.parametrize("answer", [None, Answer(b"nonsense\r\n\r\n"), Answer(b"", closes=True), Answer(hangs=True)])
+def test_faults_leave_nothing_for_the_garbage_collector(answer: Answer | None) -> None:
+    """What it would find there keeps a whole request in memory, and it does not come often."""
+
+    async def work(url: str) -> list[FrameType]:
+        client = HttpClient(timeout_s=0.05)
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        for _ in range(5):
+            assert (await client.post(url, [], b"body")).status is None
+        gc.collect()
+        gc.set_debug(0)
+        gc.enable()
+        found = [one for one in gc.garbage if isinstance(one, FrameType)]
+        gc.garbage.clear()
+        await client.close()
+        return found
+
+    with LogReceiver() as receiver:
+        if answer is None:
+            receiver.go_down()
+        else:
+            receiver.usual = answer
+        assert asyncio.run(work(receiver.url)) == []
 
 
 def test_closing_ends_requests_under_way_and_later_ones() -> None:

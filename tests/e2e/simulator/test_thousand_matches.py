@@ -6,10 +6,11 @@ import asyncio
 import gc
 import os
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
@@ -21,7 +22,7 @@ SERVERS = 40
 SPEED = 300.0
 SETTLED_AFTER = 100
 MATCHES = 1000
-TIMEOUT_S = 170.0
+TIMEOUT_S = 600.0
 
 MAPS = ("de_nuke", "de_inferno", "de_mirage")
 SHORT_MATCH = "mp_maxrounds 2;mp_freezetime 1;mp_round_restart_delay 1;mp_halftime_duration 1;mp_warmuptime 5"
@@ -152,8 +153,8 @@ async def _play() -> tuple[Holdings, Holdings, Referee]:
     return before, after, referee
 
 
+@pytest.mark.soak
 def test_a_thousand_matches_leave_nothing_behind() -> None:
-    began_s = time.monotonic()
     before, after, referee = asyncio.run(_play())
     assert after.files == before.files
     assert after.tasks == before.tasks == 1
@@ -162,4 +163,3 @@ def test_a_thousand_matches_leave_nothing_behind() -> None:
     grown = {name: count - before.objects[name] for name, count in after.objects.items()}
     assert max(grown.values()) < MATCHES // 10, grown
     assert referee.lines > 100 * MATCHES
-    assert time.monotonic() - began_s < TIMEOUT_S

@@ -94,6 +94,7 @@ def _check_maps(reader: MatchReader, played: PlayedMatch) -> None:
             assert (one.team1_score, one.team2_score) == score
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
 def test_a_replayed_match_has_the_numbers_of_its_server(seed: int, tmp_path: Path) -> None:
     settings, scenario = VARIETIES[seed % len(VARIETIES)]

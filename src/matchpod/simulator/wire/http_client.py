@@ -112,7 +112,10 @@ class _Connection(asyncio.Protocol):
         self.reader = ResponseReader()
         self.answer = asyncio.get_running_loop().create_future()
         self.transport.write(request)
-        await self.answer
+        try:
+            await self.answer
+        finally:
+            self.answer = None  # a fault in it knows this frame: they would keep each other, and the request, alive
         return self.reader
 
 
@@ -243,7 +246,7 @@ class HttpClient:
             raise ConnectionAbortedError("the client is closed")
         if address.is_secure and self._trust is None:
             self._trust = create_default_context()
-        fault: OSError = OSError("the host has no address")
+        fault: OSError | None = None
         for ip in await self._resolve(address.host):
             try:
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -259,7 +262,10 @@ class HttpClient:
                 if self._is_closed:
                     connection.abort()
                 return connection
-        raise fault
+        try:
+            raise fault or OSError("the host has no address")
+        finally:
+            fault = None  # it knows this frame: the two would keep each other, and the request, alive
 
     async def _resolve(self, host: str) -> Sequence[str]:
         """The addresses of a host. Not in the loop's own threads: a process cannot end before they do."""
@@ -273,7 +279,7 @@ class HttpClient:
             threading.Thread(target=_look_up, args=(host, loop, lookup), daemon=True).start()
         found = await asyncio.shield(lookup)
         if isinstance(found, Exception):
-            raise found
+            raise OSError(str(found))
         return found
 
 
