@@ -136,7 +136,8 @@ class Machine(Watcher):
     # --- the log ------------------------------------------------------------------------------------------------
 
     def _is_losing(self) -> bool:
-        if self.arena.scenario is not Scenario.LOG_LOSS:
+        # Without the first lines of a load nobody could tell that there was one.
+        if self.arena.scenario is not Scenario.LOG_LOSS or self.arena.is_busy:
             return False
         if self._lost_ticks == 0 and self._losses.random() < LOSS_SHARE:
             self._lost_ticks = self._losses.randint(1, LOSS_TICKS)
