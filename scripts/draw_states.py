@@ -1,4 +1,4 @@
-"""Draws the diagram of docs/match-states.md from the table of the state machine. Run it after changing the table."""
+"""Draws the diagrams of docs/match-states.md and docs/server-states.md from the tables. Run it after changing one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from matchpod.core.match import TRANSITIONS, Phase
+from matchpod.core import match, server_status
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "match-states.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 BEGIN = "<!-- states: drawn by scripts/draw_states.py -->"
 END = "<!-- end of states -->"
 
@@ -28,20 +28,29 @@ def draw(transitions: Mapping[tuple[_State, _Trigger], _State], start: _State) -
     return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {start}", *arrows, *ends, "```"])
 
 
-def redraw(page: str) -> str:
-    """The page with its diagram drawn anew."""
+def redraw(page: str, diagram: str) -> str:
+    """The page with its diagram replaced."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page has no place for the diagram between {BEGIN!r} and {END!r}")
-    return f"{head}{BEGIN}\n{draw(TRANSITIONS, Phase.WARMUP)}\n{END}{tail}"
+    return f"{head}{BEGIN}\n{diagram}\n{END}{tail}"
 
 
-def main(page: Path) -> int:
-    """Write the page; nothing changes when it is up to date."""
-    page.write_text(redraw(page.read_text(encoding="utf-8")), encoding="utf-8")
+def diagrams() -> dict[Path, str]:
+    """Each page with the diagram that belongs on it."""
+    return {
+        DOCS / "match-states.md": draw(match.TRANSITIONS, match.Phase.WARMUP),
+        DOCS / "server-states.md": draw(server_status.TRANSITIONS, server_status.ServerPhase.ALLOCATING),
+    }
+
+
+def main(pages: Mapping[Path, str]) -> int:
+    """Write the pages; nothing changes when they are up to date."""
+    for page, diagram in pages.items():
+        page.write_text(redraw(page.read_text(encoding="utf-8"), diagram), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE))
+    sys.exit(main(diagrams()))

@@ -1,4 +1,4 @@
-"""The page about the states of a match says what the table says."""
+"""The pages about the states of a match and of a server say what the tables say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.core.match import Phase, Trigger
+from matchpod.core.server_status import ServerPhase, ServerStatus, ServerStep
 from scripts import draw_states
 
 
@@ -22,14 +23,20 @@ class Push(StrEnum):
     HAMMER = "hammer"
 
 
-def test_page_is_up_to_date() -> None:
-    page = draw_states.PAGE.read_text(encoding="utf-8")
-    assert page == draw_states.redraw(page), "run python -m scripts.draw_states"
+@pytest.mark.parametrize("path", draw_states.diagrams())
+def test_page_is_up_to_date(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert page == draw_states.redraw(page, draw_states.diagrams()[path]), "run python -m scripts.draw_states"
 
 
 @pytest.mark.parametrize("word", [*Phase, *Trigger])
-def test_page_explains_every_phase_and_trigger(word: str) -> None:
-    assert f"| `{word}` |" in draw_states.PAGE.read_text(encoding="utf-8")
+def test_page_explains_every_phase_and_trigger_of_a_match(word: str) -> None:
+    assert f"| `{word}` |" in (draw_states.DOCS / "match-states.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("word", [*ServerPhase, *ServerStep, *ServerStatus])
+def test_page_explains_every_phase_step_and_status_of_a_server(word: str) -> None:
+    assert f"| `{word}` |" in (draw_states.DOCS / "server-states.md").read_text(encoding="utf-8")
 
 
 def test_diagram_has_an_arrow_for_each_row_and_ends_where_no_way_leads_out() -> None:
@@ -53,14 +60,12 @@ def test_diagram_has_an_arrow_for_each_row_and_ends_where_no_way_leads_out() -> 
 def test_old_diagram_is_replaced_and_the_text_around_it_kept(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{draw_states.BEGIN}\nold\n{draw_states.END}\nafter\n", encoding="utf-8")
-    assert draw_states.main(page) == 0
+    assert draw_states.main({page: "new"}) == 0
     written = page.read_text(encoding="utf-8")
-    assert written.startswith(f"before\n{draw_states.BEGIN}\n```mermaid\n")
-    assert written.endswith(f"```\n{draw_states.END}\nafter\n")
-    assert "old" not in written
-    assert draw_states.redraw(written) == written
+    assert written == f"before\n{draw_states.BEGIN}\nnew\n{draw_states.END}\nafter\n"
+    assert draw_states.redraw(written, "new") == written
 
 
 def test_page_without_a_place_for_the_diagram_is_refused() -> None:
     with pytest.raises(ValueError, match="no place for the diagram"):
-        draw_states.redraw("no marks here")
+        draw_states.redraw("no marks here", "new")

@@ -1,0 +1,156 @@
+"""Writes docs/configuration.md from the tables of the settings. Run it after changing one of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from matchpod.settings.rules import PLACEHOLDERS
+from matchpod.settings.table import PROCESS_FLEET, REGION, SERVICE, SIMULATOR_COMMAND, STATIC_SERVER, Setting
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
+
+EXAMPLE = """\
+host = "0.0.0.0"
+public_url = "https://matches.example.net"
+log_format = "json"
+raw_log_days = 14
+extra_cvars = ["my_plugin_mode"]
+
+[[regions]]
+code = "sandbox"
+name = "Sandbox"
+location = "nowhere"
+speed = 30
+
+[regions.fleet]
+kind = "process"
+ports = "27100-27199"
+
+[[regions]]
+code = "eu-central"
+name = "Central Europe"
+location = "Frankfurt"
+
+[regions.fleet]
+kind = "process"
+host = "0.0.0.0"
+public_ip = "203.0.113.7"
+ports = "27015-27024"
+working_dir = "/srv/cs2/game"
+memory_mb = 4096
+environment = { LD_LIBRARY_PATH = "/srv/cs2/game/bin/linuxsteamrt64" }
+command = [
+    "/srv/cs2/game/bin/linuxsteamrt64/cs2", "-dedicated", "-usercon",
+    "-ip", "{ip}", "-port", "{port}",
+    "+game_type", "{game_type}", "+game_mode", "{game_mode}",
+    "+rcon_password", "{rcon_password}", "+map", "{map}",
+]
+
+[[regions]]
+code = "us-east"
+name = "US East"
+location = "Ashburn"
+
+[regions.fleet]
+kind = "static"
+servers = [
+    { address = "198.51.100.4:27015", rcon_password = "first server's password" },
+    { address = "198.51.100.5:27015", rcon_password = "second server's password" },
+]
+"""
+
+
+def write_page() -> str:
+    """The whole page."""
+    return "\n\n".join([_HEAD, _environment(), _FILE, _example(), *_region_tables(), _faults()]) + "\n"
+
+
+_HEAD = """\
+# Configuration
+
+<!-- Written by scripts/write_configuration.py from the tables in src/matchpod/settings/table.py. -->
+
+Nothing has to be set: without any setting the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has
+one region, `sandbox`, whose servers are simulated. A value in the environment beats one in the file, which beats the
+default. An empty variable counts as not set."""
+
+_FILE = """\
+## File
+
+The file is [TOML](https://toml.io). It has the settings above under the key in the second column, and the regions,
+which stand nowhere else. A file with regions replaces the `sandbox` region; repeat it to keep it."""
+
+
+def _environment() -> str:
+    head = "## Environment\n\n| variable | key in the file | default | allowed | meaning |\n|---|---|---|---|---|"
+    rows = [
+        f"| `{setting.variable}` | {f'`{setting.key}`' if setting.in_file else '–'} | {_default(setting)} "
+        f"| {_cell(setting.rule.allowed)} | {_cell(setting.meaning)} |"
+        for setting in SERVICE
+    ]
+    return "\n".join([head, *rows])
+
+
+def _example() -> str:
+    return f"A worked example:\n\n```toml\n{EXAMPLE}```"
+
+
+def _region_tables() -> list[str]:
+    placeholders = ", ".join(f"`{{{name}}}`" for name in PLACEHOLDERS)
+    simulator = " ".join(SIMULATOR_COMMAND)
+    return [
+        _keys("### `[[regions]]`", REGION),
+        _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
+        f"Placeholders in `command`: {placeholders}. `{{python}}` is the Python that runs the service, `{{ip}}` is "
+        f"`host`, `{{players}}` are the ids of those who will come, `{{speed}}` is the region's. The simulator is:",
+        f"```\n{simulator}\n```",
+        '### `[regions.fleet]` with `kind = "static"`\n\n'
+        "`servers` is a list of one or more tables. Their servers run already; a match takes one and gives it back.",
+        _keys("", STATIC_SERVER),
+    ]
+
+
+def _keys(title: str, settings: Iterable[Setting]) -> str:
+    head = "| key | default | allowed | meaning |\n|---|---|---|---|"
+    rows = [
+        f"| `{setting.key}` | {_default(setting)} | {_cell(setting.rule.allowed)} | {_cell(setting.meaning)} |"
+        for setting in settings
+    ]
+    return "\n".join([f"{title}\n\n{head}" if title else head, *rows])
+
+
+def _faults() -> str:
+    return """\
+## When something is wrong
+
+The service does not start with a wrong setting. It says everything that is wrong at once, one sentence each:
+
+```
+MATCHPOD_LOG_FORMAT is "xml"; it must be human or json.
+MATCHPOD_PROT is no known setting; did you mean MATCHPOD_PORT?
+regions[1].fleet.prots in var/matchpod.toml is no known key; did you mean ports?
+```
+
+Values of secrets are never shown. The file may hold some: let only the service's user read it."""
+
+
+def _default(setting: Setting) -> str:
+    if setting.is_required:
+        return "must be given"
+    return f"`{setting.default}`" if setting.default is not None else _cell(setting.otherwise)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main(page: Path) -> int:
+    """Write the page; nothing changes when it is up to date."""
+    page.write_text(write_page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(PAGE))

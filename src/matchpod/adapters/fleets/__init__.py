@@ -1,0 +1,1 @@
+"""Where game servers come from."""

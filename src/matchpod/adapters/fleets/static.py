@@ -1,0 +1,137 @@
+"""How are servers used that somebody else runs? A fixed list of them, each lent to one match at a time and cleaned up.
+
+Nothing is started and nothing is ended. Which match has which server is known as long as this process lives; after
+that the slots, which the service keeps, say it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.adapters.rcon_client import accepts
+from matchpod.cs2.console_answers import parse_status
+from matchpod.cs2.console_commands import end_match_command, kick_command
+from matchpod.ports import (
+    ConsoleError,
+    ConsoleLostError,
+    Consoles,
+    FleetError,
+    GameServer,
+    RemoteConsole,
+    ServerOrder,
+)
+
+CLEAN_TRIES = 3
+"""How often a server that accepts connections but does not answer is cleaned up: it may be loading a map."""
+
+CLEAN_PAUSE_S = 2.0
+"""Between two tries."""
+
+FAREWELL = "The match is over"
+"""What a player reads who is still on the server."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class StaticServer(msgspec.Struct, frozen=True):
+    """A server that runs already: `address` is `ip:port`, also of its console."""
+
+    address: str
+    rcon_password: str
+
+    def __repr__(self) -> str:
+        """Without the password: it would end up in a log."""
+        return f"StaticServer({self.address!r})"
+
+
+class StaticFleet:
+    """Lends the servers of a list."""
+
+    def __init__(
+        self, servers: Sequence[StaticServer], consoles: Consoles, *, clean_pause_s: float = CLEAN_PAUSE_S
+    ) -> None:
+        self._servers = {server.address: (*_split(server.address), server.rcon_password) for server in servers}
+        self._consoles = consoles
+        self._clean_pause_s = clean_pause_s
+        self._matches: dict[str, str] = {}
+
+    @property
+    def slots(self) -> Sequence[str]:
+        """The addresses."""
+        return tuple(self._servers)
+
+    async def allocate(self, order: ServerOrder) -> GameServer:
+        """Lend the server of this slot, when its console can be opened."""
+        if order.slot not in self._servers:
+            raise FleetError(f"this fleet has no server {order.slot}")
+        host, port, password = self._servers[order.slot]
+        try:
+            console = await self._consoles.open(host, port, password)
+        except ConsoleError as exc:
+            raise FleetError(f"the server is not ready: {exc}") from exc
+        await console.close()
+        self._matches[order.slot] = order.server_id
+        return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password)
+
+    async def is_alive(self, server_id: str, slot: str) -> bool:
+        """False when the server refuses connections; one that only keeps silent may be busy."""
+        if slot not in self._servers:
+            return False
+        host, port, _ = self._servers[slot]
+        return await accepts(host, port) is not False
+
+    async def release(self, server_id: str, slot: str) -> None:
+        """Take the match off the server and send everybody away; one that does not answer is left as it is."""
+        # A late release must not end the match that has the server by now.
+        if slot not in self._servers or self._matches.get(slot, server_id) != server_id:
+            return
+        for attempt in range(CLEAN_TRIES):
+            if attempt:
+                await asyncio.sleep(self._clean_pause_s)
+            try:
+                await self._clean(slot)
+                break
+            except ConsoleLostError:
+                if not await self.is_alive(server_id, slot):
+                    break
+            except ConsoleError:
+                break
+        else:
+            _LOG.warning("a server was not cleaned up, as its console does not answer", extra={"slot": slot})
+        self._matches.pop(slot, None)
+
+    async def servers(self) -> Sequence[str]:
+        """The ids of the matches that were lent a server since this process started."""
+        return tuple(self._matches.values())
+
+    async def close(self) -> None:
+        """Nothing is held: the servers go on."""
+
+    async def _clean(self, slot: str) -> None:
+        console = await self._consoles.open(*self._servers[slot])
+        try:
+            await console.run(end_match_command())
+            await _kick_everybody(console)
+            # Log listeners last but one: what happens until here is still part of the match's log.
+            for command in ('sv_password ""', "logaddress_delall_http", "bot_kick"):
+                await console.run(command)
+        finally:
+            await console.close()
+
+
+async def _kick_everybody(console: RemoteConsole) -> None:
+    status = parse_status(await console.run("status"))
+    for player in status.players if status else ():
+        if not player.is_bot:
+            await console.run(kick_command(player.user_id, FAREWELL))
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise ValueError(f"`{address}` is not an address with a port")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,51 @@
+"""How is our portable SQL said to PostgreSQL?
+
+Statements are written once, with `:name` parameters and SQLite's name for bytes. PostgreSQL numbers its parameters
+and calls bytes BYTEA. Text in quotes and comments is left as it is; nothing else is rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_PIECE = re.compile(
+    r"""
+      (?P<kept>'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | ::)
+    | :(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<bytes>\bBLOB\b)
+    | (?P<rows>\bRETURNING\b)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUERY = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW)\b", re.IGNORECASE)
+
+
+class NumberedSql(msgspec.Struct, frozen=True):
+    """A statement as PostgreSQL wants it: `names[0]` is the parameter `$1`."""
+
+    text: str
+    names: tuple[str, ...]
+    returns_rows: bool
+
+
+def number_parameters(sql: str) -> NumberedSql:
+    """The statement in PostgreSQL's words; a name that is used twice keeps one number."""
+    names: list[str] = []
+    returns_rows = _QUERY.match(sql) is not None
+
+    def reword(piece: re.Match[str]) -> str:
+        nonlocal returns_rows
+        if name := piece["name"]:
+            if name not in names:
+                names.append(name)
+            return f"${names.index(name) + 1}"
+        if piece["bytes"]:
+            return "BYTEA"
+        if piece["rows"]:
+            returns_rows = True
+        return piece[0]
+
+    text = _PIECE.sub(reword, sql)
+    return NumberedSql(text, tuple(names), returns_rows)

@@ -1,0 +1,1 @@
+"""The use cases: what Matchpod does, over its ports."""

@@ -1,0 +1,136 @@
+"""What does the service know once its settings are read? Frozen values, complete and checked.
+
+The names of the fields are the keys of the file, and in capitals after `MATCHPOD_` the names in the environment.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+DATABASE_FILE = "matchpod.sqlite3"
+KEY_FILE = "secret.key"
+CONFIG_FILE = "matchpod.toml"
+
+
+class Secret:
+    """A text that no log, error or debugger shows by accident."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself: to be used, never to be kept or shown."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not to be copied to another place")
+
+
+class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
+    """Servers that are processes of this machine, one a port."""
+
+    command: tuple[str, ...]
+    ports: tuple[int, ...]
+    host: str
+    public_ip: str
+    environment: Mapping[str, str]
+    working_dir: Path | None
+    memory_mb: int | None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The limit as the system counts it."""
+        return None if self.memory_mb is None else self.memory_mb * 1024 * 1024
+
+
+class StaticServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that somebody else runs."""
+
+    host: str
+    port: int
+    rcon_password: Secret
+
+    @property
+    def address(self) -> str:
+        """Host and port in one text."""
+        return f"{self.host}:{self.port}"
+
+
+class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
+    """Servers that run already and are used again and again."""
+
+    servers: tuple[StaticServer, ...]
+
+
+class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A region and where its servers come from."""
+
+    code: str
+    name: str
+    location: str
+    speed: float
+    allows_simulator: bool
+    fleet: ProcessFleetSettings | StaticFleetSettings
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of one process; None where a feature is off or a default follows from others."""
+
+    config: Path | None
+    data_dir: Path
+    host: str
+    port: int
+    public_url: str | None
+    database_url: Secret | None
+    secret_key: Secret | None
+    log_format: str
+    log_level: str
+    callback_private: bool
+    pending_s: int
+    raw_log_days: int
+    rate_limit: int | None
+    max_body_bytes: int
+    extra_cvars: tuple[str, ...]
+    regions: tuple[RegionSettings, ...]
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file, used when there is no `database_url`."""
+        return self.data_dir / DATABASE_FILE
+
+    @property
+    def key_path(self) -> Path:
+        """The key file, used when there is no `secret_key`."""
+        return self.data_dir / KEY_FILE
+
+    def ingest_base(self, bound_port: int | None = None) -> str:
+        """Where game servers reach this process; `bound_port` is the real port when the setting is 0."""
+        if self.public_url is not None:
+            return self.public_url
+        return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
+
+
+def _reachable(host: str) -> str:
+    """An address to connect to: that of all interfaces is one to listen on only."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return host if address.version == 4 else f"[{host}]"

@@ -1,0 +1,1 @@
+"""All SQL: one function a query, portable to SQLite and PostgreSQL."""

@@ -1,0 +1,228 @@
+"""How did a match end, and was its caller told? The outcome and its callback are written in one transaction.
+
+A callback is claimed under a lease, sent, and the attempt recorded afterwards: one that was cut off by our own death
+is sent again with the same id and the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage.rows import column_list, from_row, parameter_list, to_params
+
+CALLBACK_LEASE_MS: Final = 30_000
+"""How long a claimed callback is its claimer's: an attempt takes 10 s at most."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a match ended; there is one a match, and it never changes."""
+
+    server_id: str
+    kind: str
+    """`match_over` or `match_canceled`."""
+    at_ms: int
+    result: bytes | None = None
+    callback_body: bytes
+
+
+class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller is to be told, and how far that got."""
+
+    id: str
+    server_id: str
+    org_id: str
+    url: str
+    auth: bytes | None = None
+    """Sealed; gone once the callback is delivered or given up."""
+    body: bytes
+    created_at_ms: int
+    attempts: int = 0
+    next_at_ms: int | None = None
+    """None when no attempt is to come."""
+    delivered_at_ms: int | None = None
+    lease_owner: str | None = None
+    lease_until_ms: int | None = None
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to deliver a callback; `status` None when no answer came."""
+
+    callback_id: str
+    number: int
+    at_ms: int
+    status: int | None = None
+    duration_ms: int
+    error: str | None = None
+
+
+class CallbackState(StrEnum):
+    """How far a callback got."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+
+
+_CALLBACK_COLUMNS: Final = column_list(CallbackRow)
+_STATE_CONDITIONS: Final = {
+    CallbackState.WAITING: "next_at_ms IS NOT NULL",
+    CallbackState.DELIVERED: "delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
+    CallbackState.GIVEN_UP: "delivered_at_ms IS NULL AND next_at_ms IS NULL",
+}
+
+
+# --- the end of a match -------------------------------------------------------------------------------------------
+
+
+def conclude(
+    *,
+    server_id: str,
+    expected_phases: Sequence[ServerPhase],
+    fence: int | None,
+    status: ServerStatus,
+    outcome: Outcome,
+    callback: CallbackRow | None,
+    now_ms: int,
+) -> list[Statement]:
+    """End a match: its phase, its outcome and its callback, all or nothing.
+
+    NothingChangedError when the match is in none of the phases, or (given a fence) was claimed by somebody else.
+    The claim on the server ends, so its runner's next change is refused, and it is due now, to be released.
+    """
+    statements = [
+        _end_server(server_id, expected_phases, fence, status=status, now_ms=now_ms),
+        Statement(
+            f"INSERT INTO outcomes ({column_list(Outcome)}) VALUES ({parameter_list(Outcome)})", to_params(outcome)
+        ),
+    ]
+    if callback is not None:
+        insert = f"INSERT INTO callbacks ({_CALLBACK_COLUMNS}) VALUES ({parameter_list(CallbackRow)})"
+        statements.append(Statement(insert, to_params(callback)))
+    return statements
+
+
+def _end_server(
+    server_id: str, expected_phases: Sequence[ServerPhase], fence: int | None, *, status: ServerStatus, now_ms: int
+) -> Statement:
+    params: dict[str, Value] = {
+        "id": server_id,
+        "ending": ServerPhase.ENDING.value,
+        "status": status.value,
+        "now_ms": now_ms,
+    }
+    params |= {f"phase_{number}": phase.value for number, phase in enumerate(expected_phases)}
+    phases = ", ".join(f":phase_{number}" for number in range(len(expected_phases)))
+    sql = (
+        "UPDATE servers SET phase = :ending, status = :status, ended_at_ms = :now_ms, next_at_ms = :now_ms,"
+        # The callback carries its own copy.
+        " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
+        f" WHERE id = :id AND phase IN ({phases})"
+    )
+    if fence is not None:
+        sql += " AND fence = :fence"
+        params["fence"] = fence
+    return Statement(sql, params, must_change=True)
+
+
+async def outcome_of(db: Database, server_id: str) -> Outcome | None:
+    """How the match ended; None while it goes on."""
+    rows = await db.read(
+        f"SELECT {column_list(Outcome)} FROM outcomes WHERE server_id = :server_id", {"server_id": server_id}
+    )
+    return from_row(Outcome, rows[0]) if rows else None
+
+
+# --- callbacks ----------------------------------------------------------------------------------------------------
+
+
+async def claim_callbacks(db: Database, *, owner: str, now_ms: int, limit: int) -> list[CallbackRow]:
+    """Take callbacks that are due and that nobody holds, the longest due first; no two claimers get the same one."""
+    # Said twice for the same reason as in servers.claim_due.
+    is_due = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+    claim = Statement(
+        "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms"
+        f" WHERE id IN (SELECT id FROM callbacks WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
+        f" RETURNING {_CALLBACK_COLUMNS}",
+        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, "limit": limit},
+    )
+    (rows,) = await db.write([claim])
+    return sorted((from_row(CallbackRow, row) for row in rows), key=lambda row: (row.next_at_ms or 0, row.id))
+
+
+def attempted(
+    callback_id: str,
+    *,
+    number: int,
+    at_ms: int,
+    status: int | None,
+    duration_ms: int,
+    error: str | None,
+    next_at_ms: int | None,
+    delivered: bool,
+) -> list[Statement]:
+    """Record attempt `number` and end the claim; NothingChangedError when this number is already recorded.
+
+    `next_at_ms` None: no attempt is to come, and the sealed authorization is forgotten.
+    """
+    attempt = AttemptRow(
+        callback_id=callback_id, number=number, at_ms=at_ms, status=status, duration_ms=duration_ms, error=error
+    )
+    is_last = delivered or next_at_ms is None
+    update = Statement(
+        "UPDATE callbacks SET attempts = :number, next_at_ms = :next_at_ms, delivered_at_ms = :delivered_at_ms,"
+        f"{' auth = NULL,' if is_last else ''} lease_owner = NULL, lease_until_ms = NULL"
+        " WHERE id = :id AND attempts = :attempts_before",
+        {
+            "id": callback_id,
+            "number": number,
+            "attempts_before": number - 1,
+            "next_at_ms": None if delivered else next_at_ms,
+            "delivered_at_ms": at_ms if delivered else None,
+        },
+        must_change=True,
+    )
+    insert = f"INSERT INTO callback_attempts ({column_list(AttemptRow)}) VALUES ({parameter_list(AttemptRow)})"
+    return [update, Statement(insert, to_params(attempt))]
+
+
+async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
+    """The attempts that were made, in order."""
+    rows = await db.read(
+        f"SELECT {column_list(AttemptRow)} FROM callback_attempts WHERE callback_id = :id ORDER BY number",
+        {"id": callback_id},
+    )
+    return [from_row(AttemptRow, row) for row in rows]
+
+
+async def list_callbacks(
+    db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
+) -> list[CallbackRow]:
+    """Callbacks of one organization or of all, in one state or in any, the newest first."""
+    conditions: list[str] = []
+    params: dict[str, Value] = {"limit": limit}
+    if org_id is not None:
+        conditions.append("org_id = :org_id")
+        params["org_id"] = org_id
+    if state is not None:
+        conditions.append(_STATE_CONDITIONS[state])
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = await db.read(
+        f"SELECT {_CALLBACK_COLUMNS} FROM callbacks{where} ORDER BY created_at_ms DESC, id DESC LIMIT :limit", params
+    )
+    return [from_row(CallbackRow, row) for row in rows]
+
+
+async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
+    """Make a callback due again, whatever became of it; False when there is none of this id."""
+    update = Statement(
+        "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL WHERE id = :id RETURNING id",
+        {"id": callback_id, "now_ms": now_ms},
+    )
+    (rows,) = await db.write([update])
+    return bool(rows)

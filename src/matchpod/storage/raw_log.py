@@ -1,0 +1,125 @@
+"""What did a server send, byte for byte? Everything is stored here before anything is made of it.
+
+Entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. They are compressed
+when the match has ended, and deleted when they are old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, Row, Statement, Value
+
+COMPRESS_ENTRIES: Final = 100
+"""Entries compressed in one transaction: short enough that other writers hardly wait."""
+PRUNE_ENTRIES: Final = 1_000
+"""Entries deleted in one transaction, for the same reason."""
+
+
+class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One post of a server's log, or one report of its plugin."""
+
+    server_id: str
+    seq: int
+    kind: str
+    """`log` or `report`."""
+    received_ms: int
+    headers: bytes
+    """JSON."""
+    body: bytes
+
+
+def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes) -> list[Statement]:
+    """Store an entry under the server's next number; the last statement returns that number.
+
+    Two statements, because the first one locks the server's head: a concurrent append waits for this transaction.
+    """
+    count = Statement(
+        "INSERT INTO raw_log_heads (server_id, seq) VALUES (:server_id, 1)"
+        " ON CONFLICT (server_id) DO UPDATE SET seq = raw_log_heads.seq + 1",
+        {"server_id": server_id},
+        must_change=True,
+    )
+    insert = Statement(
+        "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
+        " SELECT server_id, seq, :kind, :received_ms, :headers, :body, 0"
+        " FROM raw_log_heads WHERE server_id = :server_id RETURNING seq",
+        {"server_id": server_id, "kind": kind, "received_ms": received_ms, "headers": headers, "body": body},
+        must_change=True,
+    )
+    return [count, insert]
+
+
+async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
+    """The next entries after a number, at most `limit`, in order."""
+    rows = await db.read(
+        "SELECT server_id, seq, kind, received_ms, headers, body, is_compressed FROM raw_log"
+        " WHERE server_id = :server_id AND seq > :seq ORDER BY seq LIMIT :limit",
+        {"server_id": server_id, "seq": seq, "limit": limit},
+    )
+    return [_entry(row) for row in rows]
+
+
+async def compress(db: Database, server_id: str) -> None:
+    """Make the entries of a match that has ended smaller; reading them gives the same bytes as before."""
+    while True:
+        rows = await db.read(
+            "SELECT seq, body FROM raw_log WHERE server_id = :server_id AND is_compressed = 0"
+            " ORDER BY seq LIMIT :limit",
+            {"server_id": server_id, "limit": COMPRESS_ENTRIES},
+        )
+        if not rows:
+            return
+        entries = msgspec.convert(rows, list[tuple[int, bytes]])
+        await db.write(await asyncio.to_thread(_compressions, server_id, entries))
+
+
+async def prune(db: Database, before_ms: int) -> int:
+    """Delete entries that came before a time, except those of matches that go on; answers how many."""
+    # An entry of a match that goes on may be needed to fold it again, however old it is.
+    delete = Statement(
+        "DELETE FROM raw_log WHERE (server_id, seq) IN ("
+        " SELECT old.server_id, old.seq FROM raw_log AS old WHERE old.received_ms < :before_ms AND NOT EXISTS ("
+        " SELECT 1 FROM servers WHERE servers.id = old.server_id AND servers.phase <> 'released')"
+        " LIMIT :limit) RETURNING seq",
+        {"before_ms": before_ms, "limit": PRUNE_ENTRIES},
+    )
+    deleted = 0
+    while True:
+        (rows,) = await db.write([delete])
+        deleted += len(rows)
+        if len(rows) < PRUNE_ENTRIES:
+            return deleted
+
+
+def _compressions(server_id: str, entries: list[tuple[int, bytes]]) -> list[Statement]:
+    statements = []
+    for seq, body in entries:
+        params: dict[str, Value] = {"server_id": server_id, "seq": seq, "body": zlib.compress(body)}
+        # The last condition keeps two compressions at the same time from compressing an entry twice.
+        statements.append(
+            Statement(
+                "UPDATE raw_log SET body = :body, is_compressed = 1"
+                " WHERE server_id = :server_id AND seq = :seq AND is_compressed = 0",
+                params,
+            )
+        )
+    return statements
+
+
+def _entry(row: Row) -> RawEntry:
+    server_id, seq, kind, received_ms, headers, body, is_compressed = msgspec.convert(
+        row, tuple[str, int, str, int, bytes, bytes, int]
+    )
+    return RawEntry(
+        server_id=server_id,
+        seq=seq,
+        kind=kind,
+        received_ms=received_ms,
+        headers=headers,
+        body=zlib.decompress(body) if is_compressed else body,
+    )

@@ -1,0 +1,23 @@
+"""Which regions did an operator switch on or off? A region without a row is as its settings say."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+
+
+async def active_flags(db: Database) -> dict[str, bool]:
+    """True or False for each region that was ever switched."""
+    rows = await db.read("SELECT code, is_active FROM region_flags ORDER BY code")
+    return {code: flag == 1 for code, flag in msgspec.convert(rows, list[tuple[str, int]])}
+
+
+async def set_active(db: Database, code: str, is_active: bool) -> None:
+    """Switch a region on or off; it stays so after a restart."""
+    switch = Statement(
+        "INSERT INTO region_flags (code, is_active) VALUES (:code, :is_active)"
+        " ON CONFLICT (code) DO UPDATE SET is_active = excluded.is_active",
+        {"code": code, "is_active": int(is_active)},
+    )
+    await db.write([switch])

@@ -1,0 +1,60 @@
+"""How do rows and structs become each other? The fields of a struct are the columns of its table, in order.
+
+Booleans are 0 and 1 in the database; tuples of words are one text with spaces between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from matchpod.ports import Row, Value
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+def column_list(struct: type[msgspec.Struct]) -> str:
+    """The columns of the struct's table, as a SELECT lists them."""
+    return ", ".join(struct.__struct_fields__)
+
+
+def parameter_list(struct: type[msgspec.Struct]) -> str:
+    """The parameters for an INSERT of all columns, in the order of column_list."""
+    return ", ".join(f":{name}" for name in struct.__struct_fields__)
+
+
+def from_row(struct: type[_S], row: Row) -> _S:
+    """The struct of a row that was selected with column_list."""
+    values: dict[str, object] = dict(zip(struct.__struct_fields__, row, strict=True))
+    for field in msgspec.structs.fields(struct):
+        value = values[field.name]
+        if field.type is bool:
+            values[field.name] = value == 1
+        elif isinstance(value, str) and field.type == tuple[str, ...]:
+            values[field.name] = tuple(value.split())
+    return msgspec.convert(values, struct)
+
+
+def to_params(value: msgspec.Struct) -> dict[str, Value]:
+    """The parameters for parameter_list."""
+    return {name: _column(getattr(value, name)) for name in value.__struct_fields__}
+
+
+def plain(params: Mapping[str, Value]) -> dict[str, Value]:
+    """The parameters without the subtypes (booleans, enums) that a database driver may not know."""
+    return {name: _column(value) for name, value in params.items()}
+
+
+def _column(value: Value | tuple[str, ...]) -> Value:
+    match value:
+        case bool():
+            return int(value)
+        case StrEnum():
+            return value.value
+        case tuple():
+            return " ".join(value)
+        case _:
+            return value

@@ -1,0 +1,151 @@
+"""Which tables are there? Migrations in the order they were made; one that was released is never changed again.
+
+Portable: TEXT, BIGINT (also for booleans, 0 and 1, and for times in ms) and BLOB, which PostgreSQL is told as BYTEA.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST = (
+    """
+    CREATE TABLE organizations (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        webhook_secret BLOB NOT NULL,
+        created_at_ms BIGINT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE api_keys (
+        id TEXT PRIMARY KEY,
+        org_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        prefix TEXT NOT NULL,
+        key_hash TEXT NOT NULL UNIQUE,
+        role TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        expires_at_ms BIGINT,
+        revoked_at_ms BIGINT,
+        last_used_at_ms BIGINT
+    )
+    """,
+    "CREATE INDEX api_keys_of_org ON api_keys (org_id)",
+    "CREATE TABLE region_flags (code TEXT PRIMARY KEY, is_active BIGINT NOT NULL)",
+    """
+    CREATE TABLE servers (
+        id TEXT PRIMARY KEY,
+        game_id TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        region TEXT NOT NULL,
+        phase TEXT NOT NULL,
+        status TEXT NOT NULL,
+        settings BLOB NOT NULL,
+        external_match_id TEXT,
+        callback_url TEXT,
+        callback_auth BLOB,
+        rcon_password BLOB,
+        server_password BLOB,
+        log_token TEXT NOT NULL UNIQUE,
+        report_token TEXT NOT NULL UNIQUE,
+        plugin_match_id BIGINT NOT NULL,
+        slot TEXT,
+        ip TEXT,
+        port BIGINT,
+        rcon_host TEXT,
+        rcon_port BIGINT,
+        created_at_ms BIGINT NOT NULL,
+        allocated_at_ms BIGINT,
+        running_at_ms BIGINT,
+        was_pending BIGINT NOT NULL,
+        next_at_ms BIGINT NOT NULL,
+        lease_owner TEXT,
+        lease_until_ms BIGINT,
+        fence BIGINT NOT NULL,
+        tries BIGINT NOT NULL,
+        ended_at_ms BIGINT,
+        snapshot BLOB,
+        snapshot_seq BIGINT NOT NULL,
+        error TEXT
+    )
+    """,
+    # Only servers that still need something: the finished ones, nearly all, stay out of the index that is asked most.
+    "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
+    "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
+    "CREATE INDEX servers_by_status ON servers (region, status)",
+    """
+    CREATE TABLE idempotency_keys (
+        org_id TEXT NOT NULL,
+        idempotency_key TEXT NOT NULL,
+        body_hash TEXT NOT NULL,
+        server_id TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        PRIMARY KEY (org_id, idempotency_key)
+    )
+    """,
+    """
+    CREATE TABLE slots (
+        region TEXT NOT NULL,
+        slot TEXT NOT NULL,
+        server_id TEXT NOT NULL UNIQUE,
+        PRIMARY KEY (region, slot)
+    )
+    """,
+    # The last number given out in a server's log. Its row is what concurrent appends wait for.
+    "CREATE TABLE raw_log_heads (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
+    """
+    CREATE TABLE raw_log (
+        server_id TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        kind TEXT NOT NULL,
+        received_ms BIGINT NOT NULL,
+        headers BLOB NOT NULL,
+        body BLOB NOT NULL,
+        is_compressed BIGINT NOT NULL,
+        PRIMARY KEY (server_id, seq)
+    )
+    """,
+    "CREATE INDEX raw_log_by_age ON raw_log (received_ms)",
+    """
+    CREATE TABLE outcomes (
+        server_id TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        at_ms BIGINT NOT NULL,
+        result BLOB,
+        callback_body BLOB NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE callbacks (
+        id TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL UNIQUE,
+        org_id TEXT NOT NULL,
+        url TEXT NOT NULL,
+        auth BLOB,
+        body BLOB NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        attempts BIGINT NOT NULL,
+        next_at_ms BIGINT,
+        delivered_at_ms BIGINT,
+        lease_owner TEXT,
+        lease_until_ms BIGINT
+    )
+    """,
+    "CREATE INDEX callbacks_due ON callbacks (next_at_ms) WHERE next_at_ms IS NOT NULL",
+    "CREATE INDEX callbacks_of_org ON callbacks (org_id, created_at_ms)",
+    """
+    CREATE TABLE callback_attempts (
+        callback_id TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        at_ms BIGINT NOT NULL,
+        status BIGINT,
+        duration_ms BIGINT NOT NULL,
+        error TEXT,
+        PRIMARY KEY (callback_id, number)
+    )
+    """,
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST,)
+"""The statements that lead from version n to n + 1, at index n."""

@@ -1,0 +1,237 @@
+"""What is known of each server, and who drives it? One row a match, from its creation to its release and after.
+
+Whoever claims a row holds its lease and a fence number; every claim raises the fence, so a change by somebody whose
+claim is over finds no row and is refused (NothingChangedError).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage.rows import column_list, from_row, parameter_list, plain, to_params
+
+LEASE_MS: Final = 30_000
+"""How long a claim lasts unless renewed: three missed renewals of 10 s."""
+IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
+"""How long a key answers the same server; after that it may be used anew."""
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One server and the match played on it; the fields are the columns."""
+
+    id: str
+    game_id: str
+    org_id: str
+    region: str
+    phase: ServerPhase
+    status: ServerStatus
+    settings: bytes
+    """JSON of the game's settings, without passwords."""
+    external_match_id: str | None = None
+    callback_url: str | None = None
+    callback_auth: bytes | None = None
+    """Sealed, as are the passwords."""
+    rcon_password: bytes | None = None
+    server_password: bytes | None = None
+    log_token: str
+    report_token: str
+    plugin_match_id: int
+    slot: str | None = None
+    ip: str | None = None
+    port: int | None = None
+    rcon_host: str | None = None
+    rcon_port: int | None = None
+    created_at_ms: int
+    allocated_at_ms: int | None = None
+    running_at_ms: int | None = None
+    was_pending: bool = False
+    next_at_ms: int
+    lease_owner: str | None = None
+    lease_until_ms: int | None = None
+    fence: int = 0
+    tries: int = 0
+    ended_at_ms: int | None = None
+    snapshot: bytes | None = None
+    snapshot_seq: int = 0
+    error: str | None = None
+
+
+class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
+    """The key a caller sent with a creation, and what it asked for."""
+
+    org_id: str
+    key: str
+    body_hash: str
+    created_at_ms: int
+
+
+_COLUMNS: Final = column_list(ServerRow)
+_CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
+
+
+# --- creation -----------------------------------------------------------------------------------------------------
+
+
+async def create(db: Database, row: ServerRow, *, idempotency: Idempotency | None) -> None:
+    """Insert a server and its idempotency key; DuplicateError when the key was used within IDEMPOTENCY_MS."""
+    statements = [
+        Statement(f"INSERT INTO servers ({_COLUMNS}) VALUES ({parameter_list(ServerRow)})", to_params(row)),
+    ]
+    if idempotency is not None:
+        statements += _use_key(idempotency, row.id)
+    await db.write(statements)
+
+
+def _use_key(used: Idempotency, server_id: str) -> list[Statement]:
+    name: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
+    return [
+        Statement(
+            "DELETE FROM idempotency_keys"
+            " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms < :expired_ms",
+            {**name, "expired_ms": used.created_at_ms - IDEMPOTENCY_MS},
+        ),
+        Statement(
+            "INSERT INTO idempotency_keys (org_id, idempotency_key, body_hash, server_id, created_at_ms)"
+            " VALUES (:org_id, :idempotency_key, :body_hash, :server_id, :created_at_ms)",
+            {**name, "body_hash": used.body_hash, "server_id": server_id, "created_at_ms": used.created_at_ms},
+        ),
+    ]
+
+
+async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
+    """The hash of the body and the server that a key stands for, when it was used at or after `since_ms`."""
+    rows = await db.read(
+        "SELECT body_hash, server_id FROM idempotency_keys"
+        " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",
+        {"org_id": org_id, "idempotency_key": key, "since_ms": since_ms},
+    )
+    return msgspec.convert(rows[0], tuple[str, str]) if rows else None
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+async def get(db: Database, server_id: str) -> ServerRow | None:
+    """The server of this id, whoever owns it."""
+    return await _one(db, "id = :id", {"id": server_id})
+
+
+async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
+    """The organization's newest server with this external match id."""
+    return await _one(
+        db,
+        "org_id = :org_id AND external_match_id = :external_id ORDER BY created_at_ms DESC, id DESC LIMIT 1",
+        {"org_id": org_id, "external_id": external_id},
+    )
+
+
+async def external_id_exists(db: Database, external_id: str) -> bool:
+    """True when any organization has a server with this external match id."""
+    rows = await db.read(
+        "SELECT id FROM servers WHERE external_match_id = :external_id LIMIT 1", {"external_id": external_id}
+    )
+    return bool(rows)
+
+
+async def by_log_token(db: Database, token: str) -> ServerRow | None:
+    """The server that posts its log with this token, ended ones included."""
+    return await _one(db, "log_token = :token", {"token": token})
+
+
+async def by_report_token(db: Database, token: str) -> ServerRow | None:
+    """The server whose plugin reports with this token, ended ones included."""
+    return await _one(db, "report_token = :token", {"token": token})
+
+
+async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
+    """How many servers there are of each region and status."""
+    rows = await db.read("SELECT region, status, COUNT(*) FROM servers GROUP BY region, status")
+    return {(region, status): count for region, status, count in msgspec.convert(rows, list[tuple[str, str, int]])}
+
+
+async def _one(db: Database, condition: str, params: dict[str, Value]) -> ServerRow | None:
+    rows = await db.read(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
+    return from_row(ServerRow, rows[0]) if rows else None
+
+
+# --- claims -------------------------------------------------------------------------------------------------------
+
+
+async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> list[ServerRow]:
+    """Take servers that are due and that nobody holds, the longest due first; no two claimers get the same one."""
+    # The outer conditions repeat the inner ones: PostgreSQL checks them again on a row that another claimer
+    # changed in the meantime, but not the choice of the subquery.
+    is_due = "phase <> 'released' AND next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+    claim = Statement(
+        "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
+        f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
+        f" RETURNING {_COLUMNS}",
+        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + LEASE_MS, "limit": limit},
+    )
+    (rows,) = await db.write([claim])
+    return sorted((from_row(ServerRow, row) for row in rows), key=lambda row: (row.next_at_ms, row.id))
+
+
+async def renew(db: Database, server_id: str, *, owner: str, fence: int, until_ms: int) -> bool:
+    """Keep a claim; False when it is somebody else's by now."""
+    renewal = Statement(
+        "UPDATE servers SET lease_until_ms = :until_ms"
+        " WHERE id = :id AND lease_owner = :owner AND fence = :fence RETURNING id",
+        {"id": server_id, "owner": owner, "fence": fence, "until_ms": until_ms},
+    )
+    (rows,) = await db.write([renewal])
+    return bool(rows)
+
+
+async def drop_leases(db: Database) -> None:
+    """End all claims: for the start of a process that has the database to itself."""
+    for table in ("servers", "callbacks"):
+        await db.write(
+            [Statement(f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")]
+        )
+
+
+# --- changes by whoever holds the claim ---------------------------------------------------------------------------
+
+
+def change(server_id: str, fence: int, **columns: Value) -> Statement:
+    """Set columns of a claimed server; ValueError for a column that does not exist or is not to be set."""
+    unknown = sorted(columns.keys() - _CHANGEABLE)
+    if unknown or not columns:
+        raise ValueError(f"not columns of a server that can be changed: {', '.join(unknown) or 'none given'}")
+    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    return Statement(
+        f"UPDATE servers SET {settings} WHERE id = :claimed_id AND fence = :claimed_fence",
+        {**plain(columns), "claimed_id": server_id, "claimed_fence": fence},
+        must_change=True,
+    )
+
+
+def unlease(server_id: str, fence: int, next_at_ms: int) -> Statement:
+    """Give a claim back; somebody is to look at the server again at `next_at_ms`."""
+    return change(server_id, fence, lease_owner=None, lease_until_ms=None, next_at_ms=next_at_ms)
+
+
+def release(server_id: str, fence: int) -> Statement:
+    """The last change: the server is gone, and so are the secrets that were needed to reach it."""
+    return change(
+        server_id,
+        fence,
+        phase=ServerPhase.RELEASED,
+        lease_owner=None,
+        lease_until_ms=None,
+        callback_auth=None,
+        rcon_password=None,
+        server_password=None,
+    )
+
+
+async def wake(db: Database, server_id: str, now_ms: int) -> None:
+    """Make a server due now; whoever holds it goes on holding it."""
+    await db.write(
+        [Statement("UPDATE servers SET next_at_ms = :now_ms WHERE id = :id", {"id": server_id, "now_ms": now_ms})]
+    )

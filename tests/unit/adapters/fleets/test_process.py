@@ -1,0 +1,41 @@
+"""The command of a server is made of a template, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, fill_words
+
+VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{port} ;x"}
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (["cs2", "-port", "{port}", "+map", "{map}"], ["cs2", "-port", "27015", "+map", "de_nuke"]),
+        (["cs2", "--players", "{players}", "-dedicated"], ["cs2", "-dedicated"]),
+        (["cs2", "plain", "{players}"], ["cs2", "plain"]),
+        (["cs2", "--players={players}"], ["cs2", "--players="]),
+        (["{port}:{map}"], ["27015:de_nuke"]),
+        (["{players}", "cs2"], ["cs2"]),
+    ],
+)
+def test_placeholders_are_replaced_and_options_without_a_value_dropped(template: list[str], words: list[str]) -> None:
+    assert fill_words(template, VALUES) == words
+
+
+def test_value_stays_one_word_and_is_not_replaced_again() -> None:
+    assert fill_words(["+rcon_password", "{rcon_password}"], VALUES) == ["+rcon_password", "{port} ;x"]
+
+
+def test_slots_are_the_ports() -> None:
+    fleet = ProcessFleet(Path("nowhere"), ProcessOptions(command=("cs2",), ports=(27015, 27016)))
+    assert list(fleet.slots) == ["27015", "27016"]
+
+
+@pytest.mark.parametrize("command", [(), ("cs2", "{nonsense}")])
+def test_command_that_can_never_work_is_refused_at_once(command: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError):
+        ProcessFleet(Path("nowhere"), ProcessOptions(command=command, ports=(27015,)))

@@ -1,0 +1,79 @@
+"""Records of servers survive being written, read and damaged, and a process is never mistaken for another."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.adapters.fleets.process_record import (
+    KEPT_LOG_BYTES,
+    MAX_LOG_BYTES,
+    ProcessId,
+    ProcessRecord,
+    RecordFolder,
+    identify,
+    is_running,
+)
+
+RECORD = ProcessRecord(server_id="srv_1", slot="27015", process=ProcessId(12, 345, "a boot"))
+
+
+def test_record_is_read_as_it_was_written_and_forgotten_when_removed(tmp_path: Path) -> None:
+    folder = RecordFolder(tmp_path / "fleet")
+    assert folder.read("srv_1") is None
+    assert folder.records() == []
+    folder.write(RECORD)
+    assert folder.read("srv_1") == RECORD
+    assert folder.records() == [RECORD]
+    folder.remove("srv_1")
+    folder.remove("srv_1")
+    assert folder.records() == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"server_id": 1}', b"\xff"])
+def test_damaged_record_is_no_record(tmp_path: Path, damage: bytes) -> None:
+    folder = RecordFolder(tmp_path)
+    (tmp_path / "srv_1.json").write_bytes(damage)
+    assert folder.read("srv_1") is None
+    assert folder.records() == []
+
+
+@pytest.mark.parametrize("server_id", ["", "../srv", "a/b", "a.b", "x" * 101])
+def test_id_that_could_leave_the_folder_is_refused(tmp_path: Path, server_id: str) -> None:
+    with pytest.raises(ValueError):
+        RecordFolder(tmp_path).read(server_id)
+
+
+def test_process_is_known_by_more_than_its_number() -> None:
+    ours = identify(os.getpid())
+    assert ours is not None
+    assert is_running(ours)
+    assert not is_running(msgspec.structs.replace(ours, start_ticks=ours.start_ticks + 1))
+    assert not is_running(msgspec.structs.replace(ours, boot_id="another boot"))
+
+
+def test_number_that_no_process_has_is_nobody() -> None:
+    assert identify(2**22 + 1) is None
+
+
+def test_output_that_became_too_long_keeps_its_end(tmp_path: Path) -> None:
+    folder = RecordFolder(tmp_path)
+    folder.shorten_log("srv_1")
+    with folder.log_path("srv_1").open("ab") as server_output:
+        server_output.write(b"-" * MAX_LOG_BYTES + b"end")
+        server_output.flush()
+        folder.shorten_log("srv_1")
+        server_output.write(b" and more")
+    assert folder.log_path("srv_1").stat().st_size == KEPT_LOG_BYTES + len(b" and more")
+    assert folder.log_end("srv_1", 12) == b"end and more"
+
+
+def test_output_of_normal_length_is_left_alone(tmp_path: Path) -> None:
+    folder = RecordFolder(tmp_path)
+    folder.log_path("srv_1").write_bytes(b"-" * MAX_LOG_BYTES)
+    folder.shorten_log("srv_1")
+    assert folder.log_path("srv_1").stat().st_size == MAX_LOG_BYTES
+    assert folder.log_end("srv_2", 10) == b""

@@ -1,0 +1,409 @@
+"""Settings: defaults, who beats whom, every fault at once, no secret in any message, and the page about them."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.settings import (
+    ProcessFleetSettings,
+    Secret,
+    Settings,
+    SettingsError,
+    StaticFleetSettings,
+    load_settings,
+)
+from matchpod.settings.table import PROCESS_FLEET, REGION, SERVICE, STATIC_SERVER, Setting
+from matchpod.settings.values import RegionSettings
+from scripts import write_configuration
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+HIDDEN = "hunter2"
+
+
+def nothing(_: Path) -> bytes | None:
+    return None
+
+
+def file_at(place: str, text: str) -> Callable[[Path], bytes | None]:
+    return lambda path: text.encode() if path == Path(place) else None
+
+
+def load(environment: Mapping[str, str] | None = None, text: str = "") -> Settings:
+    return load_settings(environment or {}, file_at("var/matchpod.toml", text), python="python3")
+
+
+def faults_of(environment: Mapping[str, str] | None = None, text: str = "") -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as caught:
+        load(environment, text)
+    assert str(caught.value) == "\n".join(caught.value.faults)
+    return caught.value.faults
+
+
+def region(fleet: str, more: str = "") -> str:
+    return f'[[regions]]\ncode = "eu"\n{more}\n[regions.fleet]\n{fleet}\n'
+
+
+def fleet_fault(fleet: str, more: str = "") -> str:
+    (fault,) = faults_of(text=region(fleet, more))
+    return fault
+
+
+# --- defaults -----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_has_to_be_set() -> None:
+    settings = load_settings({"PATH": "/bin"}, nothing)
+    assert (settings.host, settings.port, settings.data_dir) == ("127.0.0.1", 8080, Path("var"))
+    assert (settings.config, settings.database_url, settings.secret_key) == (None, None, None)
+    assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
+    assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", True)
+    assert (settings.pending_s, settings.raw_log_days, settings.rate_limit) == (600, 30, None)
+    assert settings.extra_cvars == ()
+
+
+def test_the_only_region_by_default_is_a_simulated_one() -> None:
+    (sandbox,) = load_settings({}, nothing, python="python3").regions
+    assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30.0, True)
+    assert isinstance(sandbox.fleet, ProcessFleetSettings)
+    assert sandbox.fleet.ports == tuple(range(27100, 27200))
+    assert " ".join(sandbox.fleet.command) == (
+        "python3 -m matchpod simulate -port {port} -ip {ip} +map {map} +game_type {game_type} +game_mode {game_mode} "
+        "+rcon_password {rcon_password} --players {players} --speed {speed} --quiet"
+    )
+
+
+def test_every_setting_has_a_field_and_every_field_a_setting() -> None:
+    assert {setting.key for setting in SERVICE} | {"regions"} == set(Settings.__struct_fields__)
+    assert {setting.key for setting in REGION} | {"fleet"} == set(RegionSettings.__struct_fields__)
+    assert {setting.key for setting in PROCESS_FLEET} == set(ProcessFleetSettings.__struct_fields__)
+
+
+@pytest.mark.parametrize("setting", [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER])
+def test_every_setting_says_what_holds_without_it(setting: Setting) -> None:
+    assert setting.is_required + (setting.default is not None) + bool(setting.otherwise) == 1
+    assert setting.meaning.endswith(".")
+
+
+# --- where values come from ---------------------------------------------------------------------------------------
+
+
+def test_environment_beats_file_beats_default() -> None:
+    settings = load({"MATCHPOD_PORT": "9000"}, 'port = 9001\nhost = "0.0.0.0"')
+    assert (settings.port, settings.host, settings.log_level) == (9000, "0.0.0.0", "info")
+    assert settings.config == Path("var/matchpod.toml")
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load({"MATCHPOD_PORT": "", "MATCHPOD_SECRET_KEY": ""}).port == 8080
+
+
+def test_the_file_is_looked_for_in_the_data_folder() -> None:
+    read = file_at("/srv/pod/matchpod.toml", "port = 9001")
+    assert load_settings({"MATCHPOD_DATA_DIR": "/srv/pod"}, read).port == 9001
+
+
+def test_a_named_file_is_read_and_may_name_the_data_folder() -> None:
+    settings = load_settings({"MATCHPOD_CONFIG": "/etc/pod.toml"}, file_at("/etc/pod.toml", 'data_dir = "/srv/pod"'))
+    assert (settings.config, settings.data_dir) == (Path("/etc/pod.toml"), Path("/srv/pod"))
+
+
+def test_a_named_file_must_exist() -> None:
+    with pytest.raises(SettingsError, match=r'^MATCHPOD_CONFIG is "x\.toml"; it must be a file that exists\.$'):
+        load_settings({"MATCHPOD_CONFIG": "x.toml"}, nothing)
+
+
+def test_every_setting_can_be_given_in_the_environment() -> None:
+    settings = load(
+        {
+            "MATCHPOD_PUBLIC_URL": "https://pod.example/base/",
+            "MATCHPOD_DATABASE_URL": f"postgresql://pod:{HIDDEN}@db/pod",
+            "MATCHPOD_SECRET_KEY": KEY,
+            "MATCHPOD_LOG_FORMAT": "json",
+            "MATCHPOD_LOG_LEVEL": "debug",
+            "MATCHPOD_CALLBACK_PRIVATE": "deny",
+            "MATCHPOD_PENDING_S": "0",
+            "MATCHPOD_RATE_LIMIT": "60",
+            "MATCHPOD_MAX_BODY_BYTES": "65536",
+            "MATCHPOD_EXTRA_CVARS": "my_mode, other_mode",
+        }
+    )
+    assert settings.ingest_base() == "https://pod.example/base"
+    assert settings.database_url == Secret(f"postgresql://pod:{HIDDEN}@db/pod")
+    assert settings.secret_key is not None
+    assert settings.secret_key.reveal() == KEY
+    assert (settings.log_format, settings.log_level, settings.callback_private) == ("json", "debug", False)
+    assert (settings.pending_s, settings.rate_limit, settings.max_body_bytes) == (0, 60, 65536)
+    assert settings.extra_cvars == ("my_mode", "other_mode")
+
+
+@pytest.mark.parametrize(
+    ("host", "base"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("0.0.0.0", "http://127.0.0.1:8080"),
+        ("::", "http://[::1]:8080"),
+        ("2001:db8::1", "http://[2001:db8::1]:8080"),
+        ("pod.example", "http://pod.example:8080"),
+    ],
+)
+def test_game_servers_are_sent_to_an_address_they_can_reach(host: str, base: str) -> None:
+    assert load({"MATCHPOD_HOST": host}).ingest_base() == base
+
+
+def test_any_free_port_is_told_when_it_is_known() -> None:
+    assert load({"MATCHPOD_PORT": "0"}).ingest_base(4711) == "http://127.0.0.1:4711"
+
+
+# --- faults -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("PORT", "65536", "a whole number from 0 to 65535"),
+        ("PORT", "80 80", "a whole number from 0 to 65535"),
+        ("HOST", "300.1.1.1", "an IP address or a host name"),
+        ("HOST", "a b", "an IP address or a host name"),
+        ("PUBLIC_URL", "pod.example", "an http:// or https:// URL without user name, query and fragment"),
+        ("PUBLIC_URL", "http://pod.example/?a", "an http:// or https:// URL without user name, query and fragment"),
+        ("LOG_FORMAT", "xml", "human or json"),
+        ("LOG_LEVEL", "loud", "debug, info, warning or error"),
+        ("CALLBACK_PRIVATE", "yes", "allow or deny"),
+        ("RATE_LIMIT", "0", "off or a whole number from 1 to 1000000"),
+        ("EXTRA_CVARS", "a;b", "names of console variables, separated by commas"),
+        ("DATA_DIR", " ", "a path"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+    assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("port = true", "port in var/matchpod.toml is true; it must be a whole number from 0 to 65535."),
+        ("port = 1.5", "port in var/matchpod.toml is 1.5; it must be a whole number from 0 to 65535."),
+        ("host = ['a']", "host in var/matchpod.toml is a list; it must be an IP address or a host name."),
+        ("host = {a = 1}", "host in var/matchpod.toml is a table; it must be an IP address or a host name."),
+        ("host = 2026-01-01", "host in var/matchpod.toml is a date or time; it must be an IP address or a host name."),
+        (
+            "extra_cvars = 3",
+            "extra_cvars in var/matchpod.toml is 3; it must be names of console variables, separated by commas.",
+        ),
+        ("prot = 1", "prot in var/matchpod.toml is no known key; did you mean port?"),
+        ("config = 'x'", "config in var/matchpod.toml is no known key."),
+        ("regions = []", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
+        ("regions = 'eu'", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
+    ],
+)
+def test_a_wrong_line_of_the_file_is_named(line: str, fault: str) -> None:
+    assert faults_of(text=line) == (fault,)
+
+
+def test_unknown_variables_are_faults_with_the_nearest_name() -> None:
+    assert faults_of({"MATCHPOD_PROT": "1", "MATCHPOD_XYZZY": "1"}) == (
+        "MATCHPOD_PROT is no known setting; did you mean MATCHPOD_PORT?",
+        "MATCHPOD_XYZZY is no known setting.",
+    )
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = 'port = -1\nspeed = 3\n[[regions]]\n[regions.fleet]\nkind = "process"\nhosts = "x"\n'
+    faults = faults_of({"MATCHPOD_LOG_LEVEL": "loud", "MATCHPOD_HOTS": "x"}, text)
+    assert [fault.split()[0] for fault in faults] == [
+        "MATCHPOD_HOTS",
+        "MATCHPOD_LOG_LEVEL",
+        "port",
+        "speed",
+        "regions[1].code",
+        "regions[1].fleet.hosts",
+        "regions[1].fleet.ports",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"\xff", b"port = " + b"9" * 5000, b"a = " + b"[" * 5000])
+def test_a_file_that_is_no_toml_is_named(content: bytes) -> None:
+    with pytest.raises(SettingsError, match=r"The file var/matchpod\.toml is not (TOML|UTF-8)") as caught:
+        load_settings({"MATCHPOD_PORT": "x"}, lambda _: content)
+    assert [fault.split()[0] for fault in caught.value.faults] == ["MATCHPOD_PORT", "The"]
+
+
+# --- regions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_region_needs_a_code_and_a_fleet_only() -> None:
+    (eu,) = load(
+        text=region('kind = "process"\nports = "27015-27016"\ncommand = ["{python}", "{port}{rcon_password}"]')
+    ).regions
+    assert (eu.name, eu.location, eu.speed, eu.allows_simulator) == ("eu", "eu", 1.0, False)
+    assert eu.fleet == ProcessFleetSettings(
+        command=("python3", "{port}{rcon_password}"),
+        ports=(27015, 27016),
+        host="127.0.0.1",
+        public_ip="127.0.0.1",
+        environment={},
+        working_dir=None,
+        memory_mb=None,
+    )
+    assert eu.fleet.memory_bytes is None
+
+
+def test_an_operator_may_call_his_own_command_a_simulator() -> None:
+    fleet = 'kind = "process"\nports = "1-1"\ncommand = ["{port}", "{rcon_password}"]'
+    assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
+
+
+@pytest.mark.parametrize(
+    ("fleet", "begin"),
+    [
+        ('kind = "cloud"', 'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process or static.'),
+        ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process or static."),
+        ('kind = "process"', "regions[1].fleet.ports in var/matchpod.toml is missing; it must be two ports"),
+        (
+            'kind = "process"\nports = "9-8"',
+            'regions[1].fleet.ports in var/matchpod.toml is "9-8"; it must be two ports',
+        ),
+        (
+            'kind = "process"\nports = "0-8"',
+            'regions[1].fleet.ports in var/matchpod.toml is "0-8"; it must be two ports',
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncommand = ["{port}", "{rcon_password}", "{prot}"]',
+            "regions[1].fleet.command in var/matchpod.toml is a list;",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "-port", "{port}"]',
+            "regions[1].fleet.command in var/matchpod.toml is a list;",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\nhost = "0.0.0.0"',
+            "regions[1].fleet.public_ip in var/matchpod.toml is missing;",
+        ),
+        ('kind = "process"\nports = "1-2"\nenvironment = 3', "regions[1].fleet.environment in var/matchpod.toml is 3;"),
+        (
+            'kind = "process"\nports = "1-2"\nenvironment = { A = 3 }',
+            "regions[1].fleet.environment in var/matchpod.toml is a table;",
+        ),
+        ('kind = "static"', "regions[1].fleet.servers in var/matchpod.toml must be a list like"),
+        ('kind = "static"\nservers = ["a"]', "regions[1].fleet.servers in var/matchpod.toml must be a list like"),
+        (
+            'kind = "static"\nservers = [{ address = "1.2.3.4:0", rcon_password = "x" }]',
+            'regions[1].fleet.servers[1].address in var/matchpod.toml is "1.2.3.4:0"; it must be an IPv4 address and a port',
+        ),
+    ],
+)
+def test_faults_of_a_fleet_are_named_by_their_place(fleet: str, begin: str) -> None:
+    assert fleet_fault(fleet).startswith(begin)
+
+
+def test_a_region_allows_the_simulator_or_not() -> None:
+    assert fleet_fault('kind = "process"\nports = "1-2"', 'allows_simulator = "no"').endswith(
+        "it must be true or false."
+    )
+
+
+@pytest.mark.parametrize("speed", ["0", "1001", "nan", "'2'", "true"])
+def test_speed_is_a_number_the_waits_can_be_divided_by(speed: str) -> None:
+    assert "it must be a number from 1 to 1000" in fleet_fault('kind = "process"\nports = "1-2"', f"speed = {speed}")
+
+
+def test_two_regions_share_neither_code_nor_server() -> None:
+    text = region('kind = "process"\nports = "100-109"') + region('kind = "process"\nports = "109-120"')
+    assert faults_of(text=text) == (
+        "regions in var/matchpod.toml has the code eu more than once; each must be its own.",
+        "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one fleet.",
+    )
+    twice = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
+    assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{twice}]')
+
+
+def test_a_fleet_on_every_address_shares_its_ports_with_none() -> None:
+    everywhere = 'kind = "process"\nhost = "0.0.0.0"\npublic_ip = "203.0.113.7"\nports = "100-109"'
+    text = region(everywhere) + region('kind = "process"\nports = "109-120"').replace('"eu"', '"us"')
+    assert faults_of(text=text) == (
+        "regions in var/matchpod.toml use 0.0.0.0:109 more than once; each must belong to one fleet.",
+    )
+
+
+def test_fleets_on_two_addresses_may_use_the_same_ports() -> None:
+    other = region('kind = "process"\nhost = "127.0.0.2"\nports = "100-109"').replace('"eu"', '"us"')
+    assert len(load(text=region('kind = "process"\nports = "100-109"') + other).regions) == 2
+
+
+# --- secrets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({"MATCHPOD_SECRET_KEY": HIDDEN}, ""),
+        ({"MATCHPOD_SECRET_KEY": HIDDEN + "="}, ""),
+        ({"MATCHPOD_DATABASE_URL": f"mysql://pod:{HIDDEN}@db/pod"}, ""),
+        ({"MATCHPOD_DATABASE_URL": f"postgresql://pod@db:{HIDDEN}/pod"}, ""),
+        ({"MATCHPOD_PUBLIC_URL": f"https://pod:{HIDDEN}@pod.example"}, ""),
+        ({}, f'secret_key = "{HIDDEN}"'),
+        ({}, f'secret_kye = "{HIDDEN}"'),
+        ({}, region(f'kind = "static"\nservers = [{{ address = "1.2.3.4:1", rcon_password = "{HIDDEN}\\"" }}]')),
+        ({}, region(f'kind = "static"\nservers = "{HIDDEN}"')),
+    ],
+)
+def test_no_message_shows_a_secret(environment: dict[str, str], text: str) -> None:
+    assert HIDDEN not in "\n".join(faults_of(environment, text))
+
+
+def test_no_repr_shows_a_secret() -> None:
+    servers = f'[{{ address = "198.51.100.4:27015", rcon_password = "{HIDDEN}" }}]'
+    settings = load(
+        {"MATCHPOD_DATABASE_URL": f"postgres://pod:{HIDDEN}@db/pod"}, region(f'kind = "static"\nservers = {servers}')
+    )
+    fleet = settings.regions[0].fleet
+    assert isinstance(fleet, StaticFleetSettings)
+    assert (fleet.servers[0].address, fleet.servers[0].rcon_password.reveal()) == ("198.51.100.4:27015", HIDDEN)
+    assert HIDDEN not in f"{settings!r} {settings}"
+    assert "<secret>" in repr(settings)
+
+
+def test_a_secret_is_compared_but_neither_copied_nor_written() -> None:
+    assert Secret("a") == Secret("a") != Secret("b")
+    assert len({Secret("a"), Secret("a")}) == 1
+    with pytest.raises(TypeError):
+        copy.deepcopy(Secret("a"))
+    with pytest.raises(TypeError):
+        msgspec.json.encode(Secret("a"))
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+def test_page_is_up_to_date() -> None:
+    page = write_configuration.PAGE.read_text(encoding="utf-8")
+    assert page == write_configuration.write_page(), "run python -m scripts.write_configuration"
+
+
+def test_page_is_written(tmp_path: Path) -> None:
+    assert write_configuration.main(tmp_path / "page.md") == 0
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == write_configuration.write_page()
+
+
+def test_worked_example_of_the_page_loads() -> None:
+    page = write_configuration.PAGE.read_text(encoding="utf-8")
+    settings = load(text=page.split("```toml\n", 1)[1].split("```", 1)[0])
+    assert [region.code for region in settings.regions] == ["sandbox", "eu-central", "us-east"]
+    kinds = [type(region.fleet) for region in settings.regions]
+    assert kinds == [ProcessFleetSettings, ProcessFleetSettings, StaticFleetSettings]
+    europe = settings.regions[1].fleet
+    assert isinstance(europe, ProcessFleetSettings)
+    assert (europe.public_ip, europe.memory_bytes) == ("203.0.113.7", 4 * 1024**3)
+    assert europe.environment == {"LD_LIBRARY_PATH": "/srv/cs2/game/bin/linuxsteamrt64"}
+
+
+def test_messages_on_the_page_are_those_of_the_program() -> None:
+    text = region('kind = "process"\nports = "1-2"\nprots = "1-2"')
+    said = faults_of({"MATCHPOD_LOG_FORMAT": "xml", "MATCHPOD_PROT": "1"}, text)
+    assert "\n".join(said) in write_configuration.PAGE.read_text(encoding="utf-8")
