@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.simulator.console.statements import MAX_STATEMENT_BYTES, Statement, statements
-from tests.unit.cs2.console_tokenizer import tokenize
+
+
+def words(text: str) -> list[list[str]]:
+    return [[statement.name, *statement.args] for statement in statements(text)]
 
 
 def only(text: str) -> Statement:
@@ -14,14 +18,42 @@ def only(text: str) -> Statement:
     return statement
 
 
-@given(st.text(alphabet=st.sampled_from("ab \t\n\r\0;\"/{}()':é"), max_size=60))
-def test_words_are_those_the_engine_finds(text: str) -> None:
-    assert [[statement.name, *statement.args] for statement in statements(text)] == tokenize(text)
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ('say "a;b" c; quit', [["say", "a;b", "c"], ["quit"]]),
+        ('say "a\nquit"', [["say", "a"], ["quit", ""]]),
+        ("say a // b ; quit", [["say", "a"]]),
+        ('say "http://x"', [["say", "http://x"]]),
+        ('say \\"a', [["say", "\\", "a"]]),
+        ("say it's(x)", [["say", "it", "'", "s", "(", "x", ")"]]),
+        ("say a\0; quit", [["say", "a"]]),
+        ("//x\n;; quit", [["quit"]]),
+    ],
+)
+def test_text_is_cut_as_the_engine_does(text: str, commands: list[list[str]]) -> None:
+    assert words(text) == commands
+
+
+@given(
+    st.lists(st.lists(st.text("ab1_.-", min_size=1, max_size=5), min_size=1, max_size=4), max_size=5),
+    st.sampled_from([";", "\n", " ; ", ";;", " // say no\n", "\r\n"]),
+)
+def test_commands_come_apart_as_they_were_put_together(commands: list[list[str]], separator: str) -> None:
+    assert words(separator.join(" ".join(command) for command in commands)) == commands
+
+
+@given(st.lists(st.text(st.characters(exclude_characters='"\n\0', exclude_categories=["Cs"]), max_size=12), max_size=4))
+def test_whatever_stands_in_quotes_is_one_argument(values: list[str]) -> None:
+    assert words("say " + " ".join(f'"{value}"' for value in values)) == [["say", *values]]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80))
 def test_any_text_is_cut_into_commands(text: str) -> None:
-    assert [[statement.name, *statement.args] for statement in statements(text)] == tokenize(text)
+    kept = text.partition("\0")[0]
+    for statement in statements(text):
+        assert statement.rest in kept
+        assert all(word in kept and '"' not in word and "\n" not in word for word in [statement.name, *statement.args])
 
 
 def test_semicolon_inside_quotes_belongs_to_the_value() -> None:
