@@ -17,12 +17,14 @@ import pytest
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import console_commands
 from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.match_reader import MatchReader
 from tests.e2e.simulator.log_receiver import Answer, LogReceiver, status
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient
 
 PASSWORD = "sesame"
 PATIENCE_S = 90.0
+DAY_MS = 86_400_000
 TEAM1 = tuple(str(76561198000000000 + number) for number in (11, 12))
 TEAM2 = tuple(str(76561198000000000 + number) for number in (21, 22))
 WINGMAN = GameSettings(
@@ -144,6 +146,25 @@ def test_a_match_is_configured_started_and_watched_by_hand() -> None:
         assert server.run("nonsense 1") == "Unknown command 'nonsense'!\n"
         assert server.run("quit") == ""
         assert server.process.wait(PATIENCE_S) == 0
+
+
+def _log_of_a_match(speed: str) -> list[tuple[int, bytes]]:
+    """All lines up to `Game Over`, each with its milliseconds since the first one."""
+    words = "+log on +mp_logdetail 3 +mp_maxrounds 4 +mp_warmuptime 10 +logaddress_add_http"
+    with LogReceiver() as receiver, simulator("--speed", speed, "--seed", "8", *words.split(), receiver.url):
+        watched = Reader(receiver, GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",)))
+        watched.wait(lambda: watched.reader.match.outcome is not None)
+        log = b"".join(request.body for request in receiver.requests)
+    lines = log[: log.index(b"Game Over")].split(b"\n")[:-1]
+    stamped = [line.decode("utf-8", "replace").partition(" - ")[2].partition(" - ") for line in lines]
+    times = [parse_stamp(f"01/01/2000 - {stamp}") or 0 for stamp, _, _ in stamped]
+    return [((at - times[0]) % DAY_MS, said.encode()) for at, (_, _, said) in zip(times, stamped, strict=True)]
+
+
+def test_speed_changes_nothing_but_how_long_it_takes() -> None:
+    slow, fast = _log_of_a_match("60"), _log_of_a_match("300")
+    assert len(slow) > 400
+    assert slow == fast
 
 
 def test_the_scripts_of_the_documentation_work() -> None:
