@@ -19,8 +19,8 @@ help: ## Show this list
 		printf '  make %-7s %s\n' "$$name" "$$text"; \
 	done
 
-run: $(READY) ## Run the command line tool: make run ARGS="replay file.log"
-	@$(BIN)/matchpod $(or $(ARGS),--help)
+run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
+	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
 test: $(READY) ## Run all tests, then check how much of the code they covered
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)

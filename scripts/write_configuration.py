@@ -74,9 +74,7 @@ _HEAD = """\
 
 Nothing has to be set: without any setting the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has
 one region, `sandbox`, whose servers are simulated. A value in the environment beats one in the file, which beats the
-default. An empty variable counts as not set.
-
-The settings are read and checked as this page says; the service that uses them does not run yet."""
+default. An empty variable counts as not set."""
 
 _FILE = """\
 ## File

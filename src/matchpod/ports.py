@@ -90,6 +90,8 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_host: str
     rcon_port: int
     rcon_password: str
+    is_fresh: bool = True
+    """False when another match may have been played on it: its map is to be loaded again."""
 
 
 class FleetError(Exception):

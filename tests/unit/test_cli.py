@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from matchpod import __main__, cli
-from matchpod.cli import app
+from matchpod import __main__
+from matchpod.cli import app, replaying
 from tests.unit.cs2.server_log import ServerLog
 from tests.unit.test_replay import won_map, write
 
@@ -64,14 +64,14 @@ def test_a_machine_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, monkey
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_print_match", full)
+    monkeypatch.setattr(replaying, "_print_match", full)
     done = run("replay", write(tmp_path, "a.log", won_map().file()))
     assert done.exit_code == 1
     assert "No space left" in done.stderr
 
 
 def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "PROGRESS_BYTES", 10)
+    monkeypatch.setattr(replaying, "PROGRESS_BYTES", 10)
     monkeypatch.setenv("FORCE_COLOR", "1")
     done = run("replay", write(tmp_path, "a.log", won_map().file()))
     assert done.exit_code == 0

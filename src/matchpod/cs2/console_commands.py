@@ -84,6 +84,11 @@ def uses_plugin_match(settings: GameSettings) -> bool:
     return settings.match_type.has_series and bool(settings.roster)
 
 
+def game_mode_of(match_type: MatchType) -> tuple[int, int]:
+    """`game_type` and `game_mode` of a kind of match."""
+    return _GAME_MODES[match_type]
+
+
 def holds_warmup(settings: GameSettings) -> bool:
     """True when warmup lasts until we start play: a roster is waited for. Without one the game starts by itself."""
     return bool(settings.roster)
@@ -91,7 +96,7 @@ def holds_warmup(settings: GameSettings) -> bool:
 
 def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
     """What a fresh server is told first; the last command loads the map and keeps the server busy for 5 to 20 s."""
-    game_type, game_mode = _GAME_MODES[settings.match_type]
+    game_type, game_mode = game_mode_of(settings.match_type)
     return (
         _command("log", "on"),
         *_set_all(_OBSERVED),
@@ -159,6 +164,11 @@ def say_command(text: str) -> str:
 def log_address_command(url: str) -> str:
     """Send the log to an HTTP address. Without quotes the console would read `//` as a comment."""
     return _command("logaddress_add_http", quoted(_http_url(url)))
+
+
+def forget_log_address_command(url: str) -> str:
+    """Send the log to this address no more; older builds do not know the command and change nothing."""
+    return _command("logaddress_del_http", quoted(_http_url(url)))
 
 
 def load_match_command(url: str, *, header_name: str, header_value: str) -> str:

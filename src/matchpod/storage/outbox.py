@@ -26,6 +26,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     kind: str
     """`match_over` or `match_canceled`."""
+    reason: str | None = None
+    """Of a canceled match."""
     at_ms: int
     result: bytes | None = None
     callback_body: bytes

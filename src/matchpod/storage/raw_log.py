@@ -54,6 +54,12 @@ def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body:
     return [count, insert]
 
 
+async def newest_seq(db: Database, server_id: str) -> int:
+    """The number of a server's newest entry; 0 when there is none."""
+    rows = await db.read("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
+    return msgspec.convert(rows[0][0], int) if rows else 0
+
+
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
     """The next entries after a number, at most `limit`, in order."""
     rows = await db.read(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -29,13 +30,24 @@ def parameter_list(struct: type[msgspec.Struct]) -> str:
 def from_row(struct: type[_S], row: Row) -> _S:
     """The struct of a row that was selected with column_list."""
     values: dict[str, object] = dict(zip(struct.__struct_fields__, row, strict=True))
-    for field in msgspec.structs.fields(struct):
-        value = values[field.name]
-        if field.type is bool:
-            values[field.name] = value == 1
-        elif isinstance(value, str) and field.type == tuple[str, ...]:
-            values[field.name] = tuple(value.split())
+    flags, words = _special_fields(struct)
+    for name in flags:
+        values[name] = values[name] == 1
+    for name in words:
+        value = values[name]
+        if isinstance(value, str):
+            values[name] = tuple(value.split())
     return msgspec.convert(values, struct)
+
+
+@cache  # reading the annotations of a struct takes longer than reading a row
+def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that are booleans, and those that are tuples of words."""
+    fields = msgspec.structs.fields(struct)
+    return (
+        tuple(field.name for field in fields if field.type is bool),
+        tuple(field.name for field in fields if field.type == tuple[str, ...]),
+    )
 
 
 def to_params(value: msgspec.Struct) -> dict[str, Value]:

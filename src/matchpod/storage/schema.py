@@ -65,11 +65,13 @@ _FIRST = (
         fence BIGINT NOT NULL,
         tries BIGINT NOT NULL,
         ended_at_ms BIGINT,
-        snapshot BLOB,
-        snapshot_seq BIGINT NOT NULL,
+        log_from_seq BIGINT NOT NULL,
         error TEXT
     )
     """,
+    # Apart from the servers, which are read far more often than a match is picked up again.
+    "CREATE TABLE snapshots (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL, state BLOB NOT NULL)",
+    "CREATE INDEX servers_by_owner ON servers (lease_owner) WHERE lease_owner IS NOT NULL",
     # Only servers that still need something: the finished ones, nearly all, stay out of the index that is asked most.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
@@ -111,6 +113,7 @@ _FIRST = (
     CREATE TABLE outcomes (
         server_id TEXT PRIMARY KEY,
         kind TEXT NOT NULL,
+        reason TEXT,
         at_ms BIGINT NOT NULL,
         result BLOB,
         callback_body BLOB NOT NULL

@@ -55,8 +55,8 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     fence: int = 0
     tries: int = 0
     ended_at_ms: int | None = None
-    snapshot: bytes | None = None
-    snapshot_seq: int = 0
+    log_from_seq: int = 0
+    """Its log counts after this number: what came before was said by a server that was given up."""
     error: str | None = None
 
 
@@ -147,6 +147,12 @@ async def by_report_token(db: Database, token: str) -> ServerRow | None:
     return await _one(db, "report_token = :token", {"token": token})
 
 
+async def open_ids(db: Database) -> set[str]:
+    """The servers that are not released yet."""
+    rows = await db.read("SELECT id FROM servers WHERE phase <> 'released'")
+    return {server_id for (server_id,) in msgspec.convert(rows, list[tuple[str]])}
+
+
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
     """How many servers there are of each region and status."""
     rows = await db.read("SELECT region, status, COUNT(*) FROM servers GROUP BY region, status")
@@ -156,6 +162,15 @@ async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
 async def _one(db: Database, condition: str, params: dict[str, Value]) -> ServerRow | None:
     rows = await db.read(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
     return from_row(ServerRow, rows[0]) if rows else None
+
+
+async def forget_idempotency(db: Database, before_ms: int) -> int:
+    """Delete keys that were used before a time; answers how many."""
+    delete = Statement(
+        "DELETE FROM idempotency_keys WHERE created_at_ms < :before_ms RETURNING server_id", {"before_ms": before_ms}
+    )
+    (rows,) = await db.write([delete])
+    return len(rows)
 
 
 # --- claims -------------------------------------------------------------------------------------------------------
@@ -176,15 +191,14 @@ async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> lis
     return sorted((from_row(ServerRow, row) for row in rows), key=lambda row: (row.next_at_ms, row.id))
 
 
-async def renew(db: Database, server_id: str, *, owner: str, fence: int, until_ms: int) -> bool:
-    """Keep a claim; False when it is somebody else's by now."""
+async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
+    """Keep all claims of an owner; answers the fence of each server that is still his."""
     renewal = Statement(
-        "UPDATE servers SET lease_until_ms = :until_ms"
-        " WHERE id = :id AND lease_owner = :owner AND fence = :fence RETURNING id",
-        {"id": server_id, "owner": owner, "fence": fence, "until_ms": until_ms},
+        "UPDATE servers SET lease_until_ms = :until_ms WHERE lease_owner = :owner RETURNING id, fence",
+        {"owner": owner, "until_ms": until_ms},
     )
     (rows,) = await db.write([renewal])
-    return bool(rows)
+    return dict(msgspec.convert(rows, list[tuple[str, int]]))
 
 
 async def drop_leases(db: Database) -> None:

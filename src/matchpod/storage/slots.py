@@ -32,6 +32,16 @@ def free(server_id: str) -> Statement:
     return Statement("DELETE FROM slots WHERE server_id = :server_id", {"server_id": server_id})
 
 
+async def free_forgotten(db: Database) -> int:
+    """Give back the slots of servers that were released or are not known; answers how many."""
+    delete = Statement(
+        "DELETE FROM slots WHERE NOT EXISTS ("
+        "SELECT 1 FROM servers WHERE servers.id = slots.server_id AND servers.phase <> 'released') RETURNING slot"
+    )
+    (rows,) = await db.write([delete])
+    return len(rows)
+
+
 async def taken(db: Database) -> dict[str, dict[str, str]]:
     """The server in each slot that is taken, by region."""
     rows = await db.read("SELECT region, slot, server_id FROM slots ORDER BY region, slot")

@@ -75,7 +75,7 @@ class StaticFleet:
             raise FleetError(f"the server is not ready: {exc}") from exc
         await console.close()
         self._matches[order.slot] = order.server_id
-        return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password)
+        return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
         """False when the server refuses connections; one that only keeps silent may be busy."""

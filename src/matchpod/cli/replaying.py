@@ -1,8 +1,4 @@
-"""What can be done from a terminal? One function a command: words in, words out, an exit code that tells the truth.
-
-0: done. 1: the machine failed us, a full disk say. 2: the input is bad, and the message says what is wrong with it.
-Results go to standard output, the rest to standard error, so that output can be piped.
-"""
+"""How is a recorded match read again from a terminal? Files in, a scoreboard or the result object out."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.result import build_result
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
-from matchpod.simulator.wire import command_line
 
 PROGRESS_BYTES = 16 << 20
 """Smaller files are read before a bar could be seen."""
@@ -29,15 +24,7 @@ PROGRESS_BYTES = 16 << 20
 PIPE_COLUMNS = 120
 """Room for the longest names where there is no terminal to ask."""
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-
-@app.callback()
-def matchpod() -> None:
-    """A fresh Counter-Strike 2 server for every match, and its full result in one callback."""
-
-
-@app.command()
 def replay(
     files: Annotated[
         list[Path],
@@ -66,14 +53,6 @@ def replay(
     except OSError as fault:
         typer.echo(f"matchpod: {fault}", err=True)
         raise typer.Exit(1) from None
-
-
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def simulate(context: typer.Context) -> None:
-    """Run a CS2 server that is not one: RCON, log posts, made-up players. See simulate --help."""
-    raise typer.Exit(command_line.main(context.args))
 
 
 def _print_match(reader: MatchReader, *, as_json: bool) -> None:

@@ -1,0 +1,73 @@
+"""What does somebody see who starts the service for the first time? A key, and commands that work as pasted.
+
+Only a database without any organization is new; what is shown is shown once, since only the key's hash is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from matchpod.service.access import Access, AccessError, Role, Scope
+
+ORGANIZATION: Final = "demo"
+EXTERNAL_ID: Final = "demo-1"
+LISTENER: Final = "http://127.0.0.1:9000/"
+"""Where `matchpod listen` waits for callbacks."""
+
+_FIRST_PLAYER: Final = 76561198000000001
+_TEAM_SIZE: Final = 5
+
+
+async def first_key(access: Access) -> str | None:
+    """The key of a new organization when there is none yet; None in every later run."""
+    if await access.has_organizations():
+        return None
+    try:
+        await access.create_organization(ORGANIZATION)
+    except AccessError:
+        return None  # another process started at the same moment and shows its key
+    made = await access.create_key(
+        ORGANIZATION, name="first key", role=Role.OWNER, scopes=frozenset(Scope), expires_in_s=None
+    )
+    return made.text
+
+
+def welcome(key: str, *, base_url: str, region: str) -> str:
+    """What is shown with the key."""
+    authorization = f"-H 'Authorization: Bearer {key}'"
+    body = json.dumps(_match(region))
+    return f"""
+The organization "{ORGANIZATION}" was made for you. Its API key is shown only this once:
+
+    {key}
+
+Wait for the callback in another terminal:
+
+    matchpod listen
+
+Create a match, and see how it stands:
+
+    curl -s {base_url}/api/v1/matches {authorization} -H 'Content-Type: application/json' -d '{body}'
+
+    curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization}
+
+The answers name its serverId; put it in place of SERVER_ID to follow the match live:
+
+    curl -s {base_url}/api/v1/servers/SERVER_ID {authorization}
+"""
+
+
+def _match(region: str) -> dict[str, object]:
+    players = [str(_FIRST_PLAYER + number) for number in range(2 * _TEAM_SIZE)]
+    teams = {
+        "team1": {"name": "Reds", "players": players[:_TEAM_SIZE]},
+        "team2": {"name": "Blues", "players": players[_TEAM_SIZE:]},
+    }
+    return {
+        "region": region,
+        "gameType": "cs2",
+        "externalMatchId": EXTERNAL_ID,
+        "callbackUrl": LISTENER,
+        "gameSettings": {"matchType": "competitive", "map": "de_mirage", "teams": teams},
+    }

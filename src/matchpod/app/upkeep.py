@@ -1,0 +1,81 @@
+"""What must be done now and then, whatever is played? Gauges are set, and what nobody needs any more is deleted.
+
+Both jobs run for ever and survive everything: one that fails is tried again at its next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.storage import raw_log, servers, slots
+
+GAUGE_S: Final = 5.0
+"""Scrapers come every 15 s or more."""
+SWEEP_S: Final = 24 * 60 * 60.0
+FIRST_SWEEP_S: Final = 60.0
+"""After a start: late enough not to be in the way of matches that are picked up again."""
+RETRY_S: Final = 10 * 60.0
+"""After a sweep that failed; the database may have been away."""
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """The jobs that belong to no match."""
+
+    def __init__(self, around: Surroundings, *, raw_log_days: int) -> None:
+        self._db = around.db
+        self._clock = around.clock
+        self._regions = around.regions
+        self._measures = around.measures
+        self._raw_log_days = raw_log_days
+
+    async def keep_gauges(self) -> None:
+        """Set the gauges every few seconds, until cancelled."""
+        is_failing = False
+        while True:
+            try:
+                await self.set_gauges()
+                is_failing = False
+            except Exception:  # noqa: BLE001 - the loop must survive
+                self._measures.crashes.inc("gauges")
+                if not is_failing:  # said once: it would be said every few seconds while the database is away
+                    _log.exception("gauges were not set")
+                is_failing = True
+            await asyncio.sleep(GAUGE_S)
+
+    async def keep_sweeping(self) -> None:
+        """Delete what is old once a day, until cancelled."""
+        wait_s = FIRST_SWEEP_S
+        while True:
+            await asyncio.sleep(wait_s)
+            try:
+                await self.sweep()
+                wait_s = SWEEP_S
+            except Exception:  # noqa: BLE001 - the loop must survive
+                self._measures.crashes.inc("sweep")
+                _log.exception("old entries were not deleted")
+                wait_s = RETRY_S
+
+    async def set_gauges(self) -> None:
+        """Count servers and places."""
+        counted = await servers.count_by_status(self._db)
+        taken = await slots.taken(self._db)
+        places: dict[tuple[str, ...], float] = {}
+        for region in self._regions.all():
+            in_use = len(taken.get(region.code, {}))
+            places[(region.code, "all")] = len(region.fleet.slots)
+            places[(region.code, "taken")] = in_use
+        self._measures.servers.replace({key: float(number) for key, number in counted.items()})
+        self._measures.slots.replace(places)
+
+    async def sweep(self) -> None:
+        """Delete logs past their days, and idempotency keys past their day."""
+        now_ms = self._clock.now_ms()
+        entries = await raw_log.prune(self._db, now_ms - self._raw_log_days * _DAY_MS)
+        keys = await servers.forget_idempotency(self._db, now_ms - servers.IDEMPOTENCY_MS)
+        _log.info("old entries deleted", extra={"log_entries": entries, "idempotency_keys": keys})

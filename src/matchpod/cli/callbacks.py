@@ -1,0 +1,148 @@
+"""Were the callers told? Lists callbacks with their attempts, and lets an operator send one again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from matchpod.app import Ground
+from matchpod.cli.opening import fail, run_on_ground
+from matchpod.cli.terminal import minute, print_listing, say
+from matchpod.core.result import iso_time
+from matchpod.core.text_rules import shown
+from matchpod.ports import Database
+from matchpod.service.callbacks import MAX_ATTEMPTS
+from matchpod.storage import organizations, outbox
+from matchpod.storage.outbox import AttemptRow, CallbackRow, CallbackState
+
+MAX_LISTED: Final = 10_000
+"""More than anybody reads; each is a query of its own."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Callbacks and what became of them.",
+)
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One attempt, as it is printed."""
+
+    number: int
+    at: str
+    status: int | None
+    duration_ms: int
+    error: str | None
+
+
+class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One callback, as it is printed."""
+
+    callback_id: str
+    organization: str
+    server_id: str
+    url: str
+    state: CallbackState
+    created_at: str
+    next_attempt_at: str | None
+    attempts: Sequence[AttemptView]
+
+
+@app.command("list")
+def list_callbacks(
+    *,
+    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Of this organization only.")] = None,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="In this state only.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="At most so many.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """Show callbacks and their attempts, the newest first."""
+    views = run_on_ground(lambda ground: _views(ground.db, org, state, limit))
+    if views is None:
+        fail(f"There is no organization {shown(org or '')}.", code=2)
+    print_listing(views, _COLUMNS, as_json=json)
+
+
+@app.command()
+def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
+    """Send a callback once more, whatever became of it: the same id, the same bytes."""
+    attempts = run_on_ground(lambda ground: _redeliver(ground, callback_id))
+    if attempts is None:
+        fail(f"There is no callback {shown(callback_id)}.", code=2)
+    say(f"{callback_id} is due now; a service that runs on this database sends it within seconds.")
+    if _had_ended(attempts):
+        say(
+            "It had ended, and its callbackAuthToken is not kept after that: if there was one, the Authorization"
+            " header is not sent any more. The signature is."
+        )
+
+
+async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
+    """None when there is no such organization."""
+    names = {organization.id: organization.name for organization in await organizations.list(db)}
+    org_id = next((key for key, name in names.items() if name == org), None)
+    if org is not None and org_id is None:
+        return None
+    rows = await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)
+    return [_view(row, names.get(row.org_id, row.org_id), await outbox.attempts_of(db, row.id)) for row in rows]
+
+
+async def _redeliver(ground: Ground, callback_id: str) -> list[AttemptRow] | None:
+    """The attempts that were made before; None when there is no such callback."""
+    attempts = await outbox.attempts_of(ground.db, callback_id)
+    return attempts if await outbox.redeliver(ground.db, callback_id, ground.clock.now_ms()) else None
+
+
+def _had_ended(attempts: Sequence[AttemptRow]) -> bool:
+    return len(attempts) >= MAX_ATTEMPTS or any(one.status and 200 <= one.status < 300 for one in attempts)
+
+
+def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -> CallbackView:
+    return CallbackView(
+        callback_id=row.id,
+        organization=organization,
+        server_id=row.server_id,
+        url=row.url,
+        state=_state(row),
+        created_at=iso_time(row.created_at_ms),
+        next_attempt_at=None if row.next_at_ms is None else iso_time(row.next_at_ms),
+        attempts=[
+            AttemptView(
+                number=one.number,
+                at=iso_time(one.at_ms),
+                status=one.status,
+                duration_ms=one.duration_ms,
+                error=one.error,
+            )
+            for one in attempts
+        ],
+    )
+
+
+def _state(row: CallbackRow) -> CallbackState:
+    if row.next_at_ms is not None:
+        return CallbackState.WAITING
+    return CallbackState.GIVEN_UP if row.delivered_at_ms is None else CallbackState.DELIVERED
+
+
+def _tried(attempts: Sequence[AttemptView]) -> str | None:
+    """All attempts in one cell: what was answered, after how long, and what went wrong."""
+    return "; ".join(
+        f"{one.number}: {one.status or 'no answer'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")
+        for one in attempts
+    )
+
+
+_COLUMNS: Final[Mapping[str, Callable[[CallbackView], str | None]]] = {
+    "ID": lambda view: view.callback_id,
+    "STATE": lambda view: view.state,
+    "CREATED": lambda view: minute(view.created_at),
+    "ORGANIZATION": lambda view: view.organization,
+    "SERVER": lambda view: view.server_id,
+    "URL": lambda view: view.url,
+    "ATTEMPTS": lambda view: _tried(view.attempts),
+}

@@ -1,0 +1,264 @@
+"""What does an operator see of matches, and how does he end one? `matchpod match list`, `show` and `cancel`.
+
+All organizations are shown, secrets never: neither passwords nor the tokens that game servers post with.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from matchpod.app import Ground
+from matchpod.cli.opening import fail, run_on_ground
+from matchpod.cli.terminal import Columns, minute, print_listing
+from matchpod.core.result import iso_time
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.text_rules import shown
+from matchpod.ports import NothingChangedError
+from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.storage import outbox, overview, servers
+from matchpod.storage.outbox import AttemptRow, CallbackRow, Outcome
+from matchpod.storage.servers import ServerRow
+
+OPERATOR_REASON: Final = "canceled_by_operator"
+"""What the caller reads as `reason`; his own cancel says `canceled_by_user`."""
+
+MAX_LISTED: Final = 1_000
+"""A terminal is no place for more."""
+
+app = typer.Typer(no_args_is_help=True, help="See and end matches of all organizations.", rich_markup_mode=None)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="Begins with srv_.")]
+
+
+class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A server as operators see it."""
+
+    server_id: str
+    org_id: str
+    region: str
+    status: ServerStatus
+    phase: ServerPhase
+    external_match_id: str | None
+    created_at: str
+    running_at: str | None
+    ended_at: str | None
+    ip: str | None
+    port: int | None
+    slot: str | None
+    held_by: str | None
+    tries: int
+    error: str | None
+
+
+class OutcomeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How it ended."""
+
+    kind: str
+    reason: str | None
+    at: str
+    result: msgspec.Raw | None
+
+
+class AttemptLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One attempt to tell the caller."""
+
+    number: int
+    at: str
+    status: int | None
+    duration_ms: int
+    error: str | None
+
+
+class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far the callback got."""
+
+    id: str
+    url: str
+    delivered_at: str | None
+    next_at: str | None
+    attempts: list[AttemptLine]
+
+
+class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """All of a match that is no secret."""
+
+    server: ServerLine
+    settings: msgspec.Raw
+    outcome: OutcomeLine | None
+    callback: CallbackLine | None
+
+
+_COLUMNS: Final[Columns[ServerLine]] = {
+    "SERVER": lambda one: one.server_id,
+    "STATUS": lambda one: one.status,
+    "REGION": lambda one: one.region,
+    "CREATED": lambda one: minute(one.created_at),
+    "ENDED": lambda one: minute(one.ended_at),
+    "EXTERNAL ID": lambda one: one.external_match_id,
+}
+
+
+@app.command("list")
+def list_matches(
+    status: Annotated[ServerStatus | None, typer.Option(help="Only these.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="At most so many.")] = 20,
+    json: AsJson = False,
+) -> None:
+    """List matches, the newest first."""
+
+    async def look(ground: Ground) -> list[ServerRow]:
+        return await overview.newest_servers(ground.db, status=status, limit=limit)
+
+    print_listing([_server_line(row) for row in run_on_ground(look)], _COLUMNS, as_json=json)
+
+
+@app.command("show")
+def show_match(server_id: ServerId, json: AsJson = False) -> None:
+    """Show one match: how it stands or ended, and whether its caller was told."""
+
+    async def look(ground: Ground) -> MatchPage | None:
+        row = await servers.get(ground.db, server_id)
+        if row is None:
+            return None
+        callback = await overview.callback_of(ground.db, server_id)
+        attempts = await outbox.attempts_of(ground.db, callback.id) if callback else []
+        return _page(row, await outbox.outcome_of(ground.db, server_id), callback, attempts)
+
+    page = run_on_ground(look)
+    if page is None:
+        fail(f"There is no server {shown(server_id)}.", code=2)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(page), indent=2))
+    else:
+        _print_page(page)
+
+
+@app.command("cancel")
+def cancel_match(server_id: ServerId) -> None:
+    """End a match without a result; its caller is told `canceled_by_operator`, its server is destroyed."""
+
+    async def cancel(ground: Ground) -> ServerRow | None:
+        row = await servers.get(ground.db, server_id)
+        if row is None:
+            return None
+        now_ms = ground.clock.now_ms()
+        callback_id = new_callback_id(now_ms, secrets.token_bytes(ID_RANDOM_BYTES))
+        ending = Ending(reason=OPERATOR_REASON)
+        try:
+            await ground.db.write(conclude(row, ending, fence=None, now_ms=now_ms, callback_id=callback_id))
+        except NothingChangedError:
+            fail(f"The match on {server_id} has already ended.")
+        return row
+
+    row = run_on_ground(cancel)
+    if row is None:
+        fail(f"There is no server {shown(server_id)}.", code=2)
+    told = "its caller is told" if row.callback_url else "its caller wanted no callback"
+    typer.echo(f"The match on {server_id} is canceled; {told}.")
+
+
+# --- rows as pages ------------------------------------------------------------------------------------------------
+
+
+def _page(
+    row: ServerRow, outcome: Outcome | None, callback: CallbackRow | None, attempts: Sequence[AttemptRow]
+) -> MatchPage:
+    return MatchPage(
+        server=_server_line(row),
+        settings=msgspec.Raw(row.settings),
+        outcome=_outcome_line(outcome) if outcome else None,
+        callback=_callback_line(callback, attempts) if callback else None,
+    )
+
+
+def _server_line(row: ServerRow) -> ServerLine:
+    return ServerLine(
+        server_id=row.id,
+        org_id=row.org_id,
+        region=row.region,
+        status=row.status,
+        phase=row.phase,
+        external_match_id=row.external_match_id,
+        created_at=iso_time(row.created_at_ms),
+        running_at=_time(row.running_at_ms),
+        ended_at=_time(row.ended_at_ms),
+        ip=row.ip,
+        port=row.port,
+        slot=row.slot,
+        held_by=row.lease_owner,
+        tries=row.tries,
+        error=row.error,
+    )
+
+
+def _outcome_line(outcome: Outcome) -> OutcomeLine:
+    return OutcomeLine(
+        kind=outcome.kind,
+        reason=outcome.reason,
+        at=iso_time(outcome.at_ms),
+        result=None if outcome.result is None else msgspec.Raw(outcome.result),
+    )
+
+
+def _callback_line(callback: CallbackRow, attempts: Sequence[AttemptRow]) -> CallbackLine:
+    return CallbackLine(
+        id=callback.id,
+        url=callback.url,
+        delivered_at=_time(callback.delivered_at_ms),
+        next_at=_time(callback.next_at_ms),
+        attempts=[
+            AttemptLine(
+                number=one.number,
+                at=iso_time(one.at_ms),
+                status=one.status,
+                duration_ms=one.duration_ms,
+                error=one.error,
+            )
+            for one in attempts
+        ],
+    )
+
+
+def _time(at_ms: int | None) -> str | None:
+    return None if at_ms is None else iso_time(at_ms)
+
+
+# --- pages as text ------------------------------------------------------------------------------------------------
+
+
+def _print_page(page: MatchPage) -> None:
+    fields = msgspec.to_builtins(page.server)
+    rows = [(name, str(value)) for name, value in fields.items() if value is not None]
+    rows.append(("settings", bytes(page.settings).decode()))
+    if page.outcome:
+        reason = f", {page.outcome.reason}" if page.outcome.reason else ""
+        rows.append(("outcome", f"{page.outcome.kind}{reason} at {page.outcome.at}"))
+    if page.callback:
+        rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_progress(page.callback)}")]
+        rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        typer.echo(f"{name:<{width}}  {_printable(text)}")
+
+
+def _progress(callback: CallbackLine) -> str:
+    if callback.delivered_at:
+        return f"delivered at {callback.delivered_at}"
+    return f"next attempt at {callback.next_at}" if callback.next_at else "given up"
+
+
+def _attempt(attempt: AttemptLine) -> str:
+    answer = attempt.error if attempt.status is None else f"status {attempt.status}"
+    return f"{attempt.at}  {answer}  {attempt.duration_ms} ms"
+
+
+def _printable(text: str) -> str:
+    """Without what could drive a terminal: errors quote what game servers and receivers said."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

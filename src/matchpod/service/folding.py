@@ -1,0 +1,108 @@
+"""What does a stored entry do to a match? The same for a live match, a restart and a look from another process.
+
+Time is part of the fold: before an entry is read, the match's clock is moved to when it came, so that an alarm which
+was due in between fires at its place and not at ours. Whoever picks a match up again stores that as an entry too:
+nobody listened before it, so no alarm fires until the server had the time to tell what happened meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import Effect
+from matchpod.core.model import GameSettings
+from matchpod.core.timers import Timers
+from matchpod.cs2.anticheat_reports import read_detections
+from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_reader import MatchReader, Reading
+from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.servers import ServerRow
+
+LOG: Final = "log"
+REPORT: Final = "report"
+DETECTION: Final = "detection"
+RESUMED: Final = "resumed"
+
+HEARING_MS: Final = 10_000
+"""A server sends again what was not taken from it, every second or so; after this long it has caught up."""
+
+MAX_ALARMS: Final = 100
+"""Alarms that may be due at once. Each is one of seven, and most end the match."""
+
+_HEADERS: Final = msgspec.json.Decoder(dict[str, str])
+
+
+def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
+    """What is played on a server; the password is stored apart, sealed."""
+    settings = msgspec.json.decode(row.settings, type=GameSettings)
+    return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
+
+
+class Fold(msgspec.Struct):
+    """A match being read, and since when somebody listens; the whole of it survives a snapshot."""
+
+    reader: MatchReader
+    deaf_until_ms: int = 0
+
+    @classmethod
+    def begin(cls, row: ServerRow, speed: float) -> Fold:
+        """A match whose server has said nothing yet."""
+        reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
+        reader.match.allocated_at_ms = row.allocated_at_ms
+        reader.match.was_pending = row.was_pending
+        return cls(reader)
+
+    def to_bytes(self) -> bytes:
+        """As stored in a snapshot."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Fold:
+        """From a snapshot; ValueError (msgspec's) when another version wrote it."""
+        return msgspec.msgpack.decode(state, type=cls)
+
+    def take(self, entry: RawEntry) -> Reading:
+        """Take in one stored entry, and what fell due before it."""
+        if entry.kind == RESUMED:
+            self.deaf_until_ms = entry.received_ms + HEARING_MS
+            return Reading([], [])
+        effects = self.advance(entry.received_ms)
+        reading = self._read(entry)
+        return Reading(reading.events, effects + reading.effects) if effects else reading
+
+    def advance(self, now_ms: int) -> list[Effect]:
+        """Let time pass, alarm by alarm."""
+        effects: list[Effect] = []
+        if now_ms < self.deaf_until_ms:
+            return effects
+        for _ in range(MAX_ALARMS):
+            due_ms = self.reader.next_deadline_ms()
+            if due_ms is None or due_ms > now_ms:
+                break
+            effects += self.reader.tick(now_ms).effects
+        return effects
+
+    def settle(self) -> list[Effect]:
+        """The server says no more: believe what it had said once."""
+        due_ms = self.reader.interpreter.flow.next_deadline_ms()
+        return [] if due_ms is None else self.reader.settle(due_ms).effects
+
+    def next_deadline_ms(self) -> int | None:
+        """When `advance` must be called at the latest."""
+        due_ms = self.reader.next_deadline_ms()
+        return None if due_ms is None else max(due_ms, self.deaf_until_ms)
+
+    def _read(self, entry: RawEntry) -> Reading:
+        if entry.kind == LOG:
+            headers = _HEADERS.decode(entry.headers)
+            return self.reader.read_post(read_post(headers, entry.body, received_ms=entry.received_ms))
+        if entry.kind == REPORT:
+            return self.reader.read_report(entry.body, entry.received_ms)
+        whole = Reading([], [])
+        for found in read_detections(entry.body):
+            reading = self.reader.read_detection(found, entry.received_ms)
+            whole.events += reading.events
+            whole.effects += reading.effects
+        return whole

@@ -1,0 +1,180 @@
+"""How does a server that just started become the server of its match? Commands first, then the proof that they hold.
+
+The proof: the console answers, the map is the one asked for, our settings are read back, and a post of the server's
+log with the match's own token is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from matchpod.core.model import GameSettings
+from matchpod.cs2 import console_answers as answers
+from matchpod.cs2 import console_commands as commands
+from matchpod.cs2.console_answers import Get5State
+from matchpod.ports import ConsoleLostError
+from matchpod.service.ingest import TOKEN_HEADER
+from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.storage import raw_log
+
+POLL_S: Final = 0.2
+"""How often a server is asked whether it is ready."""
+
+LOAD_BEGINS_S: Final = 1.0
+"""A map load begins in the frame after its command; until then the old map would answer."""
+
+PLUGIN_S: Final = 20.0
+"""The plugin fetches its match from us and may load the map for it."""
+
+LOG_S: Final = 15.0
+"""A server posts its log within a second; it may first have to look up our name."""
+
+
+class ConfigurationError(Exception):
+    """The server does not do what it was told; the message says what."""
+
+
+def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
+    """True when the server's map is the map of this number; a workshop map goes by another name there."""
+    wanted = settings.maps[number - 1]
+    return bool(name) and (name == wanted or wanted.startswith("workshop/"))
+
+
+async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is_fresh: bool) -> None:
+    """Make the server ready for its players; ConfigurationError, ConsoleError when it does not get there."""
+    settings = around.settings_of(claim.row)
+    await _load_map(line, settings, is_fresh=is_fresh)
+    url = around.log_url(claim.row.log_token)
+    if not await _is_registered(line, url):
+        # What was stored until now was said by a server that was given up.
+        await claim.change(log_from_seq=await raw_log.newest_seq(around.db, claim.row.id))
+        await register_log(line, url)
+    if commands.uses_plugin_match(settings):
+        await _load_plugin_match(line, around, claim)
+    await apply_settings(line, settings)
+    for command in commands.warmup_commands(settings):
+        await line.run(command)
+    await _prove(claim, around, line, settings)
+
+
+async def current_map(line: ConsoleLine) -> str | None:
+    """The map the server is on; None when its answer does not tell."""
+    status = answers.parse_status_json(await line.run("status_json"))
+    return status.map if status else None
+
+
+async def register_log(line: ConsoleLine, url: str) -> bool:
+    """Have the log sent to us; True when the server did not do so before."""
+    if await _is_registered(line, url):
+        return False
+    await line.run(commands.log_address_command(url))
+    if not await _is_registered(line, url):
+        raise ConfigurationError("the server does not take our log address")
+    return True
+
+
+async def forget_other_logs(line: ConsoleLine, url: str) -> None:
+    """Stop the server from sending the log of this match to a process that is gone; ours must be registered before."""
+    _, _, token = url.rpartition("/")
+    for listener in answers.parse_log_listeners(await line.run("logaddress_list_http")):
+        if listener.uri != url and listener.uri.endswith(f"/{token}"):
+            await line.run(commands.forget_log_address_command(listener.uri))
+
+
+async def apply_settings(line: ConsoleLine, settings: GameSettings) -> None:
+    """Set everything that a map load overwrites."""
+    for command in commands.match_commands(settings):
+        await line.run(command)
+
+
+async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
+    """Our settings that do not hold, in words."""
+    wrong = []
+    for name, wanted in commands.expected_cvars(settings).items():
+        found = answers.parse_cvar(await line.run(name), name)
+        if found is None or not found.means(wanted):
+            wrong.append(f"{name} is {found.value if found else 'unknown'}, not {wanted}")
+    return wrong
+
+
+async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -> None:
+    """Return when the server answers with the map of this number; whoever calls sets the limit."""
+    while True:
+        with suppress(ConsoleLostError):
+            if is_map(settings, number, await current_map(line)):
+                return
+        await asyncio.sleep(POLL_S)
+
+
+async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
+    await _wait_for_answer(line)
+    *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
+    had_mode = await _mode(line)
+    for command in before:
+        await line.run(command)
+    if is_fresh and had_mode == await _mode(line) and is_map(settings, 1, await current_map(line)):
+        return  # it was started for this match, with this map and mode
+    with suppress(ConsoleLostError):
+        await line.run(load)
+    await asyncio.sleep(LOAD_BEGINS_S)
+    await wait_for_map(line, settings, 1)
+
+
+async def _wait_for_answer(line: ConsoleLine) -> None:
+    while True:
+        with suppress(ConsoleLostError):
+            if await current_map(line):
+                return
+        await asyncio.sleep(POLL_S)
+
+
+async def _mode(line: ConsoleLine) -> tuple[str, ...]:
+    found = [answers.parse_cvar(await line.run(name), name) for name in ("game_type", "game_mode")]
+    return tuple(one.value if one else "" for one in found)
+
+
+async def _is_registered(line: ConsoleLine, url: str) -> bool:
+    return any(listener.uri == url for listener in answers.parse_log_listeners(await line.run("logaddress_list_http")))
+
+
+async def _load_plugin_match(line: ConsoleLine, around: Surroundings, claim: Claim) -> None:
+    load = commands.load_match_command(around.match_url, header_name=TOKEN_HEADER, header_value=claim.row.report_token)
+    answer = ""
+    with suppress(ConsoleLostError):  # it may load the map at once
+        answer = await line.run(load, timeout_s=PLUGIN_S)
+    if answers.unknown_commands(answer):
+        raise ConfigurationError("the server does not know the match plugin's commands: MatchZy is not installed")
+    try:
+        async with asyncio.timeout(PLUGIN_S):
+            while not await _has_plugin_match(line, claim.row.plugin_match_id):
+                await asyncio.sleep(POLL_S)
+    except TimeoutError as exc:
+        raise ConfigurationError("the match plugin did not load the match") from exc
+
+
+async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
+    try:
+        status = answers.parse_get5_status(await line.run("get5_status"))
+    except ConsoleLostError:
+        return False
+    return status is not None and status.state is not Get5State.NONE and status.match_id == str(match_id)
+
+
+async def _prove(claim: Claim, around: Surroundings, line: ConsoleLine, settings: GameSettings) -> None:
+    await wait_for_map(line, settings, 1)  # the plugin may have loaded it again
+    wrong = await wrong_settings(line, settings)
+    if wrong:
+        await apply_settings(line, settings)
+        wrong = await wrong_settings(line, settings)
+    if wrong:
+        raise ConfigurationError("settings do not hold: " + "; ".join(wrong))
+    try:
+        async with asyncio.timeout(LOG_S):
+            while not await raw_log.read_after(around.db, claim.row.id, claim.row.log_from_seq, limit=1):
+                await asyncio.sleep(POLL_S)
+    except TimeoutError as exc:
+        raise ConfigurationError("no log came from the server; can it reach us at our public address?") from exc

@@ -1,0 +1,104 @@
+"""How does a match end, and its server with it? First the outcome, in one transaction; then the server, until gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match import ROSTER_INCOMPLETE
+from matchpod.cs2.console_answers import parse_status
+from matchpod.cs2.console_commands import kick_command
+from matchpod.ports import ConsoleError, FleetError
+from matchpod.service.conclusion import Ending
+from matchpod.service.conclusion import conclude as conclusion
+from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.storage import outbox, raw_log, servers, slots
+
+FAREWELL_S: Final = 3.0
+"""For telling everybody why they have to go; a server that does not listen is released all the same."""
+
+RELEASE_AGAIN_MS: Final = 2_000
+MAX_RELEASE_AGAIN_MS: Final = 60_000
+"""Between two tries to release a server: twice as long each time, up to a minute, for ever."""
+
+MATCH_OVER_TEXT: Final = "The match is over"
+MATCH_CANCELED_TEXT: Final = "The match was canceled"
+
+_LOG = logging.getLogger(__name__)
+
+
+async def conclude(claim: Claim, around: Surroundings, ending: Ending) -> None:
+    """Give the match its one outcome; ClaimLostError when it has one already, or is somebody else's."""
+    row = claim.row
+    statements = conclusion(
+        row,
+        ending,
+        fence=row.fence,
+        now_ms=around.clock.now_ms(),
+        callback_id=around.new_callback_id(),
+    )
+    await claim.write(statements)
+    claim.lose()  # concluding gives the claim back
+    outcome = ending.reason or "match_over"
+    around.measures.matches_ended.inc(row.region, outcome)
+    around.on_concluded()
+    _LOG.info("match ended", extra={"server_id": row.id, "outcome": outcome, "status": ending.status.value})
+
+
+async def end(claim: Claim, around: Surroundings) -> None:
+    """Release the server of a match that has its outcome; repeated until the fleet confirms."""
+    row = claim.row
+    region = around.regions.get(row.region)
+    if region is None:
+        _LOG.error("server cannot be released: its region is not configured", extra={"server_id": row.id})
+        await claim.give_back(around.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
+        return
+    if row.slot is not None:
+        await _say_farewell(claim, around)
+        claim.check()
+        try:
+            await region.fleet.release(row.id, row.slot)
+        except FleetError as exc:
+            await _release_later(claim, around, str(exc))
+            return
+        await claim.change(slots.free(row.id), slot=None)
+    else:
+        await claim.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
+    await raw_log.compress(around.db, row.id)
+    await claim.write([servers.release(row.id, row.fence)])
+    claim.lose()
+    _LOG.info("server released", extra={"server_id": row.id, "region": row.region})
+
+
+async def _release_later(claim: Claim, around: Surroundings, error: str) -> None:
+    row = claim.row
+    wait_ms = min(RELEASE_AGAIN_MS * 2 ** min(row.tries, 10), MAX_RELEASE_AGAIN_MS)
+    _LOG.warning("server was not released", extra={"server_id": row.id, "slot": row.slot, "error": error})
+    await claim.give_back(around.clock.now_ms() + wait_ms, tries=row.tries + 1)
+
+
+async def _say_farewell(claim: Claim, around: Surroundings) -> None:
+    """Send everybody away with a reason they can read; a server that is gone has nobody to send."""
+    row = claim.row
+    outcome = await outbox.outcome_of(around.db, row.id)
+    reason = outcome.reason if outcome else None
+    if row.running_at_ms is None or row.rcon_password is None or reason == CancelReason.SERVER_LOST:
+        return
+    text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
+    if reason == CancelReason.INCOMPLETE_ROSTER:
+        text = ROSTER_INCOMPLETE
+    line = ConsoleLine(claim, around)
+    try:
+        async with asyncio.timeout(FAREWELL_S):
+            status = parse_status(await line.run("status"))
+            for player in status.players if status else ():
+                if not player.is_bot:
+                    await line.run(kick_command(player.user_id, text))
+    except (ConsoleError, TimeoutError) as exc:
+        _LOG.info("nobody was told that the match is over", extra={"server_id": row.id, "error": str(exc)})
+    finally:
+        await line.close()

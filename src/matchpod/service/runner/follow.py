@@ -1,0 +1,237 @@
+"""How is a running match followed to its end? Stored entries are read in order, time passes, effects are ordered.
+
+Nothing here waits for the server: its console belongs to `hands`, its health to `watch`. Whatever happened before
+this process took the match over is read again, from the snapshot on; of that only what ends the match is acted upon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
+from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
+from matchpod.core.result import build_result
+from matchpod.service.conclusion import Ending
+from matchpod.service.folding import LOG, RESUMED, Fold
+from matchpod.service.live import LiveMatch
+from matchpod.service.regions import Region
+from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.ending import conclude
+from matchpod.service.runner.hands import Hands, MapLoaded, Order
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.service.runner.watch import Watch
+from matchpod.storage import raw_log, snapshots
+from matchpod.storage.raw_log import RawEntry
+
+READ_ENTRIES: Final = 100
+"""Entries read from the database at a time."""
+
+POLL_S: Final = 1.0
+"""How often a shared database is asked for entries that another process stored."""
+
+SNAPSHOT_MS: Final = 5_000
+"""The least time between two snapshots: in a fast world a round takes seconds."""
+
+_LOG = logging.getLogger(__name__)
+
+_WORTH_KEEPING = (RoundDecided, MapLive, MapEnded)
+
+
+async def follow(claim: Claim, around: Surroundings, region: Region, *, is_resumed: bool) -> None:
+    """Follow a match until it has its outcome; ClaimLostError when it is somebody else's by now."""
+    live = LiveMatch(claim.row.id, *await _begin(claim, around, region))
+    around.live.add(live)
+    line = ConsoleLine(claim, around)
+    try:
+        await _Follower(claim, around, region, live=live, line=line).run(is_resumed=is_resumed)
+    finally:
+        around.live.remove(live)
+        await line.close()
+
+
+async def _begin(claim: Claim, around: Surroundings, region: Region) -> tuple[Fold, int]:
+    """The match as it was last stored, and after which entry."""
+    row = claim.row
+    snapshot = await snapshots.load(around.db, row.id)
+    if snapshot is not None and snapshot.seq >= row.log_from_seq:
+        try:
+            return Fold.from_bytes(snapshot.state), snapshot.seq
+        except msgspec.MsgspecError as exc:
+            # Written by another version. The log has it all.
+            _LOG.warning("snapshot cannot be read", extra={"server_id": row.id, "error": str(exc)})
+    return Fold.begin(row, region.speed), row.log_from_seq
+
+
+class _Follower:
+    def __init__(
+        self, claim: Claim, around: Surroundings, region: Region, *, live: LiveMatch, line: ConsoleLine
+    ) -> None:
+        self._claim = claim
+        self._around = around
+        self._live = live
+        self._fold = live.fold
+        self._match = live.fold.reader.match
+        self._lost = ""
+        self._ending: Ending | None = None
+        self._snapshot_ms = around.clock.now_ms()
+        self._is_snapshot_due = False
+        self._is_acting = True
+        self._hands = Hands(claim, around, region, line=line, match=self._match)
+        self._watch = Watch(claim, around, region, line=line, match=self._match, on_lost=self._lose)
+
+    async def run(self, *, is_resumed: bool) -> None:
+        if is_resumed:
+            await self._resume()
+        try:
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(self._hands.run()), group.create_task(self._watch.run())]
+                try:
+                    await self._follow()
+                finally:
+                    for task in beside:
+                        task.cancel()
+        except BaseExceptionGroup as failed:
+            raise _cause(failed) from failed
+
+    async def _resume(self) -> None:
+        """Read what was stored so far; what was ordered then was done, or is asked for again."""
+        row, now_ms = self._claim.row, self._around.clock.now_ms()
+        await self._around.db.write(raw_log.append(row.id, RESUMED, received_ms=now_ms, headers=b"{}", body=b""))
+        self._is_acting = False
+        await self._read_stored()
+        self._is_acting = True
+        if self._ending is None:
+            self._hands.take_over()
+            _LOG.info("match picked up again", extra={"server_id": row.id, "phase": self._match.phase.value})
+
+    async def _follow(self) -> None:
+        while True:
+            self._live.woken.clear()
+            await self._read_new()
+            self._pass_time()
+            if self._lost and self._ending is None:
+                self._end_lost()
+            if self._ending is not None:
+                await conclude(self._claim, self._around, self._ending)
+                return
+            await self._keep()
+            await self._wait()
+
+    async def _wait(self) -> None:
+        due_ms = self._fold.next_deadline_ms()
+        waits = [max(0, due_ms - self._around.clock.now_ms()) / 1000] if due_ms is not None else []
+        if self._around.db.is_shared:
+            waits.append(POLL_S)
+        try:
+            async with asyncio.timeout(min(waits, default=None)):
+                await self._live.woken.wait()
+        except TimeoutError:
+            pass
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def _read_new(self) -> None:
+        while self._ending is None:
+            entry = self._live.take()
+            if entry is not None:
+                self._read([entry])
+                continue
+            may_have_more = self._live.is_behind or self._around.db.is_shared
+            if not may_have_more or not await self._read_stored(limit=READ_ENTRIES):
+                return
+
+    async def _read_stored(self, limit: int | None = None) -> int:
+        """Read entries from the database, all or at most so many; answers how many."""
+        count = 0
+        while self._ending is None and (limit is None or count < limit):
+            entries = await raw_log.read_after(
+                self._around.db, self._live.server_id, self._live.seq, limit=READ_ENTRIES
+            )
+            if not entries:
+                break
+            self._read(entries)
+            count += len(entries)
+        return count
+
+    def _read(self, entries: Sequence[RawEntry]) -> None:
+        measures, now_ms = self._around.measures, self._around.clock.now_ms()
+        for entry in entries:
+            if entry.kind == LOG:
+                self._watch.heard(entry.received_ms)
+            reading = self._fold.take(entry)
+            self._live.read(entry.seq)
+            measures.fold_s.observe(max(0, now_ms - entry.received_ms) / 1000)
+            self._note(reading.events)
+            self._obey(reading.effects)
+            if self._ending is not None:
+                return
+
+    def _note(self, events: Iterable[GameEvent]) -> None:
+        for event in events:
+            match event:
+                case MapLoading():
+                    self._order(MapLoaded())
+                case ServerRestarted():
+                    self._lose("it was restarted")
+                case _ if isinstance(event, _WORTH_KEEPING):
+                    self._is_snapshot_due = True
+                case _:
+                    pass
+
+    def _obey(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case EndMatch():
+                    self._ending = Ending(result=msgspec.json.encode(build_result(self._match)))
+                case CancelMatch():
+                    self._ending = Ending(
+                        reason=effect.reason,
+                        missing_players=effect.missing_players,
+                        connected_players=effect.connected_players,
+                    )
+                case _:
+                    self._order(effect)
+
+    def _order(self, order: Order) -> None:
+        if self._is_acting:
+            self._hands.order(order)
+
+    def _pass_time(self) -> None:
+        if self._ending is not None:
+            return
+        effects = self._fold.advance(self._around.clock.now_ms())
+        if effects:
+            self._live.changed()
+            self._obey(effects)
+
+    # --- the server -----------------------------------------------------------------------------------------------
+
+    def _lose(self, why: str) -> None:
+        self._lost = why
+        self._live.woken.set()
+
+    def _end_lost(self) -> None:
+        self._obey(self._fold.settle())  # it may have said how the match ended, and died
+        if self._ending is None:
+            _LOG.warning("server lost", extra={"server_id": self._claim.row.id, "why": self._lost})
+            self._ending = Ending(reason=CancelReason.SERVER_LOST)
+
+    async def _keep(self) -> None:
+        now_ms = self._around.clock.now_ms()
+        if self._is_snapshot_due and now_ms - self._snapshot_ms >= SNAPSHOT_MS:
+            row = self._claim.row
+            snapshot = snapshots.Snapshot(self._live.seq, self._fold.to_bytes())
+            await self._claim.write(snapshots.save(row.id, row.fence, snapshot))
+            self._snapshot_ms, self._is_snapshot_due = now_ms, False
+
+
+def _cause(failed: BaseExceptionGroup) -> BaseException:
+    """The one error that says what to do next; tasks that fell with it have little to add."""
+    leaf = failed.exceptions[0]
+    return _cause(leaf) if isinstance(leaf, BaseExceptionGroup) else leaf

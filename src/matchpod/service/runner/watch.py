@@ -1,0 +1,105 @@
+"""Is the server of a running match still there? Its process, its log and its console are the signs of life.
+
+A server that speaks is not asked. One that keeps silent is asked over its console, and whether it still sends its
+log to us; one that shows no sign for too long is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from matchpod.core.match import Match, Phase
+from matchpod.ports import ConsoleError
+from matchpod.service.regions import Region
+from matchpod.service.runner import configure
+from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.hands import map_load_s
+from matchpod.service.runner.surroundings import Surroundings
+
+LOOK_S: Final = 2.5
+"""How often a server is looked at."""
+
+QUIET_MS: Final = 4_000
+"""A server that said nothing for so long is asked."""
+
+LOST_MS: Final = 12_000
+"""No sign of life for so long: with a look in between this stays under the 15 s in which a loss is to be noticed."""
+
+ASK_S: Final = 3.0
+"""For an answer to that question."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class Watch:
+    """Looks after one server; says once, with the reason, that it is lost."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        around: Surroundings,
+        region: Region,
+        *,
+        line: ConsoleLine,
+        match: Match,
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._claim = claim
+        self._clock = around.clock
+        self._region = region
+        self._line = line
+        self._match = match
+        self._log_url = around.log_url(claim.row.log_token)
+        self._on_lost = on_lost
+        self._sign_ms = around.clock.now_ms()
+
+    def heard(self, at_ms: int) -> None:
+        """A post of the server's log came."""
+        self._sign_ms = max(self._sign_ms, at_ms)
+
+    async def run(self) -> None:
+        """Look until the server is lost."""
+        while True:
+            why = await self._look()
+            if why:
+                self._on_lost(why)
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self) -> str:
+        """Why the server is lost; empty: it is not."""
+        row = self._claim.row
+        if not await self._region.fleet.is_alive(row.id, row.slot or ""):
+            return "its process is gone"
+        if self._silent_ms() < QUIET_MS:
+            return ""
+        try:
+            await self._ask()
+        except (ConsoleError, TimeoutError) as exc:
+            _LOG.debug("a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
+        if self._silent_ms() >= self._patience_ms():
+            return f"no sign of life for {self._silent_ms() // 1000} s"
+        return ""
+
+    async def _ask(self) -> None:
+        async with asyncio.timeout(ASK_S):
+            await self._line.run("status_json", timeout_s=ASK_S)
+            self._sign_ms = self._clock.now_ms()
+            try:
+                if await configure.register_log(self._line, self._log_url):
+                    _LOG.warning("server had forgotten our log address", extra={"server_id": self._claim.row.id})
+            except configure.ConfigurationError as exc:
+                _LOG.warning("server does not send its log", extra={"server_id": self._claim.row.id, "error": str(exc)})
+
+    def _silent_ms(self) -> int:
+        return self._clock.now_ms() - self._sign_ms
+
+    def _patience_ms(self) -> int:
+        load_ms = round(map_load_s(self._region.speed) * 1000)
+        changed_ms = self._match.presence.map_change_at_ms
+        is_loading = changed_ms is not None and self._clock.now_ms() - changed_ms < load_ms
+        return load_ms if is_loading or self._match.phase is Phase.BETWEEN_MAPS else LOST_MS

@@ -1,0 +1,76 @@
+"""What do callers see of a server and its match? The two shapes, made from a row; secrets are handed in or left out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.result import iso_time
+from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.core.validation import GAME_TYPE
+from matchpod.storage.servers import ServerRow
+
+
+class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A server; the answer to a creation has no `match`."""
+
+    server_id: str
+    game_id: str
+    region: str
+    status: ServerStatus
+    ip: str | None
+    port: int | None
+    callback_url: str | None
+    external_match_id: str | None
+    game_type: str
+    created_at: str
+    rcon_password: str | None
+    match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A match as its caller knows it; the result is byte for byte that of the callback."""
+
+    external_match_id: str | None
+    server_id: str
+    status: ServerStatus
+    region: str
+    created_at: str
+    result: msgspec.Raw | None
+
+
+def has_ended(row: ServerRow) -> bool:
+    """True once the match has its outcome, whether or not the server is gone already."""
+    return row.phase not in OPEN_PHASES
+
+
+def server_view(
+    row: ServerRow, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+) -> ServerView:
+    """The server of a row; its address only when it was proven to be right."""
+    was_running = row.running_at_ms is not None
+    return ServerView(
+        server_id=row.id,
+        game_id=row.game_id,
+        region=row.region,
+        status=row.status,
+        ip=row.ip if was_running else None,
+        port=row.port if was_running else None,
+        callback_url=row.callback_url,
+        external_match_id=row.external_match_id,
+        game_type=GAME_TYPE,
+        created_at=iso_time(row.created_at_ms),
+        rcon_password=rcon_password,
+        match=match,
+    )
+
+
+def match_view(row: ServerRow, *, result: bytes | None) -> MatchView:
+    """The match of a row with its stored result, given as JSON."""
+    return MatchView(
+        external_match_id=row.external_match_id,
+        server_id=row.id,
+        status=row.status,
+        region=row.region,
+        created_at=iso_time(row.created_at_ms),
+        result=None if result is None else msgspec.Raw(result),
+    )

@@ -1,0 +1,236 @@
+"""Who drives which match? Rows that are due are claimed, each is driven by a task, and claims are kept while it runs.
+
+Everything is told by the rows: a process that dies leaves claims that run out, and whoever takes them goes on from
+what is stored. No error ends these loops; a match that fails again and again ends as failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import DatabaseAwayError, FleetError, NothingChangedError
+from matchpod.service.conclusion import Ending
+from matchpod.service.runner.bring_up import bring_up
+from matchpod.service.runner.claim import Claim, ClaimLostError
+from matchpod.service.runner.ending import conclude, end
+from matchpod.service.runner.follow import follow
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.storage import servers, slots
+from matchpod.storage.servers import LEASE_MS, ServerRow
+
+CLAIM_ROWS: Final = 50
+"""Rows claimed at once; more are claimed right after."""
+
+POLL_S: Final = 0.5
+"""How often due rows are looked for when nobody rings: what other processes left, and deadlines."""
+
+RENEW_S: Final = 10.0
+"""Three renewals may fail before a claim is lost."""
+
+SWEEP_S: Final = 60.0
+"""How often servers without a match are looked for."""
+
+AWAY_S: Final = 1.0
+"""Before the next try when something failed."""
+
+CRASH_MS: Final = 2_000
+"""Before a match whose step failed unexpectedly is tried again."""
+
+CRASHES: Final = 10
+"""After so many failures in a row a match is given up: better a failed match than one that never ends."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Drive:
+    def __init__(self, claim: Claim, task: asyncio.Task[None]) -> None:
+        self.claim = claim
+        self.task = task
+
+
+class Supervisor:
+    """Drives the matches of one process."""
+
+    def __init__(self, around: Surroundings, *, owner: str) -> None:
+        self._around = around
+        self._owner = owner
+        self._drives: dict[str, _Drive] = {}
+        self._crashes: dict[str, int] = {}
+        self._unused: set[tuple[str, int]] = set()
+        self._woken = asyncio.Event()
+        self._is_draining = False
+
+    def __len__(self) -> int:
+        return len(self._drives)
+
+    def notify(self, server_id: str) -> None:
+        """A match was created, or ended by its caller: its row is due."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Drive matches until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._loop("claim", self._claim, POLL_S))
+                group.create_task(self._loop("renew", self._renew, RENEW_S))
+                group.create_task(self._loop("sweep", self._sweep, SWEEP_S))
+        finally:
+            await self._stop()
+
+    async def drain(self) -> None:
+        """Let go of all matches: they go on in their servers, for whoever claims them next."""
+        self._is_draining = True
+        await self._stop()
+
+    async def _stop(self) -> None:
+        drives = list(self._drives.values())
+        for drive in drives:
+            drive.task.cancel()
+        await asyncio.gather(*(drive.task for drive in drives), return_exceptions=True)
+
+    async def _loop(self, name: str, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+        while True:
+            try:
+                await work()
+            except DatabaseAwayError as exc:
+                _LOG.warning("database away", extra={"loop": name, "error": str(exc)})
+                await asyncio.sleep(AWAY_S)
+            except Exception:  # noqa: BLE001
+                self._around.measures.crashes.inc(name)
+                _LOG.exception("a loop of the supervisor failed", extra={"loop": name})
+                await asyncio.sleep(AWAY_S)
+            await self._pause(name, pause_s)
+
+    async def _pause(self, name: str, pause_s: float) -> None:
+        if name != "claim":
+            await asyncio.sleep(pause_s)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._woken.wait()
+        self._woken.clear()
+
+    # --- claims ---------------------------------------------------------------------------------------------------
+
+    async def _claim(self) -> None:
+        while not self._is_draining:
+            now_ms = self._around.clock.now_ms()
+            rows = await servers.claim_due(self._around.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
+            for row in rows:
+                await self._begin(row)
+            if len(rows) < CLAIM_ROWS:
+                return
+
+    async def _begin(self, row: ServerRow) -> None:
+        before = self._drives.get(row.id)
+        if before is not None:
+            # The match was taken from its task: ended by its caller, or its claim ran out.
+            before.claim.lose()
+            before.task.cancel()
+            await asyncio.gather(before.task, return_exceptions=True)
+        claim = Claim(row, self._around.db, self._around.clock)
+        task = asyncio.create_task(self._drive(claim), name=f"drive {row.id}")
+        drive = self._drives[row.id] = _Drive(claim, task)
+        task.add_done_callback(lambda _: self._forget(drive))
+        self._around.measures.followed.set(len(self._drives))
+
+    def _forget(self, drive: _Drive) -> None:
+        server_id = drive.claim.row.id
+        if self._drives.get(server_id) is drive:
+            del self._drives[server_id]
+        self._around.measures.followed.set(len(self._drives))
+        self._woken.set()
+
+    async def _renew(self) -> None:
+        drives = dict(self._drives)
+        until_ms = self._around.clock.now_ms() + LEASE_MS
+        held = await servers.renew(self._around.db, owner=self._owner, until_ms=until_ms)
+        for server_id, drive in drives.items():
+            if held.get(server_id) == drive.claim.row.fence:
+                drive.claim.until_ms = until_ms
+            else:
+                drive.claim.lose()
+                drive.task.cancel()
+        await self._give_back_unused({item for item in held.items() if item[0] not in self._drives})
+
+    async def _give_back_unused(self, unused: set[tuple[str, int]]) -> None:
+        """Claims that no task uses, since they could not be given back; what was claimed just now gets its task."""
+        for server_id, fence in unused & self._unused:
+            with suppress(NothingChangedError):
+                await self._around.db.write([servers.unlease(server_id, fence, self._around.clock.now_ms())])
+        self._unused = unused
+
+    # --- one match ------------------------------------------------------------------------------------------------
+
+    async def _drive(self, claim: Claim) -> None:
+        row = claim.row
+        try:
+            await self._step(claim)
+            self._crashes.pop(row.id, None)
+        except ClaimLostError:
+            self._crashes.pop(row.id, None)
+        except asyncio.CancelledError:
+            await self._let_go(claim, self._around.clock.now_ms())
+            raise
+        except DatabaseAwayError as exc:
+            _LOG.warning("database away", extra={"server_id": row.id, "error": str(exc)})
+            await self._let_go(claim, self._around.clock.now_ms() + CRASH_MS)
+        except Exception:  # noqa: BLE001
+            await self._survive(claim)
+
+    async def _step(self, claim: Claim) -> None:
+        """One look at the row, and what it says is to be done."""
+        phase = claim.row.phase
+        if phase in (ServerPhase.ALLOCATING, ServerPhase.PENDING):
+            is_running = await bring_up(claim, self._around)
+            if not is_running:
+                return
+        region = self._around.regions.get(claim.row.region)
+        if claim.row.phase is ServerPhase.RUNNING:
+            if region is None:
+                await conclude(claim, self._around, Ending(reason=CancelReason.SERVER_LOST))
+            else:
+                await follow(claim, self._around, region, is_resumed=phase is ServerPhase.RUNNING)
+        elif claim.row.phase is ServerPhase.ENDING:
+            await end(claim, self._around)
+
+    async def _survive(self, claim: Claim) -> None:
+        row = claim.row
+        crashes = self._crashes[row.id] = self._crashes.get(row.id, 0) + 1
+        self._around.measures.crashes.inc("drive")
+        _LOG.exception("a step of a match failed", extra={"server_id": row.id, "phase": row.phase, "crashes": crashes})
+        if crashes >= CRASHES and row.phase is not ServerPhase.ENDING:
+            self._crashes.pop(row.id)
+            with suppress(ClaimLostError, DatabaseAwayError):
+                await conclude(claim, self._around, Ending(reason=CancelReason.SERVER_FAILED))
+            return
+        await self._let_go(claim, self._around.clock.now_ms() + CRASH_MS)
+
+    async def _let_go(self, claim: Claim, next_at_ms: int) -> None:
+        try:
+            await asyncio.shield(claim.give_back(next_at_ms))
+        except ClaimLostError:
+            pass
+        except DatabaseAwayError:
+            _LOG.warning("a claim was not given back; it runs out", extra={"server_id": claim.row.id})
+
+    # --- what nobody claims ---------------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        """Servers without a match are ended, places without a server are free again."""
+        for region in self._around.regions.all():
+            running = await region.fleet.servers()
+            forgotten = set(running) - await servers.open_ids(self._around.db)
+            for server_id in forgotten:
+                _LOG.warning("server without a match is released", extra={"server_id": server_id})
+                with suppress(FleetError):
+                    await region.fleet.release(server_id, "")
+        freed = await slots.free_forgotten(self._around.db)
+        if freed:
+            _LOG.warning("places without a match are free again", extra={"count": freed})

@@ -1,0 +1,41 @@
+"""How far was a match read? Its state after some entry of its log, so that a restart need not read from the start."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A match as it stood after the entry `seq` of its log."""
+
+    seq: int
+    state: bytes
+
+
+def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
+    """Replace the snapshot; NothingChangedError when the server was claimed by somebody else meanwhile."""
+    return [
+        Statement(
+            "UPDATE servers SET fence = fence WHERE id = :id AND fence = :fence",
+            {"id": server_id, "fence": fence},
+            must_change=True,
+        ),
+        Statement(
+            "INSERT INTO snapshots (server_id, seq, state) VALUES (:server_id, :seq, :state)"
+            " ON CONFLICT (server_id) DO UPDATE SET seq = excluded.seq, state = excluded.state",
+            {"server_id": server_id, "seq": snapshot.seq, "state": snapshot.state},
+        ),
+    ]
+
+
+async def load(db: Database, server_id: str) -> Snapshot | None:
+    """The newest snapshot of a match."""
+    rows = await db.read("SELECT seq, state FROM snapshots WHERE server_id = :id", {"id": server_id})
+    return Snapshot(*msgspec.convert(rows[0], tuple[int, bytes])) if rows else None
+
+
+def forget(server_id: str) -> Statement:
+    """Delete the snapshot of a match that has ended or begins anew."""
+    return Statement("DELETE FROM snapshots WHERE server_id = :id", {"id": server_id})

@@ -1,0 +1,20 @@
+"""Who asks, and may he? The key first (401), then how often (429), then scope and role (403)."""
+
+from __future__ import annotations
+
+from matchpod.core.errors import ForbiddenError
+from matchpod.service.access import Access, Principal
+from matchpod.web.endpoint import Call, Endpoint
+from matchpod.web.rate_limit import RateLimiter
+
+
+async def admit(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
+    """The principal of a request that may go on."""
+    principal = await access.authenticate(call.header(b"authorization"))
+    if limiter is not None:
+        limiter.take(principal.key_id)
+    if endpoint.access is not None and endpoint.access not in principal.scopes:
+        raise ForbiddenError(f"This key lacks the scope {endpoint.access}.")
+    if endpoint.roles and principal.role not in endpoint.roles:
+        raise ForbiddenError(f"This needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}.")
+    return principal

@@ -1,0 +1,176 @@
+"""How is the API described? An OpenAPI 3.1 document made from the page of endpoints and the types they answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
+from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
+from matchpod.web.endpoint import JSON, Endpoint, Parameter, Tag
+from matchpod.web.errors import ErrorBody
+from matchpod.web.request_schema import create_match_schemas
+from matchpod.web.services import Services
+
+Schema = dict[str, object]
+
+_REF = "#/components/schemas/{name}"
+_SCHEME = "apiKey"
+_NAMES = {"ServerView": "Server", "MatchView": "Match", "RegionView": "Region", "ErrorBody": "Error"}
+"""Types whose names say what they are here, and what callers call them."""
+
+_TAGS = {
+    Tag.API: "What callers use, with a key.",
+    Tag.INGEST: "What game servers and their plugins use, with the token they were given.",
+    Tag.OPERATIONS: "What operators and their machines use.",
+}
+_LINKED = {
+    "getServer": ("id", "serverId"),
+    "cancelMatch": ("id", "serverId"),
+    "getMatchByExternalId": ("externalMatchId", "externalMatchId"),
+}
+"""Which parameter of an operation takes which field of an answer."""
+
+_HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
+    UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
+    RateLimitError: ("Retry-After", {"type": "integer", "minimum": 1}),
+    UnavailableError: ("Retry-After", {"type": "integer", "minimum": 1}),
+}
+
+
+def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
+    """The document, as JSON."""
+    shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
+    schemas, components = msgspec.json.schema_components(
+        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult), ref_template=_REF
+    )
+    returned = iter(schemas)
+    operations: dict[str, dict[str, object]] = {}
+    for endpoint in endpoints:
+        schema: Schema = next(returned) if endpoint.returns is not None else {"type": "string"}
+        operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
+    _fill_in_raw(components)
+    components.update(create_match_schemas([region.code for region in services.regions.all()]))
+    document = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Matchpod",
+            "version": services.version,
+            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
+        },
+        "tags": [{"name": tag.value, "description": text} for tag, text in _TAGS.items()],
+        "paths": operations,
+        "components": {
+            "schemas": {_NAMES.get(name, name): schema for name, schema in components.items()},
+            "securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}},
+        },
+    }
+    return msgspec.json.encode(_named(document))
+
+
+def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
+    operation: Schema = {
+        "operationId": endpoint.name,
+        "tags": [endpoint.tag.value],
+        "summary": endpoint.summary,
+    }
+    if description := _description(endpoint):
+        operation["description"] = description
+    if endpoint.access is not None:
+        operation["security"] = [{_SCHEME: []}]
+    if endpoint.parameters:
+        operation["parameters"] = [_parameter(parameter) for parameter in endpoint.parameters]
+    if endpoint.body is not None:
+        operation["requestBody"] = _content(JSON, {"$ref": _REF.format(name=endpoint.body)}, is_body=True)
+    elif endpoint.raw_body is not None:
+        operation["requestBody"] = _content(endpoint.raw_body, {}, is_body=True)
+    operation["responses"] = _responses(endpoint, schema)
+    return operation
+
+
+def _description(endpoint: Endpoint) -> str:
+    parts = [endpoint.text] if endpoint.text else []
+    if endpoint.access is not None:
+        needs = f"Needs a key with the scope `{endpoint.access}`"
+        roles = " or ".join(f"`{role}`" for role in endpoint.roles)
+        parts.append(f"{needs} and the role {roles}." if roles else f"{needs}.")
+    return " ".join(parts)
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.is_required,
+        "description": parameter.text,
+        "schema": parameter.schema,
+    }
+
+
+def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
+    success = _content(endpoint.content_type, schema)
+    success["description"] = HTTPStatus(endpoint.status).phrase
+    success["headers"] = _headers(())
+    if endpoint.links:
+        success["links"] = {name: _link(name) for name in endpoint.links}
+    by_status: dict[int, list[type[MatchpodError]]] = {}
+    for error in endpoint.errors:
+        by_status.setdefault(error.status, []).append(error)
+    failures = {str(status): _failure(by_status[status]) for status in sorted(by_status)}
+    return {str(endpoint.status): success, **failures}
+
+
+def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
+    told = [f"`{error.code}`: {_sentence(error)}" for error in errors]
+    response = _content(JSON, {"$ref": _REF.format(name="ErrorBody")})
+    return {"description": " ".join(told), "headers": _headers(errors), **response}
+
+
+def _sentence(error: type[MatchpodError]) -> str:
+    if error is MatchpodError:
+        return "Our own fault; the request id finds it in the log."
+    return (error.__doc__ or "").split("\n", 1)[0]
+
+
+def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
+    named = dict(_HEADERS[error] for error in errors if error in _HEADERS)
+    shown: Schema = {name: {"required": True, "schema": schema} for name, schema in named.items()}
+    return {"X-Request-Id": {"required": True, "schema": {"type": "string", "pattern": "^req_[0-9a-z]{16}$"}}, **shown}
+
+
+def _link(name: str) -> Schema:
+    parameter, field = _LINKED[name]
+    return {"operationId": name, "parameters": {parameter: f"$response.body#/{field}"}}
+
+
+def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schema:
+    content: Schema = {"content": {media_type: {"schema": schema}}}
+    return {"required": True, **content} if is_body else content
+
+
+def _fill_in_raw(components: Mapping[str, Schema]) -> None:
+    """Name what is handed on as stored bytes: to msgspec such a field can be anything."""
+    null: Schema = {"type": "null"}
+    live = {"anyOf": [{"$ref": _REF.format(name="LiveMatch")}, null]}
+    results = [{"$ref": _REF.format(name=name)} for name in ("SeriesResult", "DeathmatchResult")]
+    for name, field, schema in (("ServerView", "match", live), ("MatchView", "result", {"anyOf": [*results, null]})):
+        properties = components[name]["properties"]
+        if not isinstance(properties, dict) or field not in properties:
+            raise LookupError(f"{name} has no field {field}")
+        properties[field] = schema
+
+
+def _named(value: object) -> object:
+    """The same with the names that callers use, wherever a type is referred to."""
+    if isinstance(value, dict):
+        return {key: _told_ref(item) if key == "$ref" else _named(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_named(item) for item in value]
+    return value
+
+
+def _told_ref(ref: str) -> str:
+    name = ref.rsplit("/", 1)[-1]
+    return _REF.format(name=_NAMES.get(name, name))

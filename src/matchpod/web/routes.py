@@ -1,0 +1,218 @@
+"""Which URLs are there? Every one, with who may use it, what it takes and gives, and how it can fail.
+
+The look-up of requests and the description of the API are both made from this page. To add an endpoint: one more
+`Endpoint` here, and its handler in the module of its subject.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matchpod.core.errors import (
+    ForbiddenError,
+    IdempotencyConflictError,
+    InvalidParamsError,
+    MatchpodError,
+    NotFoundError,
+    PayloadTooLargeError,
+    RateLimitError,
+    ServerNotRunningError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from matchpod.service.access import Role, Scope
+from matchpod.service.metrics import CONTENT_TYPE
+from matchpod.service.regions import RegionView
+from matchpod.service.server_views import MatchView, ServerView
+from matchpod.web import ingest, matches, ops, parameters
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import GoneError
+
+_ANY: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, UnavailableError)
+_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *_ANY)
+_MANAGERS: Final = (Role.OWNER, Role.ADMIN)
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    # --- the API ------------------------------------------------------------------------------------------------------
+    Endpoint(
+        method="POST",
+        path="/api/v1/matches",
+        name="createMatch",
+        tag=Tag.API,
+        summary="Create a match",
+        text="Creates a server for one match. It is `allocating` at first; players may connect once it is `running`.",
+        access=Scope.SERVERS_WRITE,
+        roles=_MANAGERS,
+        parameters=(parameters.IDEMPOTENCY_KEY,),
+        body="CreateMatch",
+        status=201,
+        returns=ServerView,
+        links=("getServer", "cancelMatch", "getMatchByExternalId"),
+        errors=(*_KEY, InvalidParamsError, IdempotencyConflictError, PayloadTooLargeError),
+        handler=matches.create,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/matches/{externalMatchId}",
+        name="getMatchByExternalId",
+        tag=Tag.API,
+        summary="Get a match by your own id",
+        text="The newest match with this `externalMatchId`. `result` is null while it is in progress and when it was "
+        "canceled; else it is the `result` of the `match_over` callback.",
+        access=Scope.SERVERS_READ,
+        parameters=(parameters.EXTERNAL_MATCH_ID,),
+        returns=MatchView,
+        links=("getServer",),
+        errors=(*_KEY, InvalidParamsError, NotFoundError),
+        handler=matches.by_external_id,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers/{id}",
+        name="getServer",
+        tag=Tag.API,
+        summary="Get a server and its live match",
+        text="`match` is null unless the server is running. `rconPassword` is shown to keys that can create matches.",
+        access=Scope.SERVERS_READ,
+        parameters=(parameters.SERVER_ID,),
+        returns=ServerView,
+        links=("cancelMatch", "getMatchByExternalId"),
+        errors=(*_KEY, NotFoundError),
+        handler=matches.get_server,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/v1/servers/{id}/cancel",
+        name="cancelMatch",
+        tag=Tag.API,
+        summary="Cancel a match",
+        text="Ends the match and destroys its server. Canceling once more answers the same and sends nothing.",
+        access=Scope.SERVERS_WRITE,
+        roles=_MANAGERS,
+        parameters=(parameters.SERVER_ID,),
+        returns=matches.Accepted,
+        errors=(*_KEY, NotFoundError, ServerNotRunningError),
+        handler=matches.cancel,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/regions",
+        name="listRegions",
+        tag=Tag.API,
+        summary="List the regions",
+        text="The `code` of a region is the `region` of a new match. No key is needed.",
+        returns=list[RegionView],
+        errors=_ANY,
+        handler=matches.list_regions,
+    ),
+    # --- from game servers --------------------------------------------------------------------------------------------
+    Endpoint(
+        method="POST",
+        path="/ingest/logs/{token}",
+        name="takeLog",
+        tag=Tag.INGEST,
+        summary="Take in log lines of a game server",
+        parameters=(parameters.TOKEN,),
+        raw_body="text/plain",
+        returns=matches.Accepted,
+        errors=(*_ANY, PayloadTooLargeError, GoneError),
+        handler=ingest.take_log,
+    ),
+    Endpoint(
+        method="POST",
+        path="/ingest/reports",
+        name="takeReport",
+        tag=Tag.INGEST,
+        summary="Take in a report of the match plugin",
+        parameters=(parameters.TOKEN_HEADER,),
+        raw_body="application/json",
+        returns=matches.Accepted,
+        errors=(*_ANY, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+        handler=ingest.take_report,
+    ),
+    Endpoint(
+        method="POST",
+        path="/ingest/anticheat/{token}",
+        name="takeDetection",
+        tag=Tag.INGEST,
+        summary="Take in a detection of an anti-cheat plugin",
+        parameters=(parameters.TOKEN,),
+        raw_body="application/json",
+        returns=matches.Accepted,
+        errors=(*_ANY, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+        handler=ingest.take_detection,
+    ),
+    Endpoint(
+        method="GET",
+        path="/ingest/match",
+        name="getMatchFile",
+        tag=Tag.INGEST,
+        summary="Hand out the match file of the match plugin",
+        parameters=(parameters.TOKEN_HEADER,),
+        returns=dict,
+        errors=(*_ANY, UnauthorizedError),
+        handler=ingest.match_file,
+    ),
+    # --- for operators ------------------------------------------------------------------------------------------------
+    Endpoint(
+        method="GET",
+        path="/healthz",
+        name="getHealth",
+        tag=Tag.OPERATIONS,
+        summary="Is the process alive?",
+        returns=ops.Health,
+        errors=(MatchpodError,),
+        handler=ops.healthz,
+    ),
+    Endpoint(
+        method="GET",
+        path="/readyz",
+        name="getReadiness",
+        tag=Tag.OPERATIONS,
+        summary="Can it be sent requests? If not, why?",
+        returns=ops.Health,
+        errors=_ANY,
+        handler=ops.readyz,
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        name="getMetrics",
+        tag=Tag.OPERATIONS,
+        summary="Numbers for Prometheus",
+        content_type=CONTENT_TYPE,
+        errors=(MatchpodError,),
+        handler=ops.metrics,
+    ),
+    Endpoint(
+        method="GET",
+        path="/openapi.json",
+        name="getDescription",
+        tag=Tag.OPERATIONS,
+        summary="This description, for programs",
+        returns=dict,
+        errors=(MatchpodError,),
+        handler=ops.openapi,
+    ),
+    Endpoint(
+        method="GET",
+        path="/docs",
+        name="getDocumentation",
+        tag=Tag.OPERATIONS,
+        summary="This description, for people",
+        content_type="text/html; charset=utf-8",
+        errors=(MatchpodError,),
+        handler=ops.docs,
+    ),
+    Endpoint(
+        method="GET",
+        path="/docs/assets/{file}",
+        name="getDocumentationFile",
+        tag=Tag.OPERATIONS,
+        summary="A file of the page for people",
+        parameters=(parameters.FILE,),
+        content_type="text/*",
+        errors=(MatchpodError, NotFoundError),
+        handler=ops.docs_asset,
+    ),
+)

@@ -1,0 +1,192 @@
+// How would a Node service answer the same two routes? Express 5, a key looked up by its hash, one SQLite table.
+//
+// Kept as durable as ours: WAL, and a commit is on the disk before the answer leaves. It does less: no sealed secrets, no
+// idempotency keys, nobody who acts on the new row. Where no SQLite can be loaded it keeps the rows in memory and says so.
+
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { join } from "node:path";
+import express from "express";
+
+const KEY_HASHES = new Map([[sha256(process.env.BENCH_KEY), { org: "org_bench", scopes: ["servers:read", "servers:write"] }]]);
+const REGIONS = new Set([process.env.BENCH_REGION]);
+const MATCH_TYPES = new Set(["competitive", "casual", "deathmatch", "wingman", "retakes", "custom"]);
+const SERIES_TYPES = new Set(["competitive", "wingman"]);
+const FORMATS = new Set(["bo1", "bo3", "bo5"]);
+const BODY_FIELDS = new Set(["region", "gameType", "callbackUrl", "callbackAuthToken", "externalMatchId", "gameSettings"]);
+const SETTINGS_FIELDS = new Set([
+  "matchType", "map", "maps", "seriesFormat", "teams", "players", "serverPassword", "dmSubMode", "dmRoundMinutes",
+  "freezeTime", "maxRounds", "customCvars",
+]);
+const MAP = /^([a-z0-9_]{1,64}|workshop\/[0-9]+)$/;
+const PLAYER = /^7656119[0-9]{10}$/;
+const TEAM_NAME = /^[^";\\%${}`\p{C}]{1,32}$/u;
+const COLUMNS = [
+  "id", "game_id", "org_id", "region", "status", "ip", "port", "callback_url", "callback_auth", "external_match_id",
+  "game_type", "settings", "rcon_password", "log_token", "report_token", "created_at_ms",
+];
+
+function sha256(text) {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+async function openDatabase(path) {
+  for (const load of [async () => (await import("better-sqlite3")).default, async () => (await import("node:sqlite")).DatabaseSync]) {
+    try {
+      const Database = await load();
+      return { database: new Database(path), name: Database.name };
+    } catch {
+      // The next one, or none.
+    }
+  }
+  return null;
+}
+
+async function openServers(folder) {
+  const opened = await openDatabase(join(folder, "express.sqlite3"));
+  if (opened === null) {
+    const rows = new Map();
+    return { kind: "a map in memory", find: (id) => rows.get(id), add: (row) => rows.set(row.id, row) };
+  }
+  const { database, name } = opened;
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  database.exec(`CREATE TABLE servers (${COLUMNS.map((column) => (column === "id" ? "id TEXT PRIMARY KEY" : column)).join(", ")})`);
+  const select = database.prepare(`SELECT ${COLUMNS.join(", ")} FROM servers WHERE id = ?`);
+  const insert = database.prepare(`INSERT INTO servers VALUES (${COLUMNS.map(() => "?").join(", ")})`);
+  return {
+    kind: name === "DatabaseSync" ? "node:sqlite" : "better-sqlite3",
+    find: (id) => select.get(id),
+    add: (row) => insert.run(...COLUMNS.map((column) => row[column])),
+  };
+}
+
+function faultsOf(body) {
+  const faults = [];
+  const check = (isRight, path, message) => {
+    if (!isRight) faults.push({ path, message });
+  };
+  if (typeof body !== "object" || body === null) return [{ path: "", message: "must be an object" }];
+  for (const name of Object.keys(body)) check(BODY_FIELDS.has(name), name, "is no known field");
+  check(REGIONS.has(body.region), "region", "must be a known region");
+  check(body.gameType === "cs2", "gameType", "must be cs2");
+  const { callbackUrl, callbackAuthToken, externalMatchId, gameSettings: settings } = body;
+  check(callbackUrl == null || (URL.canParse(callbackUrl) && /^https?:/.test(callbackUrl)), "callbackUrl", "must be an http or https URL");
+  check(callbackAuthToken == null || /^[\x20-\x7e]{1,4096}$/.test(callbackAuthToken), "callbackAuthToken", "must be fit for a header");
+  check(externalMatchId == null || /^[^\p{Cc}]{1,255}$/u.test(externalMatchId), "externalMatchId", "must be 1 to 255 characters");
+  if (typeof settings !== "object" || settings === null) {
+    faults.push({ path: "gameSettings", message: "must be an object" });
+    return faults;
+  }
+  settingsFaults(settings, (isRight, name, message) => check(isRight, `gameSettings.${name}`, message));
+  return faults;
+}
+
+function settingsFaults(settings, check) {
+  for (const name of Object.keys(settings)) check(SETTINGS_FIELDS.has(name), name, "is no known field");
+  const isSeries = SERIES_TYPES.has(settings.matchType);
+  const isDeathmatch = settings.matchType === "deathmatch";
+  check(MATCH_TYPES.has(settings.matchType), "matchType", "must be a known match type");
+  check(MAP.test(settings.map), "map", "must be the name of a map");
+  check(settings.maps == null || (Array.isArray(settings.maps) && settings.maps.every((map) => MAP.test(map))), "maps", "must be names of maps");
+  check(settings.seriesFormat == null || (isSeries && FORMATS.has(settings.seriesFormat)), "seriesFormat", "must be bo1, bo3 or bo5");
+  check(settings.players == null || isDeathmatch, "players", "is for deathmatch only");
+  check(settings.dmSubMode == null || isDeathmatch, "dmSubMode", "is for deathmatch only");
+  check(settings.dmRoundMinutes == null || isDeathmatch, "dmRoundMinutes", "is for deathmatch only");
+  check(isWithin(settings.freezeTime, 0, 60), "freezeTime", "must be from 0 to 60");
+  check(isWithin(settings.maxRounds, 1, 200), "maxRounds", "must be from 1 to 200");
+  check(settings.serverPassword == null || /^[^";\p{C}]{1,32}$/u.test(settings.serverPassword), "serverPassword", "must be 1 to 32 characters");
+  if (settings.teams == null) return;
+  check(isSeries, "teams", "is for competitive and wingman only");
+  const seen = new Set();
+  for (const team of ["team1", "team2"]) {
+    const { name = "Team", players = [] } = settings.teams[team] ?? {};
+    check(TEAM_NAME.test(name), `teams.${team}.name`, "must be 1 to 32 harmless characters");
+    for (const player of players) {
+      check(PLAYER.test(player), `teams.${team}.players`, "must be 64-bit player IDs");
+      check(!seen.has(player), `teams.${team}.players`, "lists a player twice");
+      seen.add(player);
+    }
+  }
+  check(seen.size <= 32, "teams", "lists more than 32 players");
+}
+
+function isWithin(value, least, most) {
+  return value == null || (Number.isInteger(value) && value >= least && value <= most);
+}
+
+function rowOf(body, org) {
+  return {
+    id: `srv_${randomBytes(12).toString("hex")}`,
+    game_id: randomUUID(),
+    org_id: org,
+    region: body.region,
+    status: "allocating",
+    ip: null,
+    port: null,
+    callback_url: body.callbackUrl ?? null,
+    callback_auth: body.callbackAuthToken ?? null,
+    external_match_id: body.externalMatchId ?? null,
+    game_type: body.gameType,
+    settings: JSON.stringify(body.gameSettings),
+    rcon_password: randomBytes(18).toString("base64url"),
+    log_token: randomBytes(24).toString("base64url"),
+    report_token: randomBytes(24).toString("base64url"),
+    created_at_ms: Date.now(),
+  };
+}
+
+function viewOf(row) {
+  return {
+    serverId: row.id,
+    gameId: row.game_id,
+    region: row.region,
+    status: row.status,
+    ip: row.ip,
+    port: row.port,
+    callbackUrl: row.callback_url,
+    externalMatchId: row.external_match_id,
+    gameType: row.game_type,
+    createdAt: new Date(row.created_at_ms).toISOString(),
+    rconPassword: row.rcon_password,
+  };
+}
+
+function refuse(response, statusCode, error, message, details) {
+  response.status(statusCode).json({ statusCode, error, message, details });
+}
+
+function asks(scope) {
+  return (request, response, next) => {
+    const [, key] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? [];
+    const principal = key && KEY_HASHES.get(sha256(key));
+    if (!principal) return refuse(response, 401, "UNAUTHORIZED", "The API key is missing or wrong.");
+    if (!principal.scopes.includes(scope)) return refuse(response, 403, "FORBIDDEN", `The key lacks ${scope}.`);
+    request.principal = principal;
+    next();
+  };
+}
+
+const servers = await openServers(process.env.BENCH_FOLDER);
+const app = express();
+// Ours sends neither header.
+app.disable("x-powered-by");
+app.disable("etag");
+
+app.get("/api/v1/servers/:id", asks("servers:read"), (request, response) => {
+  const row = servers.find(request.params.id);
+  if (!row) return refuse(response, 404, "NOT_FOUND", "There is no such server.");
+  if (row.org_id !== request.principal.org) return refuse(response, 403, "FORBIDDEN", "The server is another organization's.");
+  response.json({ ...viewOf(row), match: null });
+});
+
+app.post("/api/v1/matches", asks("servers:write"), express.json({ limit: 262_144 }), (request, response) => {
+  const faults = faultsOf(request.body);
+  if (faults.length) return refuse(response, 400, "INVALID_PARAMS", "The body is not right.", faults);
+  const row = rowOf(request.body, request.principal.org);
+  servers.add(row);
+  response.status(201).json(viewOf(row));
+});
+
+const listening = app.listen(0, "127.0.0.1", () => {
+  console.log(`node ${process.version}, ${servers.kind}`);
+  console.log(`listening on http://127.0.0.1:${listening.address().port}`);
+});

@@ -1,0 +1,141 @@
+"""The words of `matchpod callbacks`, on a database in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.cli import app
+from matchpod.ports import Database, Statement
+from matchpod.storage import organizations, outbox
+from matchpod.storage.migrate import migrate
+from matchpod.storage.organizations import Organization
+from matchpod.storage.outbox import CallbackRow
+from matchpod.storage.rows import column_list, parameter_list, to_params
+
+AT_MS = 1_800_000_000_000
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["callbacks", *words])
+
+
+def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> None:
+    async def main() -> None:
+        db = await SqliteDatabase.open(folder / "matchpod.sqlite3")
+        try:
+            await migrate(db)
+            await work(db)
+        finally:
+            await db.close()
+
+    asyncio.run(main())
+
+
+async def attempt(db: Database, name: str, number: int, status: int | None, *, is_last: bool) -> None:
+    is_done = status == 200
+    await db.write(
+        outbox.attempted(
+            name, number=number, at_ms=AT_MS, status=status, duration_ms=31, error=None if status else "refused",
+            next_at_ms=None if is_last else AT_MS + 5_000, delivered=is_done,
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two organizations: acme has one callback in each state, zeta one that waits."""
+    monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
+
+    async def fill(db: Database) -> None:
+        for org_id, name in (("org_1", "acme"), ("org_2", "zeta")):
+            await organizations.create(
+                db, Organization(id=org_id, name=name, webhook_secret=b"sealed", created_at_ms=1)
+            )
+        for number, name in enumerate(("cb_waiting", "cb_delivered", "cb_given_up", "cb_zeta")):
+            row = CallbackRow(
+                id=name, server_id=f"srv_{number}", org_id="org_2" if name == "cb_zeta" else "org_1",
+                url="https://caller.example/", body=b"{}", created_at_ms=AT_MS + number, next_at_ms=AT_MS,
+            )  # fmt: skip
+            insert = f"INSERT INTO callbacks ({column_list(CallbackRow)}) VALUES ({parameter_list(CallbackRow)})"
+            await db.write([Statement(insert, to_params(row))])
+        await attempt(db, "cb_delivered", 1, 200, is_last=True)
+        await attempt(db, "cb_given_up", 1, 503, is_last=False)
+        await attempt(db, "cb_given_up", 2, None, is_last=True)
+
+    on_database(tmp_path, fill)
+    return tmp_path
+
+
+def ids(done: Result) -> list[str]:
+    assert done.exit_code == 0, done.stderr
+    return [callback["callbackId"] for callback in json.loads(done.stdout)]
+
+
+@pytest.mark.usefixtures("folder")
+def test_callbacks_are_listed_by_organization_and_state_the_newest_first() -> None:
+    assert ids(run("list", "--json")) == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
+    assert ids(run("list", "--json", "--limit", "1")) == ["cb_zeta"]
+    assert ids(run("list", "--json", "--org", "acme")) == ["cb_given_up", "cb_delivered", "cb_waiting"]
+    for state in ("waiting", "delivered", "given_up"):
+        assert ids(run("list", "--json", "--org", "acme", "--state", state)) == [f"cb_{state}"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_listed_callback_has_its_attempts() -> None:
+    (callback,) = json.loads(run("list", "--json", "--state", "given_up").stdout)
+    assert callback == {
+        "callbackId": "cb_given_up",
+        "organization": "acme",
+        "serverId": "srv_2",
+        "url": "https://caller.example/",
+        "state": "given_up",
+        "createdAt": "2027-01-15T08:00:00.002Z",
+        "nextAttemptAt": None,
+        "attempts": [
+            {"number": 1, "at": "2027-01-15T08:00:00.000Z", "status": 503, "durationMs": 31, "error": None},
+            {"number": 2, "at": "2027-01-15T08:00:00.000Z", "status": None, "durationMs": 31, "error": "refused"},
+        ],
+    }
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_table_has_a_line_for_each() -> None:
+    done = run("list")
+    head, *lines = done.stdout.splitlines()
+    assert head.split() == ["ID", "STATE", "CREATED", "ORGANIZATION", "SERVER", "URL", "ATTEMPTS"]
+    assert [line.split()[0] for line in lines] == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
+    assert "1: 503 in 31 ms; 2: no answer in 31 ms (refused)" in lines[1]
+    assert lines[3].rstrip().endswith(" -")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words", [("list", "--org", "nobody"), ("redeliver", "cb_none"), ("list", "--state", "lost"), ("redeliver",)]
+)
+def test_wrong_words_are_exit_code_2(words: tuple[str, ...]) -> None:
+    done = run(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["cb_delivered", "cb_given_up"])
+def test_a_callback_that_had_ended_is_due_again_without_its_authorization(name: str) -> None:
+    done = run("redeliver", name)
+    assert done.exit_code == 0
+    assert "Authorization header is not sent any more" in done.stderr.replace("\n", " ")
+    assert name in ids(run("list", "--json", "--state", "waiting"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_callback_that_waits_is_due_at_once_with_all_it_has() -> None:
+    done = run("redeliver", "cb_waiting")
+    assert done.exit_code == 0
+    assert "Authorization" not in done.stderr

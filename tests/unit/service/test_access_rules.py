@@ -1,0 +1,136 @@
+"""What is said about a header, a name or a time that will not do: nothing of it asks a database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.errors import UnauthorizedError
+from matchpod.ports import Row, Statement, Value
+from matchpod.service import access as rules
+from matchpod.service.access import Access, AccessError, Principal, Role, Scope
+
+KEY = "mk_live_" + "aB3_-" * 8 + "xyz"
+BOTH = frozenset(Scope)
+
+
+class NoDatabase:
+    """A database that is never to be asked."""
+
+    is_shared = False
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        raise AssertionError(f"asked {sql}")
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        raise AssertionError(f"asked {statements}")
+
+    async def close(self) -> None: ...
+
+
+class EmptyDatabase(NoDatabase):
+    """A database in which nothing is found."""
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        return []
+
+
+class StoppedClock:
+    def now_ms(self) -> int:
+        return 0
+
+
+class OpenVault:
+    def seal(self, secret: str) -> bytes:
+        return secret.encode()
+
+    def open(self, sealed: bytes) -> str:
+        return sealed.decode()
+
+
+def access(db: NoDatabase | None = None) -> Access:
+    return Access(db=db or NoDatabase(), clock=StoppedClock(), vault=OpenVault())
+
+
+def refusal(header: str | None, db: NoDatabase | None = None) -> str:
+    async def knock() -> None:
+        await access(db).authenticate(header)
+
+    with pytest.raises(UnauthorizedError) as caught:
+        asyncio.run(knock())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("header", [None, "", "  "])
+def test_a_missing_header_is_said_to_be_missing(header: str | None) -> None:
+    assert refusal(header) == rules.KEY_MISSING
+
+
+@pytest.mark.parametrize(
+    "header", [KEY, "Bearer", "Bearer ", f"Basic {KEY}", f"Bearer {KEY} {KEY}", f"Bearer\t{KEY}", f"Bearer{KEY}"]
+)
+def test_a_malformed_header_is_told_how_to_read(header: str) -> None:
+    assert refusal(header) == rules.KEY_MALFORMED
+
+
+@pytest.mark.parametrize("key", ["x", "mk_live_", KEY[:-1], KEY + "x", KEY[:-1] + "é", KEY[:-1] + "=", KEY.upper()])
+def test_text_that_is_no_key_is_not_valid_and_not_looked_up(key: str) -> None:
+    assert refusal(f"Bearer {key}") == "The API key is not valid."
+
+
+@pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer   ", " Bearer "])
+def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
+    assert refusal(f"{scheme}{KEY}", EmptyDatabase()) == rules.KEY_INVALID
+
+
+@given(st.text())
+def test_any_header_gets_one_of_three_sentences(header: str) -> None:
+    assert refusal(header, EmptyDatabase()) in {rules.KEY_MISSING, rules.KEY_MALFORMED, rules.KEY_INVALID}
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes", "may_create"),
+    [
+        (Role.OWNER, BOTH, True),
+        (Role.ADMIN, {Scope.SERVERS_WRITE}, True),
+        (Role.MEMBER, BOTH, False),
+        (Role.OWNER, {Scope.SERVERS_READ}, False),
+    ],
+)
+def test_matches_are_created_by_owners_and_admins_who_may_write(
+    role: Role, scopes: set[Scope], may_create: bool
+) -> None:
+    assert Principal(org_id="o", key_id="k", role=role, scopes=frozenset(scopes)).may_create is may_create
+
+
+@pytest.mark.parametrize("name", ["", " ", " acme", "acme\n", "a\tb", "a\u202eb", "x" * 65])
+def test_names_that_nobody_can_read_or_type_are_refused(name: str) -> None:
+    with pytest.raises(AccessError, match="The name of an organization"):
+        asyncio.run(access().create_organization(name))
+
+
+@pytest.mark.parametrize("name", [" ci", "a\x1b[0m", "x" * 65])
+def test_so_are_such_names_of_keys(name: str) -> None:
+    with pytest.raises(AccessError, match="The name of a key"):
+        asyncio.run(access().create_key("acme", name=name, role=Role.OWNER, scopes=BOTH))
+
+
+@pytest.mark.parametrize("expires_in_s", [0, -1, rules.MAX_EXPIRES_IN_S + 1])
+def test_a_key_lives_a_second_to_ten_years(expires_in_s: int) -> None:
+    with pytest.raises(AccessError, match="3650 days"):
+        asyncio.run(access().create_key("acme", role=Role.OWNER, scopes=BOTH, expires_in_s=expires_in_s))
+
+
+@pytest.mark.parametrize("overlap_s", [-1, rules.MAX_OVERLAP_S + 1])
+def test_an_overlap_is_at_most_a_month(overlap_s: int) -> None:
+    with pytest.raises(AccessError, match="30 days"):
+        asyncio.run(access().rotate_key("key_1", overlap_s=overlap_s))
+
+
+def test_a_key_has_a_scope() -> None:
+    with pytest.raises(AccessError, match="at least one"):
+        asyncio.run(access().create_key("acme", role=Role.OWNER, scopes=()))

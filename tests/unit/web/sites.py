@@ -1,0 +1,287 @@
+"""A whole web on real services and a SQLite file, asked in process: no sockets, and time that stands still.
+
+A test module takes the fixture by `site = sites.site`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+import msgspec
+import pytest
+
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.vault import KeyFileVault
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.cs2.cvars import read_custom_cvars
+from matchpod.ports import Database, DatabaseAwayError, GameServer, Row, ServerOrder, Statement, Value
+from matchpod.service.access import Access, Role, Scope
+from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.ingest import Ingest
+from matchpod.service.live import LiveMatches
+from matchpod.service.matches import Matches
+from matchpod.service.measures import Measures
+from matchpod.service.metrics import Metrics
+from matchpod.service.readiness import Readiness
+from matchpod.service.regions import Region, Regions
+from matchpod.service.spectators import Spectators
+from matchpod.storage import servers
+from matchpod.storage.migrate import migrate
+from matchpod.storage.servers import ServerRow
+from matchpod.web import Limits, Services, create_web
+from matchpod.web.application import Application
+
+NOW_MS = 1_790_000_000_123
+PLAYER = "76561198000000001"
+OTHER_PLAYER = "76561198000000002"
+BODY: Mapping[str, object] = {
+    "region": "sandbox",
+    "gameType": "cs2",
+    "gameSettings": {"matchType": "competitive", "map": "de_dust2"},
+}
+BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
+
+T = TypeVar("T")
+
+
+class ManualClock:
+    """Stands still until it is moved."""
+
+    def __init__(self, now_ms: int = NOW_MS) -> None:
+        self.at_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1000
+
+
+class NoFleet:
+    """A fleet that nobody is meant to ask for anything."""
+
+    slots: Sequence[str] = ()
+
+    async def allocate(self, order: ServerOrder) -> GameServer:
+        raise AssertionError(order)
+
+    async def is_alive(self, server_id: str, slot: str) -> bool:
+        raise AssertionError(server_id, slot)
+
+    async def release(self, server_id: str, slot: str) -> None:
+        raise AssertionError(server_id, slot)
+
+    async def servers(self) -> Sequence[str]:
+        return ()
+
+    async def close(self) -> None:
+        pass
+
+
+class Switched:
+    """A database that can be taken away, or made to break."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.trouble: Exception | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return self.db.is_shared
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        if self.trouble is not None:
+            raise self.trouble
+        return await self.db.read(sql, params)
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        if self.trouble is not None:
+            raise self.trouble
+        return await self.db.write(statements)
+
+    async def close(self) -> None:
+        await self.db.close()
+
+
+class Chance:
+    """Counts instead of being random, so that ids are the same in every run."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.next += 1
+        return self.next.to_bytes(size)
+
+
+class Site:
+    """The web, the services behind it, and keys of two organizations."""
+
+    def __init__(self, path: Path) -> None:
+        self.runner = asyncio.Runner()
+        self.clock = ManualClock()
+        self.db = Switched(self.run(SqliteDatabase.open(path)))
+        self.run(migrate(self.db))
+        self.chance = Chance()
+        self.vault = KeyFileVault.from_text("A" * 43 + "=")
+        self.metrics = Metrics()
+        self.readiness = Readiness(db=self.db)
+        self.readiness.became_ready()
+        self.services = self._services()
+        self.app = self.open_web()
+        for name in ("ours", "theirs"):
+            self.run(self.services.access.create_organization(name))
+        self.key = self.new_key()
+        self.stranger = self.new_key("theirs")
+
+    def _services(self) -> Services:
+        regions = Regions(
+            [
+                Region(code="sandbox", name="Sandbox", location="Here", allows_simulator=True, fleet=NoFleet()),
+                Region(code="eu-west", name="Europe West", location="Paris", fleet=NoFleet()),
+            ],
+            self.db,
+        )
+        live, measures = LiveMatches(), Measures(self.metrics)
+        matches = Matches(
+            db=self.db,
+            clock=self.clock,
+            vault=self.vault,
+            regions=regions,
+            live=live,
+            spectators=Spectators(db=self.db, regions=regions),
+            read_cvars=read_custom_cvars,
+            notify=lambda _: None,
+            measures=measures,
+            random_bytes=self.chance,
+        )
+        return Services(
+            access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.chance),
+            matches=matches,
+            ingest=Ingest(
+                db=self.db, clock=self.clock, live=live, measures=measures, ingest_base="http://127.0.0.1:8080"
+            ),
+            regions=regions,
+            metrics=self.metrics,
+            readiness=self.readiness,
+            limits=Limits(max_body_bytes=65_536),
+            version="1.2.3",
+        )
+
+    def open_web(self, *, rate_limit: int | None = None) -> Application:
+        """A web of its own numbers; the latest one is asked."""
+        limits = Limits(max_body_bytes=self.services.limits.max_body_bytes, rate_limit=rate_limit)
+        services = msgspec.structs.replace(self.services, limits=limits, metrics=Metrics())
+        self.app = create_web(services, monotonic=self.clock.monotonic, random_bytes=self.chance)
+        return self.app
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        return self.runner.run(work)
+
+    def close(self) -> None:
+        self.run(self.db.close())
+        self.runner.close()
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        json: object = None,
+    ) -> httpx.Response:
+        """One request, with a key unless it is None."""
+        sent = dict(headers or {})
+        if key is not None:
+            sent["Authorization"] = f"Bearer {key}"
+        body = msgspec.json.encode(json) if json is not None else content
+
+        async def exchange() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://matchpod.test") as client:
+                return await client.request(method, path, headers=sent, content=body)
+
+        return self.run(exchange())
+
+    def get(self, path: str, key: str | None = None) -> httpx.Response:
+        return self.ask("GET", path, key=key or self.key)
+
+    def create(self, key: str | None = None, idempotency_key: str | None = None, /, **fields: object) -> httpx.Response:
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return self.ask("POST", "/api/v1/matches", key=key or self.key, headers=headers, json={**BODY, **fields})
+
+    def cancel(self, server_id: str, key: str | None = None) -> httpx.Response:
+        return self.ask("POST", f"/api/v1/servers/{server_id}/cancel", key=key or self.key)
+
+    # --- arranging --------------------------------------------------------------------------------------------------
+
+    def new_key(self, org: str = "ours", *, role: Role = Role.OWNER, scopes: Sequence[Scope] = BOTH) -> str:
+        return self.run(self.services.access.create_key(org, role=role, scopes=scopes)).text
+
+    def new_server(self, **fields: object) -> str:
+        """The id of a server that was just created."""
+        answer = self.create(**fields)
+        assert answer.status_code == 201, answer.text
+        server_id: str = answer.json()["serverId"]
+        return server_id
+
+    def row(self, server_id: str) -> ServerRow:
+        row = self.run(servers.get(self.db, server_id))
+        assert row is not None
+        return row
+
+    def start(self, server_id: str) -> None:
+        """The server is proven to be right: players may connect."""
+        change = servers.change(
+            server_id,
+            self.row(server_id).fence,
+            phase=ServerPhase.RUNNING,
+            status=ServerStatus.RUNNING,
+            ip="203.0.113.7",
+            port=27015,
+            allocated_at_ms=NOW_MS,
+            running_at_ms=NOW_MS,
+        )
+        self.run(self.db.write([change]))
+
+    def end(self, server_id: str, ending: Ending) -> None:
+        """The match ends, not by its caller."""
+        row = self.row(server_id)
+        self.run(self.db.write(conclude(row, ending, fence=None, now_ms=NOW_MS, callback_id=f"msg_{server_id}")))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A web with an empty database."""
+    made = Site(tmp_path / "matchpod.sqlite")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def away() -> DatabaseAwayError:
+    """What a database says that cannot be reached."""
+    return DatabaseAwayError("the disk is full")
+
+
+def check_error(answer: httpx.Response, status: int, code: str) -> dict[str, object]:
+    """The answer is an error as every error is; its body, for a closer look."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body: dict[str, object] = answer.json()
+    assert list(body) == [name for name in ("statusCode", "error", "message", "details", "requestId") if name in body]
+    assert body["statusCode"] == status
+    assert body["error"] == code
+    assert isinstance(body["message"], str)
+    assert body["message"]
+    assert body["requestId"] == answer.headers["x-request-id"]
+    return body
