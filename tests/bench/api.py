@@ -2,6 +2,7 @@
 
 Each server has one core, the load comes from another. They take turns, and those whose turn it is not are stopped, so
 that none is slowed down by another's work. Figures are medians over the turns. Express is left out without Node.
+Matchpod looks after what it created, so for each turn of creating it begins anew: with one match, not with thousands.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import signal
 import statistics
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import process_time
 
@@ -29,11 +32,11 @@ from tests.bench.http_load import CONNECTIONS, Load, ask, run_load
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
 
 ROUNDS = 5
-ROUND_S = 1.5
-WARM_UP_S = 0.7
+ROUND_S = 1.2
+WARM_UP_S = 0.5
 """For each server and route, not counted: Node compiles what runs often, and everybody fills caches."""
 
-SETTLE_S = 3.0
+SETTLE_S = 2.0
 """In which Matchpod gives its only game server to the first match and tells the others to wait."""
 
 SERVERS = 50
@@ -87,35 +90,56 @@ class Turn:
     """Of its core, what the load took: near 1 the load itself would be the limit."""
 
 
-@dataclass
 class Subject:
     """A server that runs, and what it is asked."""
 
-    name: str
-    process: PinnedProcess
-    key: str
-    loads: dict[str, Load] = field(default_factory=dict)
-    turns: dict[str, list[Turn]] = field(default_factory=lambda: {GET: [], CREATE: []})
+    def __init__(self, name: str, start: Callable[[], Running], *, is_renewed: bool = False) -> None:
+        self.name = name
+        self.turns: dict[str, list[Turn]] = {GET: [], CREATE: []}
+        self._start = start
+        self._is_renewed = is_renewed
 
-    async def prepare(self) -> None:
-        """Make the servers that are asked for later; every one is tried once."""
-        body = json.dumps(MATCH, separators=(",", ":")).encode()
-        create = _request("POST /api/v1/matches", self.key, body)
-        made = [json.loads(await ask(self.process.port, create, b"201")) for _ in range(SERVERS)]
-        paths = [f"GET /api/v1/servers/{server['serverId']}" for server in made]
-        reads = [_request(path, self.key) for path in paths]
-        for read in reads:
-            await ask(self.process.port, read, b"200")
-        self.loads = {GET: Load(itertools.cycle(reads), b"200"), CREATE: Load(itertools.repeat(create), b"201")}
+    async def start(self, servers: int) -> None:
+        """Start it, and make the servers that are asked for later."""
+        self.running = self._start()
+        create = _request("POST /api/v1/matches", self.running.key, json.dumps(MATCH, separators=(",", ":")).encode())
+        made = [json.loads(await ask(self.running.port, create, b"201")) for _ in range(servers)]
+        reads = [_request(f"GET /api/v1/servers/{server['serverId']}", self.running.key) for server in made]
+        self._loads = {GET: Load(itertools.cycle(reads), b"200"), CREATE: Load(itertools.repeat(create), b"201")}
+        await asyncio.sleep(SETTLE_S if self._is_renewed else 0)
+        self.running.process.send(signal.SIGSTOP)
 
     async def take_turn(self, route: str, seconds: float) -> Turn:
         """Answer for a while; stopped before and after."""
-        self.process.send(signal.SIGCONT)
-        server_s, load_s = self.process.cpu_s(), process_time()
-        counted = await run_load(self.process.port, self.loads[route], seconds)
-        server_s, load_s = self.process.cpu_s() - server_s, process_time() - load_s
-        self.process.send(signal.SIGSTOP)
+        if self._is_renewed and route == CREATE:
+            self.running.end()
+            await self.start(servers=1)
+        process = self.running.process
+        process.send(signal.SIGCONT)
+        server_s, load_s = process.cpu_s(), process_time()
+        counted = await run_load(self.running.port, self._loads[route], seconds)
+        server_s, load_s = process.cpu_s() - server_s, process_time() - load_s
+        process.send(signal.SIGSTOP)
         return Turn(counted.requests / counted.seconds, server_s / counted.answers * 1e6, load_s / counted.seconds)
+
+
+class Running:
+    """A process that answers, and the key it takes."""
+
+    def __init__(self, process: PinnedProcess, key: str, *others: PinnedProcess) -> None:
+        self.process = process
+        self.key = key
+        self._others = others
+
+    @cached_property
+    def port(self) -> int:
+        """Where it listens; waits until it does."""
+        return int(self.process.wait_for(r"(?:listening|running on).*http://127\.0\.0\.1:(\d+)", START_S))
+
+    def end(self) -> None:
+        """End it, and what runs for it."""
+        for process in (self.process, *self._others):
+            process.end()
 
 
 def _request(line: str, key: str, body: bytes = b"") -> bytes:
@@ -125,79 +149,82 @@ def _request(line: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def start_bare(folder: Path) -> PinnedProcess:
+def start_bare(folder: Path) -> Running:
     """Constant answers."""
-    return PinnedProcess([sys.executable, str(Path(__file__).with_name("bare_api.py"))], folder / "bare.log")
+    process = PinnedProcess([sys.executable, str(Path(__file__).with_name("bare_api.py"))], folder / "bare.log")
+    return Running(process, KEY_OF_OTHERS)
 
 
-def start_game_server(folder: Path, port: int) -> PinnedProcess:
-    """The only game server of the region: nobody ever comes to it, so it costs next to nothing."""
-    words = f"simulate -port {port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
-    return PinnedProcess([sys.executable, "-m", "matchpod", *words.split()], folder / "game_server.log", on=cores()[1:])
-
-
-def start_matchpod(folder: Path, game_port: int) -> PinnedProcess:
+def start_matchpod(folder: Path) -> Running:
     """The service as it comes, on SQLite. Its region has one game server, so that all matches but one stay pending."""
+    own, game_port = Path(tempfile.mkdtemp(dir=folder)), free_port()
+    # Nobody ever comes to this game server, so it costs next to nothing.
+    words = f"simulate -port {game_port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
+    command = [sys.executable, "-m", "matchpod"]
+    game_server = PinnedProcess([*command, *words.split()], own / "game_server.log", on=cores()[1:])
     region = (
         f'[[regions]]\ncode = "{REGION}"\n[regions.fleet]\nkind = "static"\n'
         f'servers = [{{ address = "127.0.0.1:{game_port}", rcon_password = "{RCON_PASSWORD}" }}]\n'
     )
-    (folder / "matchpod.toml").write_text(region)
-    settings = {"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", "MATCHPOD_PENDING_S": "86400"}
-    return PinnedProcess([sys.executable, "-m", "matchpod", "serve"], folder / "matchpod.log", environment=settings)
+    (own / "matchpod.toml").write_text(region)
+    settings = {"MATCHPOD_DATA_DIR": str(own), "MATCHPOD_PORT": "0", "MATCHPOD_PENDING_S": "86400"}
+    process = PinnedProcess([*command, "serve"], own / "matchpod.log", environment=settings)
+    running = Running(process, "", game_server)
+    try:
+        running.key = process.wait_for(r"(mk_live_[\w-]{43})", START_S)
+        game_server.wait_for(r"listening on 127\.0\.0\.1", START_S)
+    except RuntimeError:
+        running.end()
+        raise
+    return running
 
 
-def start_express(folder: Path) -> PinnedProcess | None:
-    """The same two routes in Node; None where Node or its packages are not to be had."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        print("Express is left out: Node is not installed", file=sys.stderr)
-        return None
-    if not (EXPRESS_FOLDER / "node_modules" / "express").is_dir():
-        print("installing Express, once; this may take a minute", file=sys.stderr)
-        install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"]
-        installing = PinnedProcess(install, folder / "npm.log", on=cores(), cwd=EXPRESS_FOLDER)
-        if installing.wait(NPM_S) != 0:
-            print(f"Express is left out: npm could not install it\n{installing.output()[-2000:]}", file=sys.stderr)
-            return None
+def start_express(folder: Path) -> Running:
+    """The same two routes in Node."""
     settings = {"NODE_ENV": "production", "BENCH_KEY": KEY_OF_OTHERS, "BENCH_REGION": REGION}
     settings["BENCH_FOLDER"] = str(folder)
-    command = [node, str(EXPRESS_FOLDER / "server.mjs")]
-    return PinnedProcess(command, folder / "express.log", environment=settings)
+    command = ["node", str(EXPRESS_FOLDER / "server.mjs")]
+    return Running(PinnedProcess(command, folder / "express.log", environment=settings), KEY_OF_OTHERS)
 
 
-def start_all(folder: Path, running: list[PinnedProcess]) -> list[Subject]:
-    """Start everybody; `running` are those that must be ended, whatever happens."""
-    express = start_express(folder)
-    running += [express] if express else []
-    game_port = free_port()
-    running.append(start_game_server(folder, game_port))
-    running[-1].wait_for(r"listening on 127\.0\.0\.1", START_S)
-    running.append(bare := start_bare(folder))
-    running.append(matchpod := start_matchpod(folder, game_port))
-    for process in (bare, matchpod, *([express] if express else [])):
-        process.port = int(process.wait_for(r"http://127\.0\.0\.1:(\d+)", START_S))
-    key = matchpod.wait_for(r"(mk_live_[\w-]{43})", START_S)
-    subjects = [Subject(BARE, bare, KEY_OF_OTHERS), Subject(MATCHPOD, matchpod, key)]
-    if express is not None:
-        version = express.wait_for(r"(node .*)", START_S)
-        subjects.append(Subject(f"{EXPRESS} ({version})", express, KEY_OF_OTHERS))
-    return subjects
+def has_express(folder: Path) -> bool:
+    """True where Node is, and Express, which is installed if need be."""
+    npm = shutil.which("npm")
+    if shutil.which("node") is None or npm is None:
+        print("Express is left out: Node is not installed", file=sys.stderr)
+        return False
+    if (EXPRESS_FOLDER / "node_modules" / "express").is_dir():
+        return True
+    print("installing Express, once; this may take minutes", file=sys.stderr)
+    install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"]
+    installing = PinnedProcess(install, folder / "npm.log", on=cores(), cwd=EXPRESS_FOLDER)
+    if installing.wait(NPM_S) == 0:
+        return True
+    print(f"Express is left out: npm could not install it\n{installing.output()[-2000:]}", file=sys.stderr)
+    return False
 
 
 async def measure(subjects: list[Subject]) -> None:
-    """All the turns: reading first, as what is created is looked after from then on."""
-    for subject in subjects:
-        await subject.prepare()
-    await asyncio.sleep(SETTLE_S)
-    for subject in subjects:
-        subject.process.send(signal.SIGSTOP)
+    """All the turns of one route, then of the other."""
     for route in (GET, CREATE):
         for subject in subjects:
             await subject.take_turn(route, WARM_UP_S)
         for _ in range(ROUNDS):
             for subject in subjects:
                 subject.turns[route].append(await subject.take_turn(route, ROUND_S))
+
+
+async def run(subjects: list[Subject]) -> None:
+    """Start everybody, measure, and end whoever was started."""
+    started: list[Subject] = []
+    try:
+        for subject in subjects:
+            await subject.start(SERVERS)
+            started.append(subject)
+        await measure(subjects)
+    finally:
+        for subject in started:
+            subject.running.end()
 
 
 def print_figures(subjects: list[Subject]) -> None:
@@ -224,15 +251,16 @@ def main() -> None:
     if len(cores()) < 2:
         print("the API is not measured: the load needs a core of its own", file=sys.stderr)
         return
-    running: list[PinnedProcess] = []
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as folder:
-        try:
-            subjects = start_all(Path(folder), running)
-            uvloop.run(measure(subjects))
-            print_figures(subjects)
-        finally:
-            for process in reversed(running):
-                process.end()
+    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+        folder = Path(name)
+        subjects = [
+            Subject(BARE, lambda: start_bare(folder)),
+            Subject(MATCHPOD, lambda: start_matchpod(folder), is_renewed=True),
+        ]
+        if has_express(folder):
+            subjects.append(Subject(EXPRESS, lambda: start_express(folder)))
+        uvloop.run(run(subjects))
+        print_figures(subjects)
 
 
 if __name__ == "__main__":

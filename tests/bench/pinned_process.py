@@ -36,8 +36,6 @@ def free_port() -> int:
 class PinnedProcess:
     """A process on the first core, or on those named; its output goes to a file."""
 
-    port = 0
-
     def __init__(
         self,
         command: Sequence[str],

@@ -408,7 +408,7 @@ def test_what_cannot_be_signed_is_recorded_as_a_failed_attempt(
 
 
 def test_a_database_that_goes_away_loses_no_callback_and_repeats_none(
-    home: databases.Home, monkeypatch: pytest.MonkeyPatch
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(callbacks, "AWAY_S", 0.02)
 
@@ -430,6 +430,24 @@ def test_a_database_that_goes_away_loses_no_callback_and_repeats_none(
             await looks_again(box)
         assert desk.receivers.attempts == ["1"]
         assert await desk.state() is CallbackState.DELIVERED
+
+    home.run(scenario)
+    assert caplog.text.count("callbacks wait for the database") == 1
+
+
+def test_an_attempt_that_outlives_its_lease_is_not_made_twice_at_once(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        desk = Desk(db)
+        gate = desk.receivers.block(GOOD)
+        await desk.add("cb_1")
+        box = desk.outbox()
+        async with running(box):
+            await until(lambda: len(desk.receivers.requests) == 1)
+            desk.clock.ms += CALLBACK_LEASE_MS
+            await looks_again(box)
+            gate.set()
+            await desk.has_attempts(1)
+        assert desk.receivers.attempts == ["1"]
 
     home.run(scenario)
 
@@ -502,7 +520,7 @@ def test_a_sender_that_breaks_its_promise_uses_up_the_attempts(
             box.wake()
             await desk.has_attempts(2)
         assert await desk.state() is CallbackState.GIVEN_UP
-        assert desk.measures.crashes.value("callback") == 2
+        assert desk.measures.crashes.value("callbacks") == 2
 
     home.run(scenario)
     assert "of the sender" in caplog.text
@@ -578,7 +596,7 @@ def test_an_attempt_that_cannot_be_recorded_hurts_no_other(
             await desk.has_attempts(1)
             await until(lambda: "of the record" in caplog.text)
         assert (await desk.row("cb_bad")).attempts == 0
-        assert desk.measures.crashes.value("callback") == 1
+        assert desk.measures.crashes.value("callbacks") == 1
 
     home.run(scenario)
 
@@ -615,6 +633,35 @@ def test_draining_cuts_off_what_does_not_end_in_time(home: databases.Home) -> No
         await run
         row = await desk.row()
         assert row == msgspec.structs.replace(row, attempts=0, delivered_at_ms=None, next_at_ms=BEGAN_MS)
+
+    home.run(scenario)
+
+
+def test_what_is_claimed_after_the_end_of_draining_is_not_sent(home: databases.Home) -> None:
+    class Slow(ClosedForAWhile):
+        def __init__(self, db: Database) -> None:
+            super().__init__(db)
+            self.is_asked = asyncio.Event()
+            self.may_answer = asyncio.Event()
+
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            self.is_asked.set()
+            await self.may_answer.wait()
+            return await super().write(statements)
+
+    async def scenario(db: Database) -> None:
+        desk = Desk(db)
+        slow = Slow(db)
+        await desk.add("cb_1")
+        box = desk.outbox(db=slow)
+        run = asyncio.create_task(box.run())
+        await slow.is_asked.wait()
+        await box.drain(0)
+        slow.may_answer.set()
+        await run
+        assert len(asyncio.all_tasks()) == 1
+        assert desk.receivers.requests == []
+        assert (await desk.row()).attempts == 0
 
     home.run(scenario)
 

@@ -50,7 +50,7 @@ def test_a_server_comes_back_as_it_was_created(home: databases.Home) -> None:
             "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
             server_password=b"s", slot="a", ip="10.0.0.1", port=27015, rcon_host="h", rcon_port=27016,
             allocated_at_ms=1, running_at_ms=2, was_pending=True, lease_owner="me", lease_until_ms=3, fence=4, tries=5,
-            ended_at_ms=6, snapshot=b"snap", snapshot_seq=7, error="e",
+            ended_at_ms=6, log_from_seq=7, error="e",
         )  # fmt: skip
         await create(db, server(), full)
         assert await servers.get(db, "srv_1") == server()
@@ -169,15 +169,30 @@ def test_two_claimers_never_get_the_same_server(home: databases.Home) -> None:
     home.run_replicas(scenario)
 
 
-def test_a_claim_is_renewed_until_somebody_else_has_it(home: databases.Home) -> None:
+def test_claims_are_renewed_until_somebody_else_has_them(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server())
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        assert await servers.renew(db, mine.id, owner="me", fence=mine.fence, until_ms=50_000)
+        assert await servers.renew(db, owner="me", until_ms=50_000) == {mine.id: mine.fence}
         assert await servers.claim_due(db, owner="you", now_ms=49_999, limit=1) == []
         (yours,) = await servers.claim_due(db, owner="you", now_ms=50_000, limit=1)
-        assert not await servers.renew(db, mine.id, owner="me", fence=mine.fence, until_ms=90_000)
-        assert await servers.renew(db, mine.id, owner="you", fence=yours.fence, until_ms=90_000)
+        assert await servers.renew(db, owner="me", until_ms=90_000) == {}
+        assert await servers.get(db, mine.id) == yours
+        assert await servers.renew(db, owner="you", until_ms=90_000) == {mine.id: mine.fence + 1}
+
+    home.run(scenario)
+
+
+def test_all_claims_of_an_owner_are_renewed_at_once_and_no_others(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(4)))
+        mine = await servers.claim_due(db, owner="me", now_ms=1_000, limit=2)
+        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
+        assert await servers.renew(db, owner="me", until_ms=50_000) == {row.id: row.fence for row in mine}
+        assert await servers.get(db, yours.id) == yours
+        assert await servers.get(db, "srv_3") == server("srv_3", next_at_ms=3)
+        await db.write([servers.release(mine[0].id, mine[0].fence)])
+        assert await servers.renew(db, owner="me", until_ms=60_000) == {mine[1].id: mine[1].fence}
 
     home.run(scenario)
 
@@ -254,5 +269,27 @@ def test_servers_are_counted_by_region_and_status(home: databases.Home) -> None:
         assert await servers.count_by_status(db) == {}
         await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
         assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
+
+    home.run(scenario)
+
+
+def test_servers_that_are_not_released_are_open(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        assert await servers.open_ids(db) == set()
+        await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
+        assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
+
+    home.run(scenario)
+
+
+def test_old_idempotency_keys_are_forgotten(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await servers.create(db, server("srv_1"), idempotency=used(key="old", created_at_ms=4))
+        await servers.create(db, server("srv_2"), idempotency=used(key="new", created_at_ms=5))
+        assert await servers.forget_idempotency(db, 5) == 1
+        assert await servers.forget_idempotency(db, 5) == 0
+        assert await servers.find_idempotent(db, "org_1", "old", 0) is None
+        assert await servers.find_idempotent(db, "org_1", "new", 0) == ("aa", "srv_2")
+        assert await servers.get(db, "srv_1") == server("srv_1")
 
     home.run(scenario)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -13,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 
 START_S = 30.0
 STOP_S = 30.0
@@ -97,6 +100,18 @@ def serving(folder: Path, **settings: str) -> Iterator[Served]:
         if served.process.poll() is None:
             served.process.kill()
         served.process.wait()
+
+
+def end_servers(folder: Path) -> None:
+    """End the game servers that a test left running."""
+    for records in (folder / "data" / "fleets").glob("*"):
+        fleet = ProcessFleet(records, ProcessOptions(command=("none",), ports=()))
+
+        async def end(fleet: ProcessFleet = fleet) -> None:
+            for server_id in await fleet.servers():
+                await fleet.release(server_id, "")
+
+        asyncio.run(end())
 
 
 def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:

@@ -20,9 +20,15 @@ import httpx
 import pytest
 
 from matchpod.app.first_run import EXTERNAL_ID
-from tests.e2e.served import Served, matchpod, one_region, serving
+from tests.e2e.served import Served, end_servers, matchpod, one_region, serving
 
 MATCH_S = 90.0
+
+
+@pytest.fixture(autouse=True)
+def _no_server_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    end_servers(tmp_path)
 
 
 def create(served: Served, key: str, **fields: object) -> dict[str, object]:

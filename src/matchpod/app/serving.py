@@ -74,10 +74,10 @@ async def _serve(settings: Settings, announce: Callable[[str], None]) -> int:
         key = await first_key(service.access)
         if key is not None:
             announce(welcome(key, base_url=_local_url(settings, bound), region=settings.regions[0].code))
-        return await _Watch(service, bound, _local_url(settings, bound)).run()
+        return await Watch(service, bound, _local_url(settings, bound)).run()
 
 
-class _Watch:
+class Watch:
     """Runs the parts of a service until the first reason to stop, then stops them."""
 
     def __init__(self, service: Service, bound: socket.socket, url: str) -> None:
@@ -144,6 +144,7 @@ def _report(crashed: set[asyncio.Task[None]]) -> None:
 def _signals(on_first: Callable[[], None]) -> Iterator[None]:
     """Call on the first signal to stop; the second ends the process at once, by the system's own means."""
     loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def first() -> None:
         for number in _SIGNALS:
@@ -158,6 +159,7 @@ def _signals(on_first: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
 
 
 async def _close(service: Service) -> None:

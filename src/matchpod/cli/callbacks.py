@@ -69,7 +69,7 @@ def list_callbacks(
 
 @app.command()
 def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
-    """Send a callback once more, whatever became of it: the same id, the same bytes."""
+    """Send a callback once more: same id, same bytes."""
     attempts = run_on_ground(lambda ground: _redeliver(ground, callback_id))
     if attempts is None:
         fail(f"There is no callback {shown(callback_id)}.", code=2)

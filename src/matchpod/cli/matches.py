@@ -96,12 +96,12 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 _COLUMNS: Final[Columns[ServerLine]] = {
-    "SERVER": lambda one: one.server_id,
-    "STATUS": lambda one: one.status,
-    "REGION": lambda one: one.region,
-    "CREATED": lambda one: minute(one.created_at),
-    "ENDED": lambda one: minute(one.ended_at),
-    "EXTERNAL ID": lambda one: one.external_match_id,
+    "server": lambda one: one.server_id,
+    "status": lambda one: one.status,
+    "region": lambda one: one.region,
+    "created": lambda one: minute(one.created_at),
+    "ended": lambda one: minute(one.ended_at),
+    "external id": lambda one: one.external_match_id,
 }
 
 

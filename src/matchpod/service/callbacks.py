@@ -76,6 +76,8 @@ class Outbox:
         self._retries: deque[int] = deque()  # when attempts of ours are to be repeated, the earliest first
         self._woken = asyncio.Event()
         self._is_draining = False
+        self._is_over = False
+        self._is_waiting_for_database = False
         self._has_stopped = asyncio.Event()
         self._has_stopped.set()
 
@@ -115,9 +117,12 @@ class Outbox:
             while self._retries and self._retries[0] <= now_ms:
                 self._retries.popleft()
             await self._claim(now_ms)
+            self._is_waiting_for_database = False
             await self._wait()
         except DatabaseAwayError:
-            _log.warning("callbacks wait for the database")
+            if not self._is_waiting_for_database:
+                self._is_waiting_for_database = True  # said once, not every second
+                _log.warning("callbacks wait for the database")
             await asyncio.sleep(AWAY_S)
         except Exception:  # noqa: BLE001 - the loop must survive
             _log.exception("the callback loop failed and goes on")
@@ -129,8 +134,9 @@ class Outbox:
         if room <= 0:
             return
         for row in await outbox.claim_callbacks(self._db, owner=self._owner, now_ms=now_ms, limit=room):
-            # Its lease may end while its record waits for the database: it was sent all the same.
-            if row.id not in self._under_way:
+            # Its lease may end while its record waits for the database: it was sent all the same. And a claim that
+            # was answered after the end of draining is left to run out.
+            if row.id not in self._under_way and not self._is_over:
                 task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
                 self._under_way[row.id] = task
                 task.add_done_callback(partial(self._ended, row.id))
@@ -150,6 +156,7 @@ class Outbox:
         self._woken.clear()
 
     async def _cut_off(self) -> None:
+        self._is_over = True
         tasks = tuple(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -169,7 +176,7 @@ class Outbox:
             await self._record(row, delivery, began_ms)
         except Exception:  # noqa: BLE001 - one callback must not end the others
             _log.exception("a callback failed and is tried again", extra=_names(row))
-            self._measures.crashes.inc("callback")
+            self._measures.crashes.inc("callbacks")
 
     async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery:
         """What is to be sent; a delivery that failed where it cannot be signed."""
@@ -202,7 +209,7 @@ class Outbox:
             return Delivery(duration_ms=int(ATTEMPT_S * 1000), error="no end within the limit")
         except Exception:  # noqa: BLE001 - a sender never raises; if it does, the attempt counts, or there is no end
             _log.exception("the sender of callbacks failed")
-            self._measures.crashes.inc("callback")
+            self._measures.crashes.inc("callbacks")
             return Delivery(error="the sender failed")
 
     async def _record(self, row: CallbackRow, delivery: Delivery, began_ms: int) -> None:

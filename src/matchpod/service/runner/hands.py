@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final, assert_never
 
 import msgspec
@@ -16,7 +17,7 @@ from matchpod.core.match import Match, Phase
 from matchpod.core.presence import NOT_LISTED
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import parse_status, parse_status_json
-from matchpod.ports import ConsoleError
+from matchpod.ports import ConsoleError, ConsoleLostError
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.claim import Claim
@@ -95,9 +96,10 @@ class Hands:
                     break
                 except (ConsoleError, configure.ConfigurationError, TimeoutError) as exc:
                     self._measures.console_failures.inc(self._region.code)
-                    _LOG.warning("server did not take an order", extra={**self._about(order), "error": str(exc)})
-                if attempt + 1 < TRIES:
-                    await asyncio.sleep(RETRY_S)
+                    # Once is usual: a map load cuts consoles off.
+                    level = logging.WARNING if attempt + 1 == TRIES else logging.DEBUG
+                    _LOG.log(level, "server did not take an order", extra={**self._about(order), "error": str(exc)})
+                await asyncio.sleep(RETRY_S)
 
     async def _perform(self, order: Order) -> None:
         match order:
@@ -157,7 +159,8 @@ class Hands:
             return
         self._loads_asked = 0
         _LOG.info("map change", extra={**self._about(order), "map": order.map_name})
-        await self._line.run(commands.load_map_command(order.map_name))
+        with suppress(ConsoleLostError):  # loading may begin before it is answered
+            await self._line.run(commands.load_map_command(order.map_name))
 
     async def _set_again(self) -> None:
         async with asyncio.timeout(map_load_s(self._region.speed)):

@@ -26,8 +26,9 @@ LOOK_S: Final = 2.5
 QUIET_MS: Final = 4_000
 """A server that said nothing for so long is asked."""
 
-LOST_MS: Final = 12_000
-"""No sign of life for so long: with a look in between this stays under the 15 s in which a loss is to be noticed."""
+LOST_MS: Final = 10_000
+"""No sign of life for so long, and a question that was not answered. With an answer that does not come and a pause
+before the next look, a loss is noticed within 15 s."""
 
 ASK_S: Final = 3.0
 """For an answer to that question."""
@@ -56,10 +57,12 @@ class Watch:
         self._log_url = around.log_url(claim.row.log_token)
         self._on_lost = on_lost
         self._sign_ms = around.clock.now_ms()
+        self._unanswered = 0
 
     def heard(self, at_ms: int) -> None:
-        """A post of the server's log came."""
+        """A post of the server's log came, or an answer."""
         self._sign_ms = max(self._sign_ms, at_ms)
+        self._unanswered = 0
 
     async def run(self) -> None:
         """Look until the server is lost."""
@@ -77,18 +80,21 @@ class Watch:
             return "its process is gone"
         if self._silent_ms() < QUIET_MS:
             return ""
-        try:
-            await self._ask()
-        except (ConsoleError, TimeoutError) as exc:
-            _LOG.debug("a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
-        if self._silent_ms() >= self._patience_ms():
-            return f"no sign of life for {self._silent_ms() // 1000} s"
-        return ""
+        if not self._is_lost():
+            try:
+                await self._ask()
+            except (ConsoleError, TimeoutError) as exc:
+                self._unanswered += 1
+                _LOG.debug("a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
+        return f"no sign of life for {self._silent_ms() // 1000} s" if self._is_lost() else ""
+
+    def _is_lost(self) -> bool:
+        return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()
 
     async def _ask(self) -> None:
         async with asyncio.timeout(ASK_S):
             await self._line.run("status_json", timeout_s=ASK_S)
-            self._sign_ms = self._clock.now_ms()
+            self.heard(self._clock.now_ms())
             try:
                 if await configure.register_log(self._line, self._log_url):
                     _LOG.warning("server had forgotten our log address", extra={"server_id": self._claim.row.id})

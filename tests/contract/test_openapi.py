@@ -1,0 +1,143 @@
+"""The service does what its description says: requests made from it, right ones and wrong ones, alone and in a row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+from schemathesis import Case, GenerationMode, Response
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+
+from matchpod.core import text_rules
+from matchpod.core.model import MAX_LISTED_PLAYERS
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.routes import ENDPOINTS
+from tests.unit.web.sites import Site
+
+EXAMPLES = 15
+"""An operation: more find little more, and the whole must stay a matter of seconds."""
+
+TEAMS = {"team1": {"players": ["76561198000000001"]}, "team2": {}}
+TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
+FORMATS = {
+    "http-url": st.from_regex(r"https?://[a-z]{1,20}\.example(:[1-9][0-9]{0,3})?(/[a-z0-9]{0,9})?", fullmatch=True),
+    "team-name": TEXT.filter(lambda text: text_rules.team_name_fault(text) is None),
+    "server-password": TEXT.filter(lambda text: text_rules.password_fault(text) is None),
+    "console-variables": st.sampled_from(
+        ["", "// none", "mp_friendlyfire 1", 'mp_overtime_enable "1"\nmp_roundtime 2']
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A web that all requests of this module go to."""
+    made = Site(tmp_path_factory.mktemp("web") / "matchpod.sqlite")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def described(site: Site) -> OpenApiSchema:
+    """The description as it is served."""
+    for name, strategy in FORMATS.items():
+        schemathesis.openapi.format(name, strategy)
+    return schemathesis.openapi.from_asgi("/openapi.json", site.app)
+
+
+QUICK = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def of_tag(tag: Tag) -> list[Endpoint]:
+    return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag]
+
+
+def keeps_unwritten_rules(body: object) -> bool:
+    """What a schema cannot say: a player stands in one team only, and both list at most 32 together."""
+    teams = body.get("gameSettings", {}).get("teams") if isinstance(body, dict) else None
+    if not isinstance(teams, dict):
+        return True
+    listed = [player for team in teams.values() for player in team.get("players") or ()]
+    return len(listed) == len(set(listed)) <= MAX_LISTED_PLAYERS
+
+
+@pytest.mark.parametrize("endpoint", of_tag(Tag.API), ids=lambda endpoint: endpoint.name)
+def test_right_requests_are_answered_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+    @QUICK
+    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def check(case: Case) -> None:
+        assume(keeps_unwritten_rules(case.body))
+        case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "endpoint", [e for e in of_tag(Tag.API) if e.access is not None], ids=lambda endpoint: endpoint.name
+)
+def test_wrong_requests_are_refused_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+    @QUICK
+    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    def check(case: Case) -> None:
+        case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
+
+    check()
+
+
+@pytest.mark.parametrize("endpoint", of_tag(Tag.INGEST), ids=lambda endpoint: endpoint.name)
+def test_game_servers_are_answered_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+    row = site.row(site.new_server(gameSettings={"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}))
+    token = row.log_token if "logs" in endpoint.path else row.report_token
+
+    @QUICK
+    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def check(case: Case) -> None:
+        if "token" in case.path_parameters:
+            case.path_parameters["token"] = token
+        case.call_and_validate(headers={"X-Matchpod-Token": token})
+
+    check()
+
+
+@pytest.mark.parametrize("endpoint", of_tag(Tag.OPERATIONS), ids=lambda endpoint: endpoint.name)
+def test_operators_are_answered_as_described(described: OpenApiSchema, endpoint: Endpoint) -> None:
+    @QUICK
+    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def check(case: Case) -> None:
+        case.call_and_validate()
+
+    check()
+
+
+def test_matches_are_created_read_and_canceled_in_any_order(described: OpenApiSchema, site: Site) -> None:
+    reached: Counter[tuple[str, int]] = Counter()
+    base = described.include(tag=Tag.API.value).as_state_machine()
+
+    class Calls(base):  # type: ignore[misc, valid-type] - the class is made from the description
+        def get_call_kwargs(self, case: Case) -> dict[str, object]:
+            return {"headers": {"Authorization": f"Bearer {site.key}"}}
+
+        def before_call(self, case: Case) -> None:
+            assume(keeps_unwritten_rules(case.body))
+
+        def after_call(self, response: Response, case: Case) -> None:
+            reached[case.operation.definition.raw["operationId"], response.status_code] += 1
+
+    run_state_machine_as_test(Calls, settings=QUICK)
+    # The links lead to servers that exist: otherwise this would be no more than the tests above.
+    for seen in (("createMatch", 201), ("getServer", 200), ("cancelMatch", 200), ("getMatchByExternalId", 200)):
+        assert reached[seen], reached

@@ -1,0 +1,45 @@
+"""What operators look at, on both databases."""
+
+from __future__ import annotations
+
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database
+from matchpod.service.conclusion import Ending, conclude
+from matchpod.storage import overview
+from tests.contract import databases
+from tests.contract.test_storage_servers import create, server
+
+home = databases.home
+
+
+def test_the_newest_servers_come_first(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create(
+            db,
+            server("srv_1"),
+            server("srv_3", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING),
+            server("srv_2"),
+        )
+
+        async def ids(status: ServerStatus | None, limit: int) -> list[str]:
+            return [row.id for row in await overview.newest_servers(db, status=status, limit=limit)]
+
+        assert await ids(None, 10) == ["srv_3", "srv_2", "srv_1"]
+        assert await ids(None, 2) == ["srv_3", "srv_2"]
+        assert await ids(ServerStatus.ALLOCATING, 10) == ["srv_2", "srv_1"]
+        assert await ids(ServerStatus.FAILED, 10) == []
+
+    home.run(scenario)
+
+
+def test_a_callback_is_found_by_its_server(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        row = server("srv_1", callback_url="https://example.net/")
+        await create(db, row)
+        assert await overview.callback_of(db, "srv_1") is None
+        await db.write(conclude(row, Ending(reason="x"), fence=None, now_ms=5, callback_id="msg_1"))
+        found = await overview.callback_of(db, "srv_1")
+        assert found is not None
+        assert (found.id, found.url) == ("msg_1", "https://example.net/")
+
+    home.run(scenario)

@@ -1,0 +1,69 @@
+"""What the first start shows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+
+from matchpod.adapters.clock import SystemClock
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
+from matchpod.app.first_run import EXTERNAL_ID, ORGANIZATION, first_key, welcome
+from matchpod.core.validation import RegionRules, read_match_request
+from matchpod.cs2.cvars import read_custom_cvars
+from matchpod.service.access import Access
+from matchpod.storage.migrate import migrate
+
+
+def test_the_match_it_proposes_is_a_valid_one() -> None:
+    shown = welcome("mk_live_x", base_url="http://127.0.0.1:1", region="eu")
+    create, by_id, server = [line.strip() for line in shown.splitlines() if line.strip().startswith("curl ")]
+    words = shlex.split(create)
+    rules = {"eu": RegionRules(is_active=True, is_simulated=False)}
+    request = read_match_request(json.loads(words[words.index("-d") + 1]), regions=rules, read_cvars=read_custom_cvars)
+    assert request.external_match_id == EXTERNAL_ID
+    assert shlex.split(by_id)[2] == f"http://127.0.0.1:1/api/v1/matches/{EXTERNAL_ID}"
+    assert shlex.split(server)[2] == "http://127.0.0.1:1/api/v1/servers/SERVER_ID"
+    for line in (create, by_id, server):
+        assert "Authorization: Bearer mk_live_x" in shlex.split(line)
+
+
+def test_a_key_is_made_for_a_new_database_only(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        db = await SqliteDatabase.open(tmp_path / "db")
+        try:
+            await migrate(db)
+            access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+            key = await first_key(access)
+            assert key is not None
+            principal = await access.authenticate(f"Bearer {key}")
+            assert principal.may_create
+            assert await first_key(access) is None
+        finally:
+            await db.close()
+
+    asyncio.run(scenario())
+
+
+def test_of_two_first_starts_at_once_one_makes_the_key(tmp_path: Path) -> None:
+    class Late(Access):
+        """Looked before the other one wrote."""
+
+        async def has_organizations(self) -> bool:
+            return False
+
+    async def scenario() -> None:
+        db = await SqliteDatabase.open(tmp_path / "db")
+        try:
+            await migrate(db)
+            access = Late(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+            made = [await first_key(access) for _ in range(2)]
+            assert made[0] is not None
+            assert made[1] is None
+            assert [one.name for one in await access.organizations()] == [ORGANIZATION]
+        finally:
+            await db.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,148 @@
+"""Gauges and deletions, and that nothing ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
+from matchpod.app import upkeep
+from matchpod.app.composition import compose_regions
+from matchpod.app.upkeep import Upkeep
+from matchpod.ports import Database
+from matchpod.service.live import LiveMatches
+from matchpod.service.measures import Measures
+from matchpod.service.metrics import Metrics
+from matchpod.service.regions import Regions
+from matchpod.service.runner.surroundings import Surroundings
+from matchpod.settings import load_settings
+from matchpod.storage import raw_log, servers, slots
+from matchpod.storage.migrate import migrate
+from matchpod.storage.servers import Idempotency
+from tests.unit.cli.test_matches import server
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+class ManualClock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.at_ms = 100 * DAY_MS
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> None:
+    async def main() -> None:
+        settings = load_settings({"MATCHPOD_DATA_DIR": str(folder)}, lambda _: None)
+        db = await SqliteDatabase.open(folder / "db")
+        try:
+            await migrate(db)
+            await scenario(
+                Surroundings(
+                    db=db,
+                    clock=ManualClock(),
+                    vault=KeyFileVault(bytes(KEY_BYTES)),
+                    regions=Regions(compose_regions(settings, RconConsoles()), db),
+                    live=LiveMatches(),
+                    consoles=RconConsoles(),
+                    measures=Measures(Metrics()),
+                    ingest_base="http://127.0.0.1:1",
+                    pending_ms=0,
+                    random_bytes=secrets.token_bytes,
+                    on_concluded=lambda: None,
+                )
+            )
+        finally:
+            await db.close()
+
+    asyncio.run(main())
+
+
+def test_servers_and_places_are_counted(tmp_path: Path) -> None:
+    async def scenario(around: Surroundings) -> None:
+        for name in ("srv_1", "srv_2"):
+            await servers.create(around.db, server(name, region="sandbox"), idempotency=None)
+        await slots.reserve(around.db, "sandbox", "srv_1", ["27100"])
+        await Upkeep(around, raw_log_days=30).set_gauges()
+        assert around.measures.servers.value("sandbox", "allocating") == 2
+        assert around.measures.slots.value("sandbox", "all") == 100
+        assert around.measures.slots.value("sandbox", "taken") == 1
+
+    run(tmp_path, scenario)
+
+
+async def _entries(db: Database, server_id: str) -> int:
+    return len(await raw_log.read_after(db, server_id, 0, limit=10))
+
+
+def test_what_is_old_is_deleted(tmp_path: Path) -> None:
+    async def scenario(around: Surroundings) -> None:
+        db, now_ms = around.db, around.clock.now_ms()
+        for days, key in ((31, "old"), (29, "new")):
+            at_ms = now_ms - days * DAY_MS
+            await db.write(raw_log.append("srv_gone", "log", received_ms=at_ms, headers=b"{}", body=key.encode()))
+        for hours, key in ((25, "old"), (23, "new")):
+            used = Idempotency(org_id="org_1", key=key, body_hash="x", created_at_ms=now_ms - hours * 3_600_000)
+            await servers.create(db, server(f"srv_{key}"), idempotency=used)
+        await Upkeep(around, raw_log_days=30).sweep()
+        assert await _entries(db, "srv_gone") == 1
+        assert await servers.find_idempotent(db, "org_1", "old", 0) is None
+        assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
+
+    run(tmp_path, scenario)
+
+
+def test_a_job_that_fails_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("GAUGE_S", "FIRST_SWEEP_S", "RETRY_S"):
+        monkeypatch.setattr(upkeep, name, 0)
+
+    async def scenario(around: Surroundings) -> None:
+        closed = await SqliteDatabase.open(tmp_path / "closed")
+        await closed.close()
+        jobs = Upkeep(msgspec.structs.replace(around, db=closed), raw_log_days=30)
+        crashes = around.measures.crashes
+        for job, name in ((jobs.keep_gauges, "gauges"), (jobs.keep_sweeping, "sweep")):
+            running = asyncio.create_task(job())
+            while crashes.value(name) < 3:
+                await asyncio.sleep(0)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            assert running.cancelled()
+
+    with caplog.at_level(logging.ERROR):
+        run(tmp_path, scenario)
+    assert [one.message for one in caplog.records].count("gauges were not set") == 1
+
+
+def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "FIRST_SWEEP_S", 0)
+
+    async def scenario(around: Surroundings) -> None:
+        jobs = Upkeep(around, raw_log_days=30)
+        used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
+        await servers.create(around.db, server("srv_1", region="sandbox"), idempotency=used)
+        running = [asyncio.create_task(jobs.keep_gauges()), asyncio.create_task(jobs.keep_sweeping())]
+        async with asyncio.timeout(30):
+            while await servers.find_idempotent(around.db, "org_1", "old", 0) is not None:
+                await asyncio.sleep(0)
+            while around.measures.servers.value("sandbox", "allocating") != 1:
+                await asyncio.sleep(0)
+        assert not any(job.done() for job in running)
+        for job in running:
+            job.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(tmp_path, scenario)

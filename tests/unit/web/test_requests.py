@@ -1,0 +1,289 @@
+"""What holds for every request: keys, methods, paths, ids, limits, faults of ours, and times when nothing is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+from starlette.types import Message
+
+from matchpod.service.access import Role, Scope
+from matchpod.service.metrics import Metrics
+from matchpod.service.readiness import Readiness
+from matchpod.storage import api_keys
+from matchpod.web import create_web
+from matchpod.web.routes import ENDPOINTS
+from tests.unit.web import sites
+from tests.unit.web.sites import Site, away, check_error
+
+site = sites.site
+SERVER = "/api/v1/servers/srv_0"
+KEYED = [(e.method, re.sub(r"\{\w+\}", "x", e.path)) for e in ENDPOINTS if e.access is not None]
+ALL = [(e.method, re.sub(r"\{\w+\}", "x", e.path)) for e in ENDPOINTS]
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "path"), KEYED)
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer ", "Basic abc", "Bearer nonsense", "Bearer mk_live_" + "x" * 43]
+)
+def test_request_without_a_good_key_is_unauthorized(site: Site, method: str, path: str, header: str | None) -> None:
+    answer = site.ask(method, path, headers={} if header is None else {"Authorization": header})
+    check_error(answer, 401, "UNAUTHORIZED")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_revoked_and_expired_keys_are_unauthorized(site: Site) -> None:
+    made = site.run(site.services.access.create_key("ours", role=Role.OWNER, scopes=sites.BOTH, expires_in_s=60))
+    check_error(site.get(SERVER, made.text), 404, "NOT_FOUND")
+    site.clock.at_ms += 60_000
+    check_error(site.get(SERVER, made.text), 401, "UNAUTHORIZED")
+    (key,) = [k for k in site.run(site.services.access.keys("ours")) if k.id != made.view.id]
+    site.run(api_keys.revoke(site.db, key.id, site.clock.at_ms))
+    site.clock.at_ms += 5_000
+    check_error(site.get(SERVER), 401, "UNAUTHORIZED")
+
+
+def test_every_keyed_endpoint_names_a_scope_and_only_changes_name_roles() -> None:
+    assert {e.path for e in ENDPOINTS if e.path.startswith("/api/") and e.access is None} == {"/api/v1/regions"}
+    for endpoint in ENDPOINTS:
+        if endpoint.access is not None:
+            is_change = endpoint.method == "POST"
+            assert endpoint.access is (Scope.SERVERS_WRITE if is_change else Scope.SERVERS_READ)
+            assert bool(endpoint.roles) == is_change
+
+
+# --- paths and methods --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/matches/", "/api/v1/matches/a/b", "/api/v1/servers", "/nothing",
+             "/api/v1/regions/", "//api/v1/regions", "/docs/assets/", "/docs/assets/..%2Fdocs.py", "/" + "x" * 5000]
+)  # fmt: skip
+def test_unknown_path_is_not_found(site: Site, path: str) -> None:
+    check_error(site.ask("GET", path), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("GET", "/api/v1/matches", "POST"),
+        ("DELETE", "/api/v1/matches/x", "GET, HEAD"),
+        ("OPTIONS", "/api/v1/servers/x", "GET, HEAD"),
+        ("GET", "/api/v1/servers/x/cancel", "POST"),
+        ("HEAD", "/api/v1/servers/x/cancel", "POST"),
+        ("POST", "/api/v1/regions", "GET, HEAD"),
+        ("PUT", "/healthz", "GET, HEAD"),
+        ("BREW", "/docs", "GET, HEAD"),
+        ("GET", "/ingest/logs/x", "POST"),
+    ],
+)
+def test_other_method_of_a_known_path_is_not_allowed(site: Site, method: str, path: str, allow: str) -> None:
+    answer = site.ask(method, path)
+    assert answer.headers["allow"] == allow
+    if method != "HEAD":
+        check_error(answer, 405, "METHOD_NOT_ALLOWED")
+    assert answer.status_code == 405
+
+
+def test_head_answers_the_headers_of_get_alone(site: Site) -> None:
+    head, got = site.ask("HEAD", "/api/v1/regions"), site.ask("GET", "/api/v1/regions")
+    assert head.status_code == 200
+    assert head.content == b""
+    assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
+
+
+def test_unknown_query_is_ignored(site: Site) -> None:
+    assert site.ask("GET", "/api/v1/regions?page=-1&x[]=%ff").status_code == 200
+
+
+def test_encoded_letters_of_a_path_are_the_same_path(site: Site) -> None:
+    assert site.ask("GET", "/api/v1/%72egions").status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [*ALL, ("GET", "/nothing"), ("BREW", "/docs")])
+def test_every_response_has_a_request_id_of_its_own(site: Site, method: str, path: str) -> None:
+    ids = {site.ask(method, path).headers["x-request-id"] for _ in range(2)}
+    assert len(ids) == 2
+    assert all(re.fullmatch(r"req_[0-9a-z]{16}", request_id) for request_id in ids)
+
+
+def test_request_id_of_a_caller_is_not_taken_over(site: Site) -> None:
+    answer = site.ask("GET", "/healthz", headers={"X-Request-Id": "mine"})
+    assert answer.headers["x-request-id"] != "mine"
+
+
+# --- trouble ------------------------------------------------------------------------------------------------------
+
+
+def test_fault_of_ours_tells_nothing_but_the_id_under_which_it_is_logged(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.db.trouble = RuntimeError("password is hunter2")
+    with caplog.at_level(logging.ERROR):
+        answer = site.ask("GET", "/api/v1/regions")
+    body = check_error(answer, 500, "SERVER_ERROR")
+    assert "hunter2" not in answer.text
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.__dict__["request_id"] == body["requestId"]
+
+
+def test_service_goes_on_after_a_fault(site: Site) -> None:
+    site.db.trouble = RuntimeError("once")
+    site.ask("GET", "/api/v1/regions")
+    site.db.trouble = None
+    assert site.ask("GET", "/api/v1/regions").status_code == 200
+
+
+@pytest.mark.parametrize("path", [SERVER, "/api/v1/regions", "/api/v1/matches/x"])
+def test_database_that_is_away_is_told_with_a_time_to_try_again(site: Site, path: str) -> None:
+    site.db.trouble = away()
+    answer = site.get(path)
+    check_error(answer, 503, "SERVICE_UNAVAILABLE")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(("method", "path"), [ask for ask in ALL if ask[1].startswith("/api/")])
+def test_api_takes_nothing_while_the_process_drains(site: Site, method: str, path: str) -> None:
+    site.readiness.drain()
+    answer = site.ask(method, path, key=site.key)
+    check_error(answer, 503, "SERVICE_UNAVAILABLE")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/openapi.json", "/docs"])
+def test_operators_are_answered_while_the_process_drains(site: Site, path: str) -> None:
+    site.readiness.drain()
+    assert site.ask("GET", path).status_code == 200
+
+
+def test_log_lines_are_stored_while_the_process_drains_but_not_while_it_starts(site: Site) -> None:
+    row = site.row(site.new_server())
+    site.readiness.drain()
+    assert site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
+    starting = Readiness(db=site.db)
+    site.app = create_web(
+        msgspec.structs.replace(site.services, readiness=starting, metrics=Metrics())
+    )
+    answer = site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
+    check_error(answer, 503, "SERVICE_UNAVAILABLE")
+
+
+# --- how often ----------------------------------------------------------------------------------------------------
+
+
+def test_key_that_asks_too_often_is_told_when_to_come_back(site: Site) -> None:
+    site.open_web(rate_limit=2)
+    assert [site.get(SERVER).status_code for _ in range(2)] == [404, 404]
+    answer = site.get(SERVER)
+    check_error(answer, 429, "RATE_LIMIT_EXCEEDED")
+    assert answer.headers["retry-after"] == "30"
+    site.clock.at_ms += 30_000
+    assert site.get(SERVER).status_code == 404
+
+
+def test_rate_limit_is_a_matter_of_each_key_and_of_keyed_endpoints(site: Site) -> None:
+    site.open_web(rate_limit=1)
+    other = site.new_key()
+    assert site.get(SERVER).status_code == 404
+    assert site.get(SERVER).status_code == 429
+    assert site.get(SERVER, other).status_code == 404
+    assert {site.ask("GET", "/api/v1/regions").status_code for _ in range(3)} == {200}
+
+
+def test_without_a_limit_any_number_of_requests_is_answered(site: Site) -> None:
+    assert {site.get(SERVER).status_code for _ in range(50)} == {404}
+
+
+# --- the bare protocol --------------------------------------------------------------------------------------------
+
+
+def talk(site: Site, scope: dict[str, object], messages: Iterable[Message]) -> list[Message]:
+    """What the application sends when it receives these messages."""
+    sent: list[Message] = []
+    waiting = iter(messages)
+
+    async def receive() -> Message:
+        return next(waiting)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    site.run(site.app(scope, receive, send))
+    return sent
+
+
+def http_scope(method: str, path: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> dict[str, object]:
+    return {"type": "http", "method": method, "path": path, "headers": list(headers)}
+
+
+def test_start_and_stop_of_the_server_are_acknowledged(site: Site) -> None:
+    sent = talk(site, {"type": "lifespan"}, [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+def test_websockets_are_closed(site: Site) -> None:
+    sent = talk(site, {"type": "websocket", "path": "/"}, [{"type": "websocket.connect"}])
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+def test_path_is_used_where_the_raw_path_is_missing(site: Site) -> None:
+    sent = talk(site, http_scope("GET", "/healthz"), [])
+    assert sent[0]["status"] == 200
+
+
+def test_body_that_grows_over_the_limit_is_refused_while_it_comes(site: Site) -> None:
+    headers = [(b"authorization", f"Bearer {site.key}".encode())]
+    part = {"type": "http.request", "body": b" " * 40_000, "more_body": True}
+    sent = talk(site, http_scope("POST", "/api/v1/matches", headers), [part, part])
+    assert sent[0]["status"] == 413
+
+
+def test_body_in_pieces_is_put_together(site: Site) -> None:
+    headers = [(b"authorization", f"Bearer {site.key}".encode())]
+    body = msgspec.json.encode(sites.BODY)
+    parts = [{"type": "http.request", "body": body[at : at + 7], "more_body": True} for at in range(0, len(body), 7)]
+    sent = talk(site, http_scope("POST", "/api/v1/matches", headers), [*parts, {"type": "http.request"}])
+    assert sent[0]["status"] == 201
+
+
+def test_nobody_is_answered_who_hung_up_before_the_body_was_there(site: Site) -> None:
+    headers = [(b"authorization", f"Bearer {site.key}".encode())]
+    assert talk(site, http_scope("POST", "/api/v1/matches", headers), [{"type": "http.disconnect"}]) == []
+
+
+def test_announced_length_over_the_limit_is_refused_unread(site: Site) -> None:
+    headers = [(b"authorization", f"Bearer {site.key}".encode()), (b"content-length", b"9" * 5000)]
+    assert talk(site, http_scope("POST", "/api/v1/matches", headers), [])[0]["status"] == 413
+
+
+def test_body_that_never_comes_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matchpod.web.bodies.BODY_TIMEOUT_S", 0.01)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"authorization", f"Bearer {site.key}".encode())]
+    site.run(site.app(http_scope("POST", "/api/v1/matches", headers), receive, send))
+    assert sent[0]["status"] == 400
+
+
+def test_each_request_is_logged_at_debug_without_its_secrets(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="matchpod.web.application"):
+        site.ask("POST", "/ingest/logs/some-token", content=b"x")
+    (record,) = [record for record in caplog.records if record.name == "matchpod.web.application"]
+    told = record.__dict__
+    assert (told["route"], told["method"], told["status"]) == ("/ingest/logs/{token}", "POST", 410)
+    assert "some-token" not in str(told)

@@ -1,0 +1,222 @@
+"""Reading a server, canceling its match, and finding the match by the caller's own id."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.service.access import Role, Scope
+from matchpod.service.conclusion import Ending
+from matchpod.storage import outbox
+from tests.unit.web import sites
+from tests.unit.web.sites import PLAYER, Site, check_error
+
+site = sites.site
+UNKNOWN = "srv_00000000000000000000000000"
+RESULT = b'{"gameMode":"competitive","format":"bo1"}'
+
+
+def path(server_id: str) -> str:
+    return f"/api/v1/servers/{server_id}"
+
+
+def by_external_id(external_id: str) -> str:
+    # Clients resolve a lone dot or two before they send them, unless they are encoded as well.
+    return f"/api/v1/matches/{quote(external_id, safe='').replace('.', '%2E')}"
+
+
+# --- get ----------------------------------------------------------------------------------------------------------
+
+
+def test_server_that_is_allocating_has_no_match_and_no_address(site: Site) -> None:
+    server = site.get(path(site.new_server())).json()
+    assert (server["status"], server["ip"], server["port"], server["match"]) == ("allocating", None, None, None)
+
+
+def test_running_server_has_address_and_live_match(site: Site) -> None:
+    server_id = site.new_server()
+    site.start(server_id)
+    server = site.get(path(server_id)).json()
+    assert (server["status"], server["ip"], server["port"]) == ("running", "203.0.113.7", 27015)
+    assert server["match"] == {
+        "game": "cs2",
+        "matchType": "competitive",
+        "map": "de_dust2",
+        "score": {"team1": 0, "team2": 0},
+        "players": [],
+    }
+
+
+def test_live_deathmatch_has_no_score(site: Site) -> None:
+    server_id = site.new_server(gameSettings={"matchType": "deathmatch", "map": "de_dust2", "players": [PLAYER]})
+    site.start(server_id)
+    assert "score" not in site.get(path(server_id)).json()["match"]
+
+
+def test_ended_server_shows_neither_match_nor_password(site: Site) -> None:
+    server_id = site.new_server()
+    site.start(server_id)
+    site.end(server_id, Ending(result=RESULT))
+    server = site.get(path(server_id)).json()
+    assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes", "is_shown"),
+    [
+        (Role.OWNER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
+        (Role.ADMIN, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
+        (Role.MEMBER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], False),
+        (Role.OWNER, [Scope.SERVERS_READ], False),
+    ],
+)
+def test_password_is_for_keys_that_could_have_created_the_match(
+    site: Site, role: Role, scopes: list[Scope], is_shown: bool
+) -> None:
+    server = site.get(path(site.new_server()), site.new_key(role=role, scopes=scopes)).json()
+    assert (server["rconPassword"] is not None) == is_shown
+
+
+def test_reading_needs_the_read_scope(site: Site) -> None:
+    writer = site.new_key(scopes=[Scope.SERVERS_WRITE])
+    server_id = site.new_server()
+    check_error(site.get(path(server_id), writer), 403, "FORBIDDEN")
+    check_error(site.get(by_external_id("x"), writer), 403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("server_id", [UNKNOWN, "x", "a%2Fb", "%00", "%ff", "x" * 300, "%F0%9F%8E%AE", "..%2F.."])
+def test_unknown_server_is_not_found(site: Site, server_id: str) -> None:
+    check_error(site.get(path(server_id)), 404, "NOT_FOUND")
+    check_error(site.cancel(server_id), 404, "NOT_FOUND")
+
+
+def test_server_of_another_organization_is_forbidden(site: Site) -> None:
+    server_id = site.new_server()
+    check_error(site.get(path(server_id), site.stranger), 403, "FORBIDDEN")
+    check_error(site.cancel(server_id, site.stranger), 403, "FORBIDDEN")
+    assert site.get(path(server_id)).json()["status"] == "allocating"
+
+
+# --- cancel -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_canceled_match_is_stopped(site: Site, is_running: bool) -> None:
+    server_id = site.new_server()
+    if is_running:
+        site.start(server_id)
+    answer = site.cancel(server_id)
+    assert (answer.status_code, answer.content) == (200, b'{"ok":true}')
+    assert site.get(path(server_id)).json()["status"] == "stopped"
+
+
+def test_canceling_again_answers_the_same_and_sends_nothing(site: Site) -> None:
+    server_id = site.new_server(callbackUrl="https://caller.example/done")
+    first, second = site.cancel(server_id), site.cancel(server_id)
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert first.content == second.content
+    due = site.run(outbox.claim_callbacks(site.db, owner="test", now_ms=site.clock.at_ms, limit=10))
+    assert len(due) == 1
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Ending(result=RESULT),
+        Ending(reason=CancelReason.NO_PLAYERS_JOINED),
+        Ending(reason=CancelReason.SERVER_FAILED),
+    ],
+)
+def test_match_that_ended_another_way_cannot_be_canceled(site: Site, ending: Ending) -> None:
+    server_id = site.new_server()
+    site.start(server_id)
+    site.end(server_id, ending)
+    check_error(site.cancel(server_id), 409, "SERVER_NOT_RUNNING")
+
+
+def test_cancel_ignores_a_body(site: Site) -> None:
+    server_id = site.new_server()
+    answer = site.ask("POST", path(server_id) + "/cancel", key=site.key, content=b"{nonsense" * 20_000)
+    assert answer.json() == {"ok": True}
+
+
+def test_cancel_needs_write_scope_and_a_managing_role(site: Site) -> None:
+    server_id = site.new_server()
+    check_error(site.cancel(server_id, site.new_key(scopes=[Scope.SERVERS_READ])), 403, "FORBIDDEN")
+    check_error(site.cancel(server_id, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
+    assert site.cancel(server_id, site.new_key(role=Role.ADMIN)).status_code == 200
+
+
+def test_role_is_checked_before_the_server_is_looked_for(site: Site) -> None:
+    check_error(site.cancel(UNKNOWN, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
+
+
+# --- by the caller's own id ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "external_id",
+    ["cup-1", "a/b/c", "50%", "%2F", "ü ß", "🎮", "?x=1#y", "..", ".", "a+b", "\\", "x" * 255, "🎮" * 255, "​"],
+)
+def test_match_is_found_by_any_external_id(site: Site, external_id: str) -> None:
+    server_id = site.new_server(externalMatchId=external_id)
+    found = site.get(by_external_id(external_id)).json()
+    assert (found["externalMatchId"], found["serverId"]) == (external_id, server_id)
+
+
+def test_match_in_progress_has_no_result(site: Site) -> None:
+    site.new_server(externalMatchId="m")
+    assert site.get(by_external_id("m")).json()["result"] is None
+
+
+def test_finished_match_has_the_stored_result_byte_for_byte(site: Site) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    site.start(server_id)
+    site.end(server_id, Ending(result=RESULT))
+    answer = site.get(by_external_id("m"))
+    assert answer.json()["status"] == "stopped"
+    assert b'"result":' + RESULT in answer.content
+
+
+def test_canceled_match_has_no_result(site: Site) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    site.cancel(server_id)
+    found = site.get(by_external_id("m")).json()
+    assert (found["status"], found["result"]) == ("stopped", None)
+
+
+def test_failed_match_is_told_as_failed(site: Site) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    site.end(server_id, Ending(reason=CancelReason.NO_CAPACITY))
+    assert site.get(by_external_id("m")).json()["status"] == "failed"
+
+
+def test_newest_of_several_matches_is_answered(site: Site) -> None:
+    site.new_server(externalMatchId="m")
+    site.clock.at_ms += 1
+    newest = site.new_server(externalMatchId="m")
+    assert site.get(by_external_id("m")).json()["serverId"] == newest
+
+
+def test_external_id_that_exists_only_elsewhere_is_forbidden(site: Site) -> None:
+    site.new_server(externalMatchId="m")
+    check_error(site.get(by_external_id("m"), site.stranger), 403, "FORBIDDEN")
+    check_error(site.get(by_external_id("n"), site.stranger), 404, "NOT_FOUND")
+
+
+def test_own_match_comes_before_that_of_another_organization(site: Site) -> None:
+    mine = site.new_server(externalMatchId="m")
+    site.clock.at_ms += 1
+    site.create(site.stranger, externalMatchId="m")
+    assert site.get(by_external_id("m")).json()["serverId"] == mine
+
+
+@pytest.mark.parametrize("encoded", ["%00", "a%0Ab", "x" * 256])
+def test_text_that_can_be_no_external_id_is_refused(site: Site, encoded: str) -> None:
+    check_error(site.get(f"/api/v1/matches/{encoded}"), 400, "INVALID_PARAMS")
+
+
+def test_bytes_that_are_no_text_are_not_found(site: Site) -> None:
+    check_error(site.get("/api/v1/matches/%ff"), 404, "NOT_FOUND")
