@@ -55,6 +55,9 @@ class Database(Protocol):
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         """The rows of a query, as of now."""
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """The one row that an index finds, as of now; for queries so short that a thread would cost more than they."""
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Run the statements as one transaction, durably; answers the rows each returned (RETURNING), in order.
 

@@ -32,11 +32,11 @@ from tests.bench.http_load import CONNECTIONS, Load, ask, run_load
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
 
 ROUNDS = 5
-ROUND_S = 1.2
+ROUND_S = 1.0
 WARM_UP_S = 0.5
 """For each server and route, not counted: Node compiles what runs often, and everybody fills caches."""
 
-SETTLE_S = 2.0
+SETTLE_S = 1.5
 """In which Matchpod gives its only game server to the first match and tells the others to wait."""
 
 SERVERS = 50
@@ -229,21 +229,29 @@ async def run(subjects: list[Subject]) -> None:
 
 def print_figures(subjects: list[Subject]) -> None:
     """The table, a part a route."""
-    print(f"\napi: {CONNECTIONS} connections, {ROUNDS} rounds of {ROUND_S} s; Python {platform.python_version()}")
-    print(f"{'':40}{'requests/s':>12}{'us of CPU each':>16}{'speed, bare = 1':>17}{'slowest-fastest':>19}")
+    print(f"\napi: {CONNECTIONS} connections, {ROUNDS} rounds of {ROUND_S:g} s; Python {platform.python_version()}")
+    for subject in subjects:
+        if subject.name == EXPRESS:
+            print(f"{EXPRESS}: {subject.running.process.wait_for(r'(node .*)', START_S)}")
+    print(
+        f"{'':24}{'requests/s':>12}{'slowest-fastest':>18}{'speed, bare = 1':>17}{'us of CPU':>11}{'CPU, bare = 1':>15}"
+    )
     for route in (GET, CREATE):
         print(route)
         for subject in subjects:
-            turns = subject.turns[route]
-            speeds = [turn.requests_a_second for turn in turns]
-            pairs = zip(turns, subjects[0].turns[route], strict=True)
-            ratio = statistics.median(turn.requests_a_second / bare.requests_a_second for turn, bare in pairs)
-            cpu_us = statistics.median(turn.cpu_us for turn in turns)
-            spread = f"{min(speeds):,.0f}-{max(speeds):,.0f}"
-            name, median = f"  {subject.name}", statistics.median(speeds)
-            print(f"{name:40}{median:>12,.0f}{cpu_us:>16.0f}{ratio:>17.2f}{spread:>19}")
+            _print_row(subject, subjects[0], route)
     shares = [turn.load_share for subject in subjects for turns in subject.turns.values() for turn in turns]
     print(f"the load took up to {max(shares):.0%} of its core")
+
+
+def _print_row(subject: Subject, bare: Subject, route: str) -> None:
+    turns, pairs = subject.turns[route], list(zip(subject.turns[route], bare.turns[route], strict=True))
+    speeds = [turn.requests_a_second for turn in turns]
+    speed, cpu_us = statistics.median(speeds), statistics.median(turn.cpu_us for turn in turns)
+    speed_ratio = statistics.median(turn.requests_a_second / other.requests_a_second for turn, other in pairs)
+    cpu_ratio = statistics.median(turn.cpu_us / other.cpu_us for turn, other in pairs)
+    spread, name = f"{min(speeds):,.0f}-{max(speeds):,.0f}", f"  {subject.name}"
+    print(f"{name:24}{speed:>12,.0f}{spread:>18}{speed_ratio:>17.2f}{cpu_us:>11,.0f}{cpu_ratio:>15.1f}")
 
 
 def main() -> None:

@@ -50,6 +50,10 @@ class WatchedDatabase:
             raise DatabaseAwayError("gone for a test")
         return await self._db.read(sql, params)
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self.writes += 1
         if self.is_write_away:

@@ -88,6 +88,10 @@ class ClosedForAWhile:
         self._ask()
         return await self._db.read(sql, params)
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self._ask()
         return await self._db.write(statements)

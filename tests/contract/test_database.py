@@ -56,6 +56,21 @@ def test_a_write_answers_the_rows_of_each_statement(home: databases.Home) -> Non
     home.run(scenario)
 
 
+def test_a_look_up_finds_the_one_row_or_none_as_of_now(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await db.write([TABLE, note(1, "a")])
+        find = "SELECT words FROM notes WHERE id = :id"
+        assert await db.look_up(find, {"id": 1}) == ("a",)
+        assert await db.look_up(find, {"id": 2}) is None
+        await db.write([Statement("UPDATE notes SET words = 'b' WHERE id = 1"), note(2, "c")])
+        assert await db.look_up(find, {"id": 1}) == ("b",)
+        assert await db.look_up(find, {"id": 2}) == ("c",)
+        with pytest.raises(DatabaseError):
+            await db.look_up("SELECT nothing FROM notes WHERE id = :id", {"id": 1})
+
+    home.run(scenario)
+
+
 def test_a_parameter_may_be_used_twice_and_quotes_are_left_alone(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         await db.write([TABLE, note(1, ":id"), note(2, "it's")])
@@ -209,6 +224,7 @@ def test_sqlite_locked_by_another_program_is_away_until_it_is_free(tmp_path: Pat
         with pytest.raises(DatabaseAwayError):
             await db.write([note(1)])
         assert await noted(db) == []
+        assert await db.look_up("SELECT id FROM notes WHERE id = :id", {"id": 1}) is None
         other.execute("ROLLBACK")
         other.close()
         await db.write([note(1)])
@@ -241,9 +257,9 @@ def test_sqlite_readers_cannot_write(tmp_path: Path) -> None:
         await db.write([TABLE])
         with pytest.raises(DatabaseError):
             await db.read("INSERT INTO notes (id) VALUES (1)")
+        with pytest.raises(DatabaseError):
+            await db.look_up("INSERT INTO notes (id) VALUES (:id) RETURNING id", {"id": 1})
         await db.close()
-
-    asyncio.run(main())
 
 
 # --- PostgreSQL alone ---------------------------------------------------------------------------------------------

@@ -74,6 +74,10 @@ class Watched:
             raise DatabaseAwayError("away")
         return await self._db.read(sql, params)
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.is_away:
             raise DatabaseAwayError("away")

@@ -99,6 +99,10 @@ class Interrupted:
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return await self._db.read(sql, params)
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
@@ -116,6 +120,10 @@ class AwayDatabase:
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         raise DatabaseAwayError("away")
+
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise DatabaseAwayError("away")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
-from schemathesis import Case, GenerationMode, Response
+from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from matchpod.core import text_rules
-from matchpod.core.model import MAX_LISTED_PLAYERS
+from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType
+from matchpod.core.result_shapes import DeathmatchResult
+from matchpod.service.conclusion import Ending
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web.sites import Site
 
-EXAMPLES = 15
+Operation = APIOperation[Any, Any, Any, Any]
+
+EXAMPLES = 40
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TEAMS = {"team1": {"players": ["76561198000000001"]}, "team2": {}}
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
 FORMATS = {
@@ -79,7 +87,7 @@ def keeps_unwritten_rules(body: object) -> bool:
 def test_right_requests_are_answered_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @QUICK
     @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
-    def check(case: Case) -> None:
+    def check(case: Case[Operation]) -> None:
         assume(keeps_unwritten_rules(case.body))
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
@@ -92,7 +100,7 @@ def test_right_requests_are_answered_as_described(described: OpenApiSchema, site
 def test_wrong_requests_are_refused_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @QUICK
     @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
-    def check(case: Case) -> None:
+    def check(case: Case[Operation]) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
     check()
@@ -105,7 +113,7 @@ def test_game_servers_are_answered_as_described(described: OpenApiSchema, site: 
 
     @QUICK
     @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
-    def check(case: Case) -> None:
+    def check(case: Case[Operation]) -> None:
         if "token" in case.path_parameters:
             case.path_parameters["token"] = token
         case.call_and_validate(headers={"X-Matchpod-Token": token})
@@ -117,24 +125,52 @@ def test_game_servers_are_answered_as_described(described: OpenApiSchema, site: 
 def test_operators_are_answered_as_described(described: OpenApiSchema, endpoint: Endpoint) -> None:
     @QUICK
     @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
-    def check(case: Case) -> None:
+    def check(case: Case[Operation]) -> None:
         case.call_and_validate()
 
     check()
+
+
+RESULTS = {
+    "series": (GOLDEN / "example-result.json").read_bytes(),
+    "deathmatch": msgspec.json.encode(
+        DeathmatchResult(
+            game_mode=MatchType.DEATHMATCH,
+            map="de_dust2",
+            duration=600,
+            winner_steam_id=None,
+            players=(),
+            anti_cheat=(),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_running_and_finished_matches_are_as_described(described: OpenApiSchema, site: Site, result: bytes) -> None:
+    server_id = site.new_server(externalMatchId="finished")
+    site.start(server_id)
+    server = site.get(f"/api/v1/servers/{server_id}")
+    assert server.json()["match"] is not None
+    described["/api/v1/servers/{id}"]["GET"].validate_response(server)
+    site.end(server_id, Ending(result=result))
+    match = site.get("/api/v1/matches/finished")
+    assert match.json()["result"] is not None
+    described["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
 
 
 def test_matches_are_created_read_and_canceled_in_any_order(described: OpenApiSchema, site: Site) -> None:
     reached: Counter[tuple[str, int]] = Counter()
     base = described.include(tag=Tag.API.value).as_state_machine()
 
-    class Calls(base):  # type: ignore[misc, valid-type] - the class is made from the description
-        def get_call_kwargs(self, case: Case) -> dict[str, object]:
+    class Calls(base):  # type: ignore[misc, valid-type]
+        def get_call_kwargs(self, case: Case[Operation]) -> dict[str, object]:
             return {"headers": {"Authorization": f"Bearer {site.key}"}}
 
-        def before_call(self, case: Case) -> None:
+        def before_call(self, case: Case[Operation]) -> None:
             assume(keeps_unwritten_rules(case.body))
 
-        def after_call(self, response: Response, case: Case) -> None:
+        def after_call(self, response: Response, case: Case[Operation]) -> None:
             reached[case.operation.definition.raw["operationId"], response.status_code] += 1
 
     run_state_machine_as_test(Calls, settings=QUICK)

@@ -39,6 +39,10 @@ class Counted:
             self.entries_read += len(rows)
         return rows
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         return await self._db.write(statements)
 

@@ -98,6 +98,11 @@ class PostgresDatabase:
         statement = Statement(sql, params or {})
         return await self._with_connection(lambda connection: self._run(connection, statement))
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """The one row that an index finds, as of now."""
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Run the statements as one transaction; it is committed when this returns."""
 

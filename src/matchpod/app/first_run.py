@@ -33,8 +33,8 @@ async def first_key(access: Access) -> str | None:
     return made.text
 
 
-def welcome(key: str, *, base_url: str, region: str) -> str:
-    """What is shown with the key."""
+def welcome(key: str, *, base_url: str, region: str, command: str) -> str:
+    """What is shown with the key; `command` is how this program is called here."""
     authorization = f"-H 'Authorization: Bearer {key}'"
     body = json.dumps(_match(region))
     return f"""
@@ -44,7 +44,7 @@ The organization "{ORGANIZATION}" was made for you. Its API key is shown only th
 
 Wait for the callback in another terminal:
 
-    matchpod listen
+    {command} listen
 
 Create a match, and see how it stands:
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -37,16 +38,22 @@ DRAIN_REQUESTS_S: Final = 4.0
 """For requests under way; uvicorn cuts them off before that."""
 LAST_RESORT_S: Final = 25
 """Then the system ends the process, whatever it hangs in: a process manager kills what takes 30 s."""
+OPEN_FILES: Final = 65_536
+"""Far more than the connections of one process; as much of it as the system allows."""
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
-def run_service(settings: Settings, *, announce: Callable[[str], None]) -> int:
-    """Run the service until it is told to stop; answers the exit code. `announce` shows what is shown only once."""
+def run_service(settings: Settings, *, announce: Callable[[str], None], command: str = "matchpod") -> int:
+    """Run the service until it is told to stop; answers the exit code.
+
+    `announce` shows what is shown only once, `command` is how this program is called.
+    """
+    _allow_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, announce))
+            return runner.run(_serve(settings, announce, command))
     except DatabaseError as exc:
         raise GroundError(f"The service cannot start: {exc}.") from exc
     except GroundError:
@@ -58,7 +65,7 @@ def run_service(settings: Settings, *, announce: Callable[[str], None]) -> int:
         signal.alarm(0)
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None]) -> int:
+async def _serve(settings: Settings, announce: Callable[[str], None], command: str) -> int:
     async with AsyncExitStack() as held:
         make_folder(settings.data_dir)
         if settings.database_url is None:
@@ -69,12 +76,13 @@ async def _serve(settings: Settings, announce: Callable[[str], None]) -> int:
             # The folder is ours alone, so whoever holds a claim is dead: no need to wait for it to run out.
             await servers.drop_leases(ground.db)
         bound = held.enter_context(bind(settings.host, settings.port))
+        url = _local_url(settings, bound)
         service = compose(ground, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))
         held.push_async_callback(_close, service)
         key = await first_key(service.access)
         if key is not None:
-            announce(welcome(key, base_url=_local_url(settings, bound), region=settings.regions[0].code))
-        return await Watch(service, bound, _local_url(settings, bound)).run()
+            announce(welcome(key, base_url=url, region=settings.regions[0].code, command=command))
+        return await Watch(service, bound, url).run()
 
 
 class Watch:
@@ -166,6 +174,14 @@ async def _close(service: Service) -> None:
     await service.sender.close()
     for region in service.regions.all():
         await region.fleet.close()
+
+
+def _allow_open_files() -> None:
+    """Raise the limit on open files: a match has two connections, and 1,024 files are usual."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _take_folder(settings: Settings) -> FolderLock:

@@ -78,4 +78,5 @@ class Upkeep:
         now_ms = self._clock.now_ms()
         entries = await raw_log.prune(self._db, now_ms - self._raw_log_days * _DAY_MS)
         keys = await servers.forget_idempotency(self._db, now_ms - servers.IDEMPOTENCY_MS)
-        _log.info("old entries deleted", extra={"log_entries": entries, "idempotency_keys": keys})
+        if entries or keys:
+            _log.info("old entries deleted", extra={"log_entries": entries, "idempotency_keys": keys})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 
 import typer
 
@@ -23,7 +25,7 @@ def serve() -> None:
     settings = settings_of_process()
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
     try:
-        code = run_service(settings, announce=typer.echo)
+        code = run_service(settings, announce=typer.echo, command=_own_command())
     except GroundError as exc:
         fail(str(exc))
     raise typer.Exit(code)
@@ -36,3 +38,12 @@ def migrate() -> None:
         return await current_version(ground.db)
 
     typer.echo(f"The database has version {run_on_ground(look)}.")
+
+
+def _own_command() -> str:
+    """How this program is called here, to be pasted into another terminal."""
+    if shutil.which("matchpod"):
+        return "matchpod"
+    # Run from a checkout, or as `python -m matchpod`.
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "matchpod" else f"{sys.executable} -m matchpod"

@@ -45,6 +45,8 @@ class Fold(msgspec.Struct):
 
     reader: MatchReader
     deaf_until_ms: int = 0
+    is_real_time: bool = True
+    """False in a sandbox, whose game time runs away from ours: a growing distance is no change of the time zone."""
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
@@ -52,7 +54,7 @@ class Fold(msgspec.Struct):
         reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
         reader.match.allocated_at_ms = row.allocated_at_ms
         reader.match.was_pending = row.was_pending
-        return cls(reader)
+        return cls(reader, is_real_time=speed == 1.0)
 
     def to_bytes(self) -> bytes:
         """As stored in a snapshot."""
@@ -96,8 +98,8 @@ class Fold(msgspec.Struct):
 
     def _read(self, entry: RawEntry) -> Reading:
         if entry.kind == LOG:
-            headers = _HEADERS.decode(entry.headers)
-            return self.reader.read_post(read_post(headers, entry.body, received_ms=entry.received_ms))
+            post = read_post(_HEADERS.decode(entry.headers), entry.body, received_ms=entry.received_ms)
+            return self.reader.read_post(post if self.is_real_time else msgspec.structs.replace(post, sent_ms=None))
         if entry.kind == REPORT:
             return self.reader.read_report(entry.body, entry.received_ms)
         whole = Reading([], [])

@@ -96,7 +96,8 @@ class Matches:
         # Before anything is validated: a region that was switched off since does not change what was answered.
         if earlier is not None and earlier[0] == body_hash:
             return await self._created(principal, earlier[1])
-        request = read_match_request(asked, regions=await self._regions.rules(), read_cvars=self._read_cvars)
+        region = asked.get("region") if isinstance(asked, dict) else None
+        request = read_match_request(asked, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
         if earlier is not None:
             raise _conflict()
         row = self._new_row(request, principal.org_id, now_ms)

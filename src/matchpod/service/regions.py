@@ -61,10 +61,11 @@ class Regions:
             for region in self.all()
         ]
 
-    async def rules(self) -> dict[str, RegionRules]:
-        """What the creation of a match must know of each."""
-        flags = await region_flags.active_flags(self._db)
+    async def rules(self, asked: object) -> dict[str, RegionRules]:
+        """What the creation of a match must know of each; whether it is switched off, of the one asked for only."""
+        is_active = not isinstance(asked, str) or asked not in self._regions
+        is_active = is_active or await region_flags.is_active(self._db, str(asked))
         return {
-            region.code: RegionRules(is_active=flags.get(region.code, True), is_simulated=region.allows_simulator)
-            for region in self.all()
+            code: RegionRules(is_active=is_active or code != asked, is_simulated=region.allows_simulator)
+            for code, region in self._regions.items()
         }

@@ -40,8 +40,8 @@ async def insert(db: Database, key: ApiKey) -> None:
 
 async def by_hash(db: Database, key_hash: str) -> ApiKey | None:
     """The key of this hash, expired and revoked ones included."""
-    rows = await db.read(f"SELECT {_COLUMNS} FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
-    return from_row(ApiKey, rows[0]) if rows else None
+    row = await db.look_up(f"SELECT {_COLUMNS} FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
+    return None if row is None else from_row(ApiKey, row)
 
 
 async def revoke(db: Database, key_id: str, now_ms: int) -> bool:

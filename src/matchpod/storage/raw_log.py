@@ -56,8 +56,8 @@ def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body:
 
 async def newest_seq(db: Database, server_id: str) -> int:
     """The number of a server's newest entry; 0 when there is none."""
-    rows = await db.read("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
-    return msgspec.convert(rows[0][0], int) if rows else 0
+    row = await db.look_up("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
+    return 0 if row is None else msgspec.convert(row[0], int)
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:

@@ -13,6 +13,12 @@ async def active_flags(db: Database) -> dict[str, bool]:
     return {code: flag == 1 for code, flag in msgspec.convert(rows, list[tuple[str, int]])}
 
 
+async def is_active(db: Database, code: str) -> bool:
+    """True unless the region was switched off."""
+    row = await db.look_up("SELECT is_active FROM region_flags WHERE code = :code", {"code": code})
+    return row is None or row[0] == 1
+
+
 async def set_active(db: Database, code: str, is_active: bool) -> None:
     """Switch a region on or off; it stays so after a restart."""
     switch = Statement(

@@ -104,12 +104,12 @@ def _use_key(used: Idempotency, server_id: str) -> list[Statement]:
 
 async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
     """The hash of the body and the server that a key stands for, when it was used at or after `since_ms`."""
-    rows = await db.read(
+    row = await db.look_up(
         "SELECT body_hash, server_id FROM idempotency_keys"
         " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",
         {"org_id": org_id, "idempotency_key": key, "since_ms": since_ms},
     )
-    return msgspec.convert(rows[0], tuple[str, str]) if rows else None
+    return None if row is None else msgspec.convert(row, tuple[str, str])
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -131,10 +131,8 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
 
 async def external_id_exists(db: Database, external_id: str) -> bool:
     """True when any organization has a server with this external match id."""
-    rows = await db.read(
-        "SELECT id FROM servers WHERE external_match_id = :external_id LIMIT 1", {"external_id": external_id}
-    )
-    return bool(rows)
+    sql = "SELECT id FROM servers WHERE external_match_id = :external_id LIMIT 1"
+    return await db.look_up(sql, {"external_id": external_id}) is not None
 
 
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
@@ -160,8 +158,8 @@ async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
 
 
 async def _one(db: Database, condition: str, params: dict[str, Value]) -> ServerRow | None:
-    rows = await db.read(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
-    return from_row(ServerRow, rows[0]) if rows else None
+    row = await db.look_up(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
+    return None if row is None else from_row(ServerRow, row)
 
 
 async def forget_idempotency(db: Database, before_ms: int) -> int:

@@ -11,6 +11,7 @@ from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedErro
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.web.endpoint import JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
+from matchpod.web.field_texts import text_of
 from matchpod.web.request_schema import create_match_schemas
 from matchpod.web.services import Services
 
@@ -33,6 +34,21 @@ _LINKED = {
 }
 """Which parameter of an operation takes which field of an answer."""
 
+_MEANINGS = {
+    "INVALID_PARAMS": "The body or a parameter breaks a rule; `details` lists every fault.",
+    "UNAUTHORIZED": "The key or token is missing or not valid.",
+    "FORBIDDEN": "The key lacks the scope or role, or this belongs to another organization.",
+    "NOT_FOUND": "There is no such thing.",
+    "SERVER_NOT_RUNNING": "The match has already ended in another way.",
+    "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
+    "GONE": "The match is over or unknown: send nothing more.",
+    "PAYLOAD_TOO_LARGE": "The body is over the limit.",
+    "RATE_LIMIT_EXCEEDED": "Too many requests; `Retry-After` says how many seconds to wait.",
+    "SERVER_ERROR": "Our own fault; the request id finds it in our log.",
+    "SERVICE_UNAVAILABLE": "Starting, draining, or without the database; `Retry-After` says when to try again.",
+}
+"""Each code, as callers read it."""
+
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
     RateLimitError: ("Retry-After", {"type": "integer", "minimum": 1}),
@@ -52,7 +68,11 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
         schema: Schema = next(returned) if endpoint.returns is not None else {"type": "string"}
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
-    components.update(create_match_schemas([region.code for region in services.regions.all()]))
+    _explain(components)
+    asked = create_match_schemas([region.code for region in services.regions.all()])
+    if twice := asked.keys() & components.keys():
+        raise ValueError(f"two schemas share a name: {', '.join(twice)}")
+    components.update(asked)
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -123,15 +143,9 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
 
 
 def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
-    told = [f"`{error.code}`: {_sentence(error)}" for error in errors]
+    told = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
     response = _content(JSON, {"$ref": _REF.format(name="ErrorBody")})
     return {"description": " ".join(told), "headers": _headers(errors), **response}
-
-
-def _sentence(error: type[MatchpodError]) -> str:
-    if error is MatchpodError:
-        return "Our own fault; the request id finds it in the log."
-    return (error.__doc__ or "").split("\n", 1)[0]
 
 
 def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
@@ -160,6 +174,14 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         if not isinstance(properties, dict) or field not in properties:
             raise LookupError(f"{name} has no field {field}")
         properties[field] = schema
+
+
+def _explain(components: Mapping[str, Schema]) -> None:
+    """Say what each field means, where its type does not."""
+    for name, schema in components.items():
+        properties = schema.get("properties")
+        for field, described in properties.items() if isinstance(properties, dict) else ():
+            described.setdefault("description", text_of(name, field))
 
 
 def _named(value: object) -> object:

@@ -32,6 +32,7 @@ def create_match_schemas(regions: Sequence[str]) -> dict[str, Schema]:
     series = tuple(match_type for match_type in MatchType if match_type.has_series)
     others = tuple(t for t in MatchType if not t.has_series and t is not MatchType.DEATHMATCH)
     for_series, for_deathmatch = _series_fields(), _deathmatch_fields()
+    team: Schema = {"$ref": _at("ListedTeam")}
     return {
         "CreateMatch": _create_match(regions),
         "SeriesSettings": _settings(series, {**for_series, **_refused(for_deathmatch, "deathmatch")}),
@@ -41,8 +42,8 @@ def create_match_schemas(regions: Sequence[str]) -> dict[str, Schema]:
         "OtherSettings": _settings(
             others, {**_refused(for_series, "competitive and wingman"), **_refused(for_deathmatch, "deathmatch")}
         ),
-        "Teams": _object({"team1": {"$ref": _at("Team")}, "team2": {"$ref": _at("Team")}}, required=("team1", "team2")),
-        "Team": _object({"name": _team_name(), "players": {**_PLAYERS, "description": "Who may play for it."}}),
+        "ListedTeams": _object({"team1": team, "team2": team}, required=("team1", "team2")),
+        "ListedTeam": _object({"name": _team_name(), "players": {**_PLAYERS, "description": "Who may play for it."}}),
     }
 
 
@@ -111,7 +112,7 @@ def _series_fields() -> dict[str, Schema]:
     return {
         "seriesFormat": {"type": ["string", "null"], "enum": [*formats, None], "description": "bo1 when left out."},
         "teams": {
-            "anyOf": [{"$ref": _at("Teams")}, {"type": "null"}],
+            "anyOf": [{"$ref": _at("ListedTeams")}, {"type": "null"}],
             "description": "The two teams; only listed players may connect once one is listed.",
         },
     }

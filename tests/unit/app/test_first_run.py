@@ -18,9 +18,10 @@ from matchpod.storage.migrate import migrate
 
 
 def test_the_match_it_proposes_is_a_valid_one() -> None:
-    shown = welcome("mk_live_x", base_url="http://127.0.0.1:1", region="eu")
+    shown = welcome("mk_live_x", base_url="http://127.0.0.1:1", region="eu", command="./matchpod")
     create, by_id, server = [line.strip() for line in shown.splitlines() if line.strip().startswith("curl ")]
     words = shlex.split(create)
+    assert "    ./matchpod listen\n" in shown
     rules = {"eu": RegionRules(is_active=True, is_simulated=False)}
     request = read_match_request(json.loads(words[words.index("-d") + 1]), regions=rules, read_cvars=read_custom_cvars)
     assert request.external_match_id == EXTERNAL_ID

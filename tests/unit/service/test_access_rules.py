@@ -26,6 +26,10 @@ class NoDatabase:
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         raise AssertionError(f"asked {sql}")
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise AssertionError(f"asked {statements}")
 

@@ -24,6 +24,10 @@ class OneTable(Database):
             raise DatabaseAwayError("gone")
         return [(1,)]
 
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise NotImplementedError
 

@@ -169,9 +169,7 @@ def test_log_lines_are_stored_while_the_process_drains_but_not_while_it_starts(s
     site.readiness.drain()
     assert site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
     starting = Readiness(db=site.db)
-    site.app = create_web(
-        msgspec.structs.replace(site.services, readiness=starting, metrics=Metrics())
-    )
+    site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Metrics()))
     answer = site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
     check_error(answer, 503, "SERVICE_UNAVAILABLE")
 

@@ -1,0 +1,218 @@
+"""Every kind of match from its creation to its result, in one service on each database."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.service.callback_receiver import CallbackReceiver, Received
+from tests.e2e.service.game_server import OverheardLog, ask
+from tests.e2e.service.running_service import (
+    Json,
+    RunningService,
+    cvars,
+    players,
+    short_match,
+    teams,
+    wait_until,
+)
+
+DEATHMATCH = {"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2, "players": players(4)}
+OPEN = {"map": "de_dust2", "maxRounds": 4, "customCvars": cvars()}
+MAPS = ["de_mirage", "de_nuke", "de_inferno"]
+
+MATCHES: dict[str, Json] = {
+    "competitive": short_match(),
+    "wingman": short_match(matchType="wingman", map="de_inferno"),
+    "deathmatch-ffa": {**DEATHMATCH, "dmSubMode": "ffa", "customCvars": cvars()},
+    "deathmatch-team": {**DEATHMATCH, "dmSubMode": "team", "customCvars": cvars()},
+    "casual": {**OPEN, "matchType": "casual"},
+    "retakes": {**OPEN, "matchType": "retakes"},
+    "custom": {**OPEN, "matchType": "custom"},
+    "open": {**OPEN, "matchType": "competitive"},
+    "full-teams": short_match(teams=teams(5), maxRounds=6, customCvars=cvars(400)),
+    "bo3": short_match(maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(sim_seed=3)),
+    "tie": short_match(customCvars=cvars(scenario="tie")),
+    "pauses": short_match(maxRounds=8, customCvars=cvars(400, "pauses")),
+    "round-restore": short_match(maxRounds=8, customCvars=cvars(400, "round_restore")),
+    "spoofer": short_match(customCvars=cvars(scenario="spoofer")),
+    "log-loss": short_match(customCvars=cvars(scenario="log_loss")),
+    "rage-quit": short_match(maxRounds=8, customCvars=cvars(400, "rage_quit_rejoin")),
+}
+
+WITH_TEAMS = [name for name, settings in MATCHES.items() if settings["matchType"] != "deathmatch"]
+
+
+class Played:
+    """The matches of one service, all created at once."""
+
+    def __init__(self, service: RunningService, receiver: CallbackReceiver) -> None:
+        self.service = service
+        self.receiver = receiver
+        self.secret = service.webhook_secret()
+        self.made = {
+            name: service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
+            for name, settings in MATCHES.items()
+        }
+
+    def over(self, name: str) -> Received:
+        """The callback of a match that was played to its end."""
+        received = self.receiver.wait_for(f"/{name}")[0]
+        assert received.json["eventType"] == "match_over", received.body
+        return received
+
+    def result(self, name: str) -> Any:
+        """Its result."""
+        return self.over(name).json["result"]
+
+
+@pytest.fixture(scope="module")
+def played(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    folder: Path = tmp_path_factory.mktemp("results")
+    with CallbackReceiver() as receiver, RunningService(folder, database_url=database_url) as service:
+        yield Played(service, receiver)
+
+
+def the_result_in(body: bytes) -> bytes:
+    """The bytes of the last field of a body."""
+    head, mark, result = body.partition(b'"result":')
+    assert mark
+    assert b"result" not in head
+    return result.removesuffix(b"}")
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_a_match_is_told_once_and_read_back_byte_for_byte(played: Played, name: str) -> None:
+    received, made = played.over(name), played.made[name]
+    told = received.json
+    assert list(told) == ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "result"]
+    assert (told["gameId"], told["externalMatchId"]) == ("cs2", name)
+    assert (told["serverId"], told["sessionId"]) == (made["serverId"], made["gameId"])
+    assert received.is_signed_with(played.secret)
+    assert "authorization" not in received.headers
+    looked_up = played.service.call("GET", f"/api/v1/matches/{name}")
+    assert the_result_in(looked_up.raw) == the_result_in(received.body)
+    assert json.loads(the_result_in(looked_up.raw)) == told["result"]
+    assert (looked_up.json["status"], looked_up.json["serverId"]) == ("stopped", made["serverId"])
+    server = played.service.get(made["serverId"])
+    assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)
+    assert played.service.cancel(made["serverId"]).status == 409
+    played.service.wait_until_released(made["serverId"])
+    assert len(played.receiver.at(f"/{name}")) == 1
+
+
+@pytest.mark.parametrize("name", WITH_TEAMS)
+def test_the_numbers_of_a_result_agree_with_each_other(played: Played, name: str) -> None:
+    result, settings = played.result(name), MATCHES[name]
+    assert result["gameMode"] == settings["matchType"]
+    assert result["format"] == settings.get("seriesFormat", "bo1")
+    won = [entry["winner"] for entry in result["maps"]]
+    for team in ("team1", "team2"):
+        assert result[team]["seriesScore"] == won.count(team)
+        assert result[team]["totalRounds"] == sum(entry[f"{team}Score"] for entry in result["maps"])
+    kills = [player["kills"] for player in result["overall"]]
+    assert kills == sorted(kills, reverse=True)
+    for entry in result["maps"]:
+        more = (entry["team1Score"] > entry["team2Score"]) - (entry["team1Score"] < entry["team2Score"])
+        assert entry["winner"] == {1: "team1", -1: "team2", 0: "tie"}[more]
+        assert entry["duration"] > 0
+    for player in result["overall"]:
+        lines = [one for entry in result["maps"] for one in entry["players"] if one["steamId"] == player["steamId"]]
+        for stat in ("kills", "deaths", "assists", "damageDealt", "roundsPlayed"):
+            assert player[stat] == sum(line[stat] for line in lines), stat
+    assert sum(kills) > 0
+    assert result["antiCheat"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_TEAMS if "teams" in MATCHES[name]])
+def test_everybody_on_the_roster_is_in_the_result_of_his_team_and_nobody_else(played: Played, name: str) -> None:
+    result, asked = played.result(name), MATCHES[name]["teams"]
+    for team in ("team1", "team2"):
+        assert result[team]["name"] == asked[team]["name"]
+        found = {player["steamId"] for player in result["overall"] if player["team"] == team}
+        assert found == set(asked[team]["players"])
+    assert len(result["overall"]) == len(asked["team1"]["players"]) + len(asked["team2"]["players"])
+
+
+@pytest.mark.parametrize("name", ["deathmatch-ffa", "deathmatch-team"])
+def test_a_deathmatch_lasts_as_long_as_it_was_asked_to(played: Played, name: str) -> None:
+    result = played.result(name)
+    assert (result["gameMode"], result["map"], result["antiCheat"]) == ("deathmatch", "de_dust2", [])
+    assert abs(result["duration"] - 120) <= 2
+    assert {player["steamId"] for player in result["players"]} == set(players(4))
+    most = max(player["kills"] for player in result["players"])
+    winner = next(player for player in result["players"] if player["steamId"] == result["winnerSteamId"])
+    assert winner["kills"] == most > 0
+
+
+def test_a_series_is_played_over_its_maps_until_it_is_decided(played: Played) -> None:
+    result = played.result("bo3")
+    assert [entry["mapName"] for entry in result["maps"]] == MAPS
+    assert [entry["mapNumber"] for entry in result["maps"]] == [1, 2, 3]
+    assert sorted((result["team1"]["seriesScore"], result["team2"]["seriesScore"])) == [1, 2]
+    assert result["winner"] == max(("team1", "team2"), key=lambda team: result[team]["seriesScore"])
+    assert all(len(entry["players"]) == 4 for entry in result["maps"])
+
+
+def test_a_level_map_is_a_tie(played: Played) -> None:
+    result = played.result("tie")
+    assert (result["winner"], result["maps"][0]["winner"]) == ("tie", "tie")
+    assert result["team1"]["totalRounds"] == result["team2"]["totalRounds"] == 2
+
+
+@pytest.mark.parametrize("match_type", ["competitive", "deathmatch"])
+def test_a_stranger_is_kicked_at_once_and_is_in_no_result(played: Played, match_type: str) -> None:
+    service, receiver = played.service, played.receiver
+    # He comes after all others, so they wait long enough for us to listen.
+    settings = short_match(customCvars=cvars(60, "stranger", sim_roster_delay=120))
+    if match_type == "deathmatch":
+        settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
+    path = f"/stranger-{match_type}"
+    made = service.create(settings, callbackUrl=receiver.url(path))
+    log = OverheardLog(service.wait_for_status(made["serverId"], "running"), receiver)
+    told = receiver.wait_for(path)[0].json
+    listed = set(players(4))
+    came, kicked = log.players_with(b"connected, address"), log.players_with(b"NETWORK_DISCONNECT_KICKED")
+    strangers = [player for player in came if player not in listed]
+    assert strangers
+    assert kicked[: len(strangers)] == strangers
+    assert not set(strangers) & set(log.players_with(b"entered the game"))
+    result = told["result"]
+    lines = result["players"] if match_type == "deathmatch" else [*result["overall"], *result["maps"][0]["players"]]
+    assert {line["steamId"] for line in lines} == listed
+    assert told["externalMatchId"] is None
+
+
+def test_password_and_console_variables_of_a_match_hold(played: Played) -> None:
+    service = played.service
+    settings = short_match(
+        serverPassword="open sesame", customCvars=cvars(60, "no_show", mp_buytime=33, mp_freezetime=50), freezeTime=7
+    )
+    made = service.create(settings)
+    assert made["rconPassword"]
+    server = service.wait_for_status(made["serverId"], "running")
+    assert server["rconPassword"] == made["rconPassword"]
+    said = ask(server, "sv_password", "mp_buytime", "mp_freezetime", "mp_maxrounds", "sim_scenario", "status_json")
+    for answer, words in zip(said, ("open sesame", "33", "7", "4", "no_show", "de_mirage"), strict=True):
+        assert words in answer
+    assert service.cancel(made["serverId"]).json == {"ok": True}
+    assert "open sesame" not in json.dumps(service.log())
+    assert server["rconPassword"] not in json.dumps(service.log())
+
+
+def test_every_place_is_free_again_in_the_end(played: Played) -> None:
+    def taken() -> list[bytes]:
+        text = played.service.call("GET", "/metrics").raw
+        return re.findall(rb'matchpod_slots\{region="[a-z]+",state="taken"\} ([0-9.]+)', text)
+
+    for name in MATCHES:
+        played.over(name)
+    wait_until(lambda: taken() and not any(map(float, taken())), lambda: f"places taken: {taken()}")
+    assert played.service.server_processes() == []
+    assert all(len(played.receiver.at(f"/{name}")) == 1 for name in MATCHES)
+    assert [entry for entry in played.service.log() if entry["level"] == "ERROR"] == []
