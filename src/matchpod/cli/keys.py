@@ -42,6 +42,7 @@ def usual_scopes(role: Role) -> tuple[Scope, ...]:
 
 @app.command()
 def create(
+    *,
     org: _ORG,
     role: Annotated[Role, typer.Option("--role", help="Only owners and admins create and cancel matches.")],
     scope: Annotated[

@@ -20,7 +20,13 @@ from tests.e2e.service.running_service import Json, RunningService, cvars, short
 
 REFERENCE_SPEED = 200
 
-SERIES: Json = {"matchType": "wingman", "maps": ["de_nuke", "de_inferno", "de_vertigo"], "seriesFormat": "bo3"}
+SERIES: Json = {
+    "matchType": "wingman",
+    "map": "de_nuke",
+    "maps": ["de_nuke", "de_inferno", "de_vertigo"],
+    "seriesFormat": "bo3",
+    "maxRounds": 4,
+}
 
 
 class Played(NamedTuple):
@@ -37,14 +43,14 @@ class Played(NamedTuple):
 
 
 MATCHES = {
-    "starting": Played(11),
+    "starting": Played(2),
     "fresh": Played(12),
     "joining": Played(13, "late_join"),
-    "live": Played(14),
+    "live": Played(3),
     "leaver": Played(15, "rage_quit_rejoin"),
     "restored": Played(16, "round_restore"),
-    "series": Played(17, settings={**SERIES, "map": None, "maxRounds": 4}),
-    "told": Played(18),
+    "series": Played(20, settings=SERIES),
+    "told": Played(13),
 }
 
 

@@ -36,7 +36,7 @@ MATCHES: dict[str, Json] = {
     "custom": {**OPEN, "matchType": "custom"},
     "open": {**OPEN, "matchType": "competitive"},
     "full-teams": short_match(teams=teams(5), maxRounds=6, customCvars=cvars(400)),
-    "bo3": short_match(maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(sim_seed=3)),
+    "bo3": short_match(maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(sim_seed=5)),
     "tie": short_match(customCvars=cvars(scenario="tie")),
     "pauses": short_match(maxRounds=8, customCvars=cvars(400, "pauses")),
     "round-restore": short_match(maxRounds=8, customCvars=cvars(400, "round_restore")),
@@ -169,7 +169,7 @@ def test_a_level_map_is_a_tie(played: Played) -> None:
 def test_a_stranger_is_kicked_at_once_and_is_in_no_result(played: Played, match_type: str) -> None:
     service, receiver = played.service, played.receiver
     # He comes after all others, so they wait long enough for us to listen.
-    settings = short_match(customCvars=cvars(60, "stranger", sim_roster_delay=120))
+    settings = short_match(customCvars=cvars(150, "stranger", sim_roster_delay=300))
     if match_type == "deathmatch":
         settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
     path = f"/stranger-{match_type}"

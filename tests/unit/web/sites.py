@@ -103,10 +103,6 @@ class Switched:
             raise self.trouble
         return await self.db.look_up(sql, params)
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
-
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.trouble is not None:
             raise self.trouble

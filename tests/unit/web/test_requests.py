@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from starlette.types import Message
 
+from matchpod.core.errors import MatchpodError
 from matchpod.service.access import Role, Scope
 from matchpod.service.metrics import Metrics
 from matchpod.service.readiness import Readiness
@@ -133,6 +134,15 @@ def test_fault_of_ours_tells_nothing_but_the_id_under_which_it_is_logged(
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.__dict__["request_id"] == body["requestId"]
+
+
+def test_error_of_status_500_tells_nothing_either(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.db.trouble = MatchpodError("password is hunter2")
+    with caplog.at_level(logging.ERROR):
+        answer = site.ask("GET", "/api/v1/regions")
+    check_error(answer, 500, "SERVER_ERROR")
+    assert "hunter2" not in answer.text
+    assert len(caplog.records) == 1
 
 
 def test_service_goes_on_after_a_fault(site: Site) -> None:

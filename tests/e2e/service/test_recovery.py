@@ -1,0 +1,169 @@
+"""The service dies without a word, again and again, while matches are at every stage; nobody notices in the results.
+
+One story on each database: what is told of it afterwards is in the tests below.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+from typing import NamedTuple
+
+import pytest
+
+from tests.e2e.service.callback_receiver import CallbackReceiver, Received
+from tests.e2e.service.running_service import (
+    Json,
+    RunningService,
+    cvars,
+    default_regions,
+    free_port_range,
+    region,
+    short_match,
+    slow_command,
+    wait_until,
+)
+from tests.e2e.service.same_matches import MATCHES, assert_nothing_is_left, comparable, reference, rows
+
+SPEEDS = {"sqlite": 15, "postgres": 9}
+"""Of the matches that are live when the service dies, so that they still are when somebody takes them over. Claims on
+a shared database run out after 30 s; an SQLite file belongs to one process, which drops them at once."""
+
+FAST = 60
+JOIN_SPEED = 30
+"""The region's own: the last player comes three of its minutes late."""
+
+DEATHS = 3
+LIFE_S = 3.0
+"""How long each but the last life of the service lasts after it was ready."""
+
+STORY_S = 150.0
+
+
+class Story(NamedTuple):
+    """What came of it."""
+
+    service: RunningService
+    database_url: str | None
+    servers: dict[str, str]
+    """The server of each match, by the match's name."""
+    statuses: dict[str, str]
+    """What each server's phase was when the service died first."""
+    callbacks: dict[str, list[Received]]
+
+
+@pytest.fixture(scope="module")
+def story(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """All matches from their creation to their release."""
+    reference()
+    regions = default_regions() + region("sleepy", free_port_range(2), command=slow_command(8))
+    service = RunningService(tmp_path_factory.mktemp("recovery"), database_url=database_url, regions=regions)
+    with CallbackReceiver() as receiver, service:
+        players = _Players(service, receiver, SPEEDS["postgres" if database_url else "sqlite"])
+        players.bring_to_every_stage()
+        phases = _die(service, database_url)
+        for _ in range(DEATHS - 1):
+            sleep(LIFE_S)
+            service.kill()
+            service.start()
+        for name in players.servers:
+            receiver.wait_for(f"/{name}", within_s=STORY_S)
+        service.wait_until_released(*players.servers.values())
+        sleep(1)  # for what should not come
+        code, _ = service.terminate()
+        assert code == 0
+        callbacks = {name: receiver.at(f"/{name}") for name in players.servers}
+        statuses = {name: phases[server_id] for name, server_id in players.servers.items()}
+        yield Story(service, database_url, players.servers, statuses, callbacks)
+
+
+def _die(service: RunningService, database_url: str | None) -> dict[str, str]:
+    service.kill()
+    phases = dict(rows(service, database_url, "SELECT id, phase FROM servers"))
+    service.start()
+    return {str(server_id): str(phase) for server_id, phase in phases.items()}
+
+
+class _Players:
+    """Creates the matches, each so early that it is where it should be when the service dies."""
+
+    def __init__(self, service: RunningService, receiver: CallbackReceiver, speed: int) -> None:
+        self.servers: dict[str, str] = {}
+        self._service = service
+        self._receiver = receiver
+        self._speed = speed
+
+    def bring_to_every_stage(self) -> None:
+        service = self._service
+        self._receiver.answer("/told", "hang", "accept")
+        for name in ("live", "leaver", "restored", "series"):
+            self._create(name, MATCHES[name].at(self._speed))
+        self._create("told", MATCHES["told"].at(300))
+        self._create("canceled", short_match(customCvars=cvars(self._speed)))
+        for name in ("live", "leaver", "restored", "series"):
+            service.wait_for(self.servers[name], _has_score)
+        service.wait_for_status(self.servers["canceled"], "running")
+        self._receiver.wait_for("/told")
+        self._create("starting", MATCHES["starting"].at(FAST), region="sleepy")
+        self._create("nobody", short_match(customCvars=cvars(JOIN_SPEED, "no_show")))
+        self._create("joining", MATCHES["joining"].at(JOIN_SPEED))
+        service.wait_for(self.servers["joining"], lambda server: bool(server["match"] and server["match"]["players"]))
+        for game in service.server_processes(self.servers["canceled"]):
+            game.signal(signal.SIGSTOP)  # it takes its time to go
+        assert service.cancel(self.servers["canceled"]).status in (200, 202, 204)
+        self._create("fresh", MATCHES["fresh"].at(FAST))
+
+    def _create(self, name: str, settings: Json, *, region: str = "sandbox") -> None:
+        url = self._receiver.url(f"/{name}")
+        self.servers[name] = self._service.create(settings, region=region, callbackUrl=url)["serverId"]
+
+
+def _has_score(server: Json) -> bool:
+    match = server["match"]
+    return bool(match and match["score"]["team1"] + match["score"]["team2"])
+
+
+def test_the_service_died_while_matches_were_at_every_stage(story: Story) -> None:
+    running = dict.fromkeys(("joining", "nobody", "live", "leaver", "restored", "series"), "running")
+    starting = {"starting": "allocating", "fresh": "allocating"}
+    assert {name: story.statuses[name] for name in (*running, *starting)} == {**running, **starting}
+    assert story.statuses["canceled"] == "ending"
+    assert story.statuses["told"] in ("ending", "released")
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_a_match_ends_as_if_nothing_had_happened(story: Story, name: str) -> None:
+    assert comparable(story.callbacks[name][0].json) == reference()[name]
+
+
+def test_a_match_whose_players_never_came_is_canceled(story: Story) -> None:
+    (callback,) = story.callbacks["nobody"]
+    assert (callback.json["eventType"], callback.json["reason"]) == ("match_canceled", "no_players_joined")
+
+
+def test_a_match_canceled_right_before_stays_canceled(story: Story) -> None:
+    (callback,) = story.callbacks["canceled"]
+    assert (callback.json["eventType"], callback.json["reason"]) == ("match_canceled", "canceled_by_user")
+
+
+def test_every_callback_is_sent_once(story: Story) -> None:
+    assert {name: len(came) for name, came in story.callbacks.items() if name != "told"} == dict.fromkeys(
+        set(story.servers) - {"told"}, 1
+    )
+
+
+def test_a_callback_that_our_death_cut_off_is_sent_again_with_the_same_id_and_bytes(story: Story) -> None:
+    first, *again = story.callbacks["told"]
+    assert again
+    assert {(one.id, one.body) for one in again} == {(first.id, first.body)}
+
+
+def test_nothing_is_left(story: Story) -> None:
+    assert_nothing_is_left(story.service, story.database_url, story.servers.values())
+
+
+def test_nothing_failed_on_the_way(story: Story) -> None:
+    said = [entry for number in range(DEATHS + 1) for entry in story.service.log(number + 1)]
+    assert [entry for entry in said if entry["level"] in ("ERROR", "CRITICAL")] == []
