@@ -85,6 +85,8 @@ def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
     root.setLevel(level)
     # What it says at INFO about its own start and end we say ourselves, in our words.
     logging.getLogger("uvicorn").setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
+    # While the database is away its driver shows a traceback every few seconds; that it is away we say ourselves.
+    logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # The loop says which selector it uses, and when a callback was slow: of use to whoever looks for it.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)

@@ -21,12 +21,14 @@ _TEAM_SIZE: Final = 5
 
 async def first_key(access: Access) -> str | None:
     """The key of a new organization when there is none yet; None in every later run."""
-    if await access.has_organizations():
-        return None
-    try:
-        await access.create_organization(ORGANIZATION)
-    except AccessError:
-        return None  # another process started at the same moment and shows its key
+    existing = await access.organizations()
+    if not existing:
+        try:
+            await access.create_organization(ORGANIZATION)
+        except AccessError:
+            return None  # another process started at the same moment and shows its key
+    elif [one.name for one in existing] != [ORGANIZATION] or await access.keys(ORGANIZATION):
+        return None  # with only a `demo` that has no key, an earlier start was cut off half-way
     made = await access.create_key(
         ORGANIZATION, name="first key", role=Role.OWNER, scopes=frozenset(Scope), expires_in_s=None
     )

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import Final
 
+from matchpod.ports import DatabaseAwayError
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.storage import raw_log, servers, slots
 
@@ -41,9 +42,11 @@ class Upkeep:
             try:
                 await self.set_gauges()
                 is_failing = False
+            except DatabaseAwayError:
+                pass  # whoever drives matches says so already; the numbers are then those of before
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._measures.crashes.inc("gauges")
-                if not is_failing:  # said once: it would be said every few seconds while the database is away
+                if not is_failing:  # once: every few seconds would bury the rest of the log
                     _log.exception("gauges were not set")
                 is_failing = True
             await asyncio.sleep(GAUGE_S)
@@ -56,6 +59,9 @@ class Upkeep:
             try:
                 await self.sweep()
                 wait_s = SWEEP_S
+            except DatabaseAwayError as exc:
+                _log.warning("old entries wait for the database", extra={"reason": str(exc)})
+                wait_s = RETRY_S
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._measures.crashes.inc("sweep")
                 _log.exception("old entries were not deleted")
@@ -70,6 +76,7 @@ class Upkeep:
             in_use = len(taken.get(region.code, {}))
             places[(region.code, "all")] = len(region.fleet.slots)
             places[(region.code, "taken")] = in_use
+            places[(region.code, "free")] = max(0, len(region.fleet.slots) - in_use)
         self._measures.servers.replace({key: float(number) for key, number in counted.items()})
         self._measures.slots.replace(places)
 

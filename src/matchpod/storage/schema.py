@@ -75,7 +75,6 @@ _FIRST = (
     # Only servers that still need something: the finished ones, nearly all, stay out of the index that is asked most.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
-    "CREATE INDEX servers_by_status ON servers (region, status)",
     """
     CREATE TABLE idempotency_keys (
         org_id TEXT NOT NULL,

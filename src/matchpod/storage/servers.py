@@ -152,8 +152,10 @@ async def open_ids(db: Database) -> set[str]:
 
 
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
-    """How many servers there are of each region and status."""
-    rows = await db.read("SELECT region, status, COUNT(*) FROM servers GROUP BY region, status")
+    """How many servers that are not released yet there are of each region and status."""
+    rows = await db.read(
+        "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
+    )
     return {(region, status): count for region, status, count in msgspec.convert(rows, list[tuple[str, str, int]])}
 
 

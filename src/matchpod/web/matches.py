@@ -16,10 +16,10 @@ _encoder = msgspec.json.Encoder()
 class Accepted(msgspec.Struct, frozen=True):
     """Done as asked."""
 
-    ok: bool = True
+    ok: bool
 
 
-OK_BODY = _encoder.encode(Accepted())
+OK_BODY = _encoder.encode(Accepted(ok=True))
 
 
 async def create(site: Site, call: Call) -> Answer:

@@ -9,6 +9,7 @@ import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
+from matchpod.web.callback_schema import callback_schemas, webhooks
 from matchpod.web.endpoint import JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
 from matchpod.web.field_texts import text_of
@@ -69,10 +70,10 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
     _explain(components)
-    asked = create_match_schemas([region.code for region in services.regions.all()])
-    if twice := asked.keys() & components.keys():
+    written = {**create_match_schemas([region.code for region in services.regions.all()]), **callback_schemas()}
+    if twice := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(twice)}")
-    components.update(asked)
+    components.update(written)
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -82,6 +83,7 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
         },
         "tags": [{"name": tag.value, "description": text} for tag, text in _TAGS.items()],
         "paths": operations,
+        "webhooks": webhooks(),
         "components": {
             "schemas": {_NAMES.get(name, name): schema for name, schema in components.items()},
             "securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}},

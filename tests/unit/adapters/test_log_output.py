@@ -42,6 +42,11 @@ class Hostile:
     __repr__ = __str__
 
 
+class Unwilling(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        raise RuntimeError("no items for you")
+
+
 def parse(line: str) -> dict[str, object]:
     read = json.loads(line)
     assert isinstance(read, dict)
@@ -137,6 +142,7 @@ def test_nothing_that_is_logged_can_raise(lines: logging.Formatter) -> None:
         record("%d of %s", "x"),
         record(Hostile()),
         record("x", value=Hostile(), items=[Hostile()], lone="\ud800"),
+        record("x", items=Unwilling([1])),
     ):
         assert lines.format(made)
     made = record("broken")
@@ -182,7 +188,7 @@ def loggers() -> Iterator[None]:
     yield
     logging.captureWarnings(capture=False)
     root.handlers[:], root.level = kept
-    for name in ("uvicorn", "asyncio"):
+    for name in ("uvicorn", "asyncio", "asyncpg"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
@@ -193,6 +199,7 @@ def test_every_logger_writes_to_the_stream_from_its_level_on() -> None:
     logging.getLogger("matchpod.x").debug("quiet")
     logging.getLogger("matchpod.x").info("heard")
     logging.getLogger("uvicorn.error").info("Started server process")
+    logging.getLogger("asyncpg.pool").warning("Failed to restore the pool connection floor; retrying")
     logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     assert [parse(line)["message"] for line in stream.getvalue().splitlines()] == [
         "heard",

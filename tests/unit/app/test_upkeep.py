@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 
 import msgspec
@@ -110,21 +110,48 @@ def test_a_job_that_fails_is_done_again(
         monkeypatch.setattr(upkeep, name, 0)
 
     async def scenario(around: Surroundings) -> None:
-        closed = await SqliteDatabase.open(tmp_path / "closed")
-        await closed.close()
-        jobs = Upkeep(msgspec.structs.replace(around, db=closed), raw_log_days=30)
+        empty = await SqliteDatabase.open(tmp_path / "empty")  # not even tables
+        jobs = Upkeep(msgspec.structs.replace(around, db=empty), raw_log_days=30)
         crashes = around.measures.crashes
-        for job, name in ((jobs.keep_gauges, "gauges"), (jobs.keep_sweeping, "sweep")):
-            running = asyncio.create_task(job())
-            while crashes.value(name) < 3:
-                await asyncio.sleep(0)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            assert running.cancelled()
+        try:
+            await _run_until(jobs.keep_gauges, lambda: crashes.value("gauges") >= 3)
+            await _run_until(jobs.keep_sweeping, lambda: crashes.value("sweep") >= 3)
+        finally:
+            await empty.close()
 
     with caplog.at_level(logging.ERROR):
         run(tmp_path, scenario)
     assert [one.message for one in caplog.records].count("gauges were not set") == 1
+    assert [one.message for one in caplog.records].count("old entries were not deleted") >= 3
+
+
+def test_a_database_that_is_away_is_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("GAUGE_S", "FIRST_SWEEP_S", "RETRY_S"):
+        monkeypatch.setattr(upkeep, name, 0)
+
+    async def scenario(around: Surroundings) -> None:
+        closed = await SqliteDatabase.open(tmp_path / "closed")
+        await closed.close()
+        jobs = Upkeep(msgspec.structs.replace(around, db=closed), raw_log_days=30)
+        turns = iter(range(20))
+        await _run_until(jobs.keep_gauges, lambda: next(turns, None) is None)
+        await _run_until(jobs.keep_sweeping, lambda: len(caplog.records) >= 2)
+        assert around.measures.crashes.value("gauges") == around.measures.crashes.value("sweep") == 0
+
+    run(tmp_path, scenario)
+    assert {one.message for one in caplog.records} == {"old entries wait for the database"}
+
+
+async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enough: Callable[[], bool]) -> None:
+    running = asyncio.create_task(job())
+    async with asyncio.timeout(30):
+        while not is_enough():
+            await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert running.cancelled()
 
 
 def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import re
 import msgspec
 import pytest
 
+from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
 from matchpod.service.metrics import CONTENT_TYPE
 from matchpod.storage import region_flags
 from matchpod.web.docs import read_pages
@@ -15,6 +16,7 @@ from tests.unit.web import sites
 from tests.unit.web.sites import Site, away, check_error
 
 site = sites.site
+SUBJECT = CallbackSubject(server_id="srv_1", session_id="session")
 
 
 def test_process_is_alive_even_without_its_database(site: Site) -> None:
@@ -95,6 +97,21 @@ def test_path_parameters_of_every_endpoint_are_described() -> None:
 def test_regions_of_the_service_are_those_of_the_description(site: Site) -> None:
     schema = site.ask("GET", "/openapi.json").json()["components"]["schemas"]["CreateMatch"]
     assert schema["properties"]["region"]["enum"] == ["sandbox", "eu-west"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("MatchOver", match_over(SUBJECT, at_ms=0, result=b"{}")),
+        ("MatchCanceled", match_canceled(SUBJECT, at_ms=0, reason="incomplete_roster", missing_players=("1",))),
+    ],
+)
+def test_callbacks_have_the_fields_of_the_description(site: Site, name: str, body: bytes) -> None:
+    schema = site.ask("GET", "/openapi.json").json()["components"]["schemas"][name]
+    sent = msgspec.json.decode(body)
+    assert set(sent) == set(schema["properties"])
+    assert set(schema["required"]) <= set(sent)
+    assert sent["eventType"] == schema["properties"]["eventType"]["const"]
 
 
 # --- the page -----------------------------------------------------------------------------------------------------

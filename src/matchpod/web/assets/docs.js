@@ -83,9 +83,11 @@ function meaning(schema) {
 function fields(schema) {
   const target = resolve(schema);
   const needed = new Set(target.required || []);
+  const isAsked = target.additionalProperties === false; // only what callers send is closed
   const rows = Object.entries(target.properties || {}).map(([name, field]) => {
     const cell = make("span", null, make("code", null, name));
-    if (needed.has(name)) cell.append(make("span", { class: "needed" }, "required"));
+    if (isAsked && needed.has(name)) cell.append(make("span", { class: "needed" }, "required"));
+    if (!isAsked && !needed.has(name)) cell.append(make("span", { class: "needed" }, "optional"));
     return [cell, typeOf(field), meaning(field)];
   });
   return table(["Field", "Type", "Meaning"], rows);
@@ -156,11 +158,12 @@ function expanded(schema) {
 }
 
 function endpointSection(path, method, operation) {
+  const isOurs = path !== null; // a callback is a request to the caller: there is nothing to try
   const id = operation.operationId;
   const section = make("section", { id });
   const address = make("span", { class: "method " + method }, method);
   section.append(make("h3", null, make("a", { href: "#" + id }, operation.summary)));
-  section.append(make("div", { class: "address" }, address, " ", path));
+  section.append(make("div", { class: "address" }, address, " ", isOurs ? path : "your callbackUrl"));
   if (operation.description) section.append(prose(operation.description));
   if (operation.parameters) {
     section.append(make("h4", null, "Parameters"));
@@ -174,8 +177,7 @@ function endpointSection(path, method, operation) {
   for (const [type, media] of Object.entries((operation.requestBody || { content: {} }).content)) {
     section.append(make("h4", null, "Body ", make("span", { class: "soft" }, type)), ...expanded(media.schema));
   }
-  section.append(...responses(operation));
-  section.append(make("h4", null, "Try it"), copyable(curl(path, method, operation)));
+  if (isOurs) section.append(...responses(operation), make("h4", null, "Try it"), copyable(curl(path, method, operation)));
   return section;
 }
 
@@ -235,6 +237,10 @@ function render() {
     page.append(prose(doc.tags.find((tag) => tag.name === name).description, "h2"));
     for (const entry of entries) page.append(endpointSection(...entry));
   }
+  const callbacks = Object.values(doc.webhooks || {}).map((methods) => [null, "POST", methods.post]);
+  page.append(make("h2", null, "What your callbackUrl gets."));
+  for (const entry of callbacks) page.append(endpointSection(...entry));
+  groups.splice(1, 0, ["callbacks", callbacks]);
   page.append(make("h2", null, "Shapes"));
   const names = Object.keys(doc.components.schemas).sort();
   for (const name of names) page.append(schemaSection(name, doc.components.schemas[name]));

@@ -1,0 +1,81 @@
+"""What does a caller's `callbackUrl` get? The two callbacks as OpenAPI describes such requests: webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.result import GAME
+from matchpod.service.conclusion import MATCH_CANCELED, MATCH_OVER
+
+Schema = dict[str, object]
+
+_AT: Final = "#/components/schemas/"
+_PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
+_HEADERS: Final = {
+    "Authorization": "The `callbackAuthToken` given at creation; left out when there was none.",
+    "webhook-id": "The same for both attempts.",
+    "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
+    "webhook-signature": "`v1,` and a signature by the organization's webhook secret (Standard Webhooks).",
+    "X-Matchpod-Attempt": "1, or 2 for the retry.",
+}
+
+
+def callback_schemas() -> dict[str, Schema]:
+    """The bodies of both callbacks, by name."""
+    result: Schema = {
+        "oneOf": [{"$ref": f"{_AT}SeriesResult"}, {"$ref": f"{_AT}DeathmatchResult"}],
+        "description": "The whole result, the same as that of the look-up by external id.",
+    }
+    reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
+    listed = "Only for `incomplete_roster`: listed players who"
+    return {
+        "MatchOver": _body(MATCH_OVER, {"result": result}, required=("result",)),
+        "MatchCanceled": _body(
+            MATCH_CANCELED,
+            {
+                "reason": {"type": "string", "description": f"Why: {reasons}."},
+                "missingPlayers": {**_PLAYERS, "description": f"{listed} never connected."},
+                "connectedPlayers": {**_PLAYERS, "description": f"{listed} connected at least once."},
+            },
+            required=("reason",),
+        ),
+    }
+
+
+def webhooks() -> dict[str, Schema]:
+    """The requests, by name."""
+    return {
+        "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver"),
+        "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled"),
+    }
+
+
+def _webhook(name: str, summary: str, schema: str) -> Schema:
+    return {
+        "post": {
+            "operationId": name,
+            "summary": summary,
+            "description": "Sent once to the `callbackUrl`, and once more 5 s later when it was not answered by a 2xx "
+            "within 10 s. Redirects are not followed.",
+            "parameters": [
+                {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
+                for header, text in _HEADERS.items()
+            ],
+            "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": f"{_AT}{schema}"}}}},
+            "responses": {"2XX": {"description": "Received."}},
+        }
+    }
+
+
+def _body(event: str, more: Mapping[str, Schema], *, required: tuple[str, ...]) -> Schema:
+    common: dict[str, Schema] = {
+        "eventType": {"type": "string", "const": event},
+        "gameId": {"type": "string", "const": GAME},
+        "externalMatchId": {"type": ["string", "null"], "description": "As given at creation."},
+        "serverId": {"type": "string"},
+        "sessionId": {"type": "string", "description": "The `gameId` of the server."},
+        "timestamp": {"type": "string", "description": "When the match ended: ISO 8601 in UTC, with milliseconds."},
+    }
+    return {"type": "object", "properties": {**common, **more}, "required": [*common, *required]}
