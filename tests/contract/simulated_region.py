@@ -7,7 +7,7 @@ who that is, and whether anybody is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 
 from matchpod.core.errors import MatchpodError
@@ -17,8 +17,9 @@ from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.outside import Fetched
 
-STEPS = 40
-"""Steps of a machine's agenda between two looks at its log and at everybody else."""
+TURN_S = 0.005
+TURN_MS = 2_000
+"""So much of a server's time passes in a turn of ours: four hundred times as fast, if the loop is not busy."""
 SOURCE = "127.0.0.1:50000"
 
 
@@ -39,6 +40,7 @@ class SimulatedServer:
         self.said: list[str] = []
         self.is_over = False
         self.is_frozen = False
+        self._fetches = 0
         self._region = region
         self._requests: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._live())
@@ -59,8 +61,11 @@ class SimulatedServer:
         async def ask() -> None:
             ingest = self._region.listener(url)
             file = await ingest.match_file(headers.get(TOKEN_HEADER)) if ingest else None
+            self._fetches -= 1
             done(Fetched(404 if file is None else 200, file or b""))
 
+        self._fetches += 1
+        self.machine.agenda.hold()
         self._begin(ask())
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -84,19 +89,18 @@ class SimulatedServer:
     def drop_consoles(self) -> None:
         """Consoles here are no connections."""
 
-    def _begin(self, request: object) -> None:
-        task = asyncio.ensure_future(request)  # type: ignore[call-overload]
+    def _begin(self, request: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(request)
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
     async def _live(self) -> None:
         while not self.is_over:
-            if not (self.is_frozen or self._region.is_still):
-                for _ in range(STEPS):
-                    if not self.machine.agenda.run_next():
-                        self.machine.agenda.run_until(self.machine.agenda.now_ms + 100)
+            if not (self.is_frozen or self._fetches or self._region.is_still):
+                agenda = self.machine.agenda
+                agenda.run_until(agenda.now_ms + TURN_MS)
                 await self._post()
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(TURN_S)
 
     async def _post(self) -> None:
         stream = self.machine.stream

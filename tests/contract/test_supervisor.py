@@ -19,7 +19,7 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DatabaseAwayError, FleetError, Row, Statement, Value
+from matchpod.ports import Database, DatabaseAwayError, FleetError, Row, ServerOrder, Statement, Value
 from matchpod.service.conclusion import Ending, conclude
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
@@ -33,6 +33,7 @@ from matchpod.storage.outbox import Outcome
 from matchpod.storage.servers import LEASE_MS, ServerRow
 from tests.contract import databases
 from tests.contract.simulated_region import SimulatedRegion
+from tests.e2e.service.same_matches import assert_same_match
 
 home = databases.home
 
@@ -49,6 +50,10 @@ SETTINGS = GameSettings(
     max_rounds=4,
     team1=TeamRoster("Reds", PLAYERS[:2]),
     team2=TeamRoster("Blues", PLAYERS[2:]),
+)
+
+FORGOTTEN = ServerOrder(
+    server_id="srv_unknown", slot="b", map_name="de_nuke", game_type=0, game_mode=2, rcon_password="secret"
 )
 
 
@@ -426,7 +431,7 @@ def test_servers_and_places_without_a_match_are_swept(home: databases.Home) -> N
             await around.create("srv_old", phase=ServerPhase.RELEASED)
             await slots.reserve(db, "eu", "srv_old", ["a"])
             await slots.reserve(db, "eu", "srv_unknown", ["b"])
-            around.region.running["srv_unknown"] = around.region.running.pop("srv_old", None)  # type: ignore[assignment]
+            await around.region.allocate(FORGOTTEN)
             around.start()
 
             async def is_swept() -> bool:
@@ -455,7 +460,7 @@ def test_a_match_of_a_process_that_died_goes_on_in_another(home: databases.Home)
             await asyncio.sleep(1)
             assert (await around.row()).lease_owner == "dead", "its claim has not run out"
             around.clock.ahead_ms += LEASE_MS
-            assert told(await around.outcome()) == expected
+            assert_same_match(told(await around.outcome()), expected)
             assert (dead.concluded, heir.concluded) == (0, 1)
             assert (await around.row()).fence > holder.fence
 
@@ -501,7 +506,7 @@ def test_a_match_that_was_starting_is_started_by_another_process(home: databases
             around.region.is_still = False
             around.clock.ahead_ms += LEASE_MS
             around.start("heir")
-            assert told(await around.outcome()) == expected
+            assert_same_match(told(await around.outcome()), expected)
             assert {order.server_id for order in around.region.orders} == {"srv_1"}
 
     home.run(scenario)
@@ -519,7 +524,7 @@ def test_a_process_that_stops_gives_its_matches_back_at_once(home: databases.Hom
             assert len(first.supervisor) == 0
             await first.die()
             second = around.start("second")
-            assert told(await around.outcome()) == expected
+            assert_same_match(told(await around.outcome()), expected)
             assert second.concluded == 1
 
     home.run(scenario)
@@ -535,7 +540,7 @@ def test_a_process_whose_claim_ran_out_touches_nothing(home: databases.Home) -> 
             # The other one believes that the claim is over; this one does not know yet.
             heir = Process(db, around.region, name="heir", clock=_ahead(LEASE_MS))
             around.processes.append(heir)
-            assert told(await around.outcome()) == expected
+            assert_same_match(told(await around.outcome()), expected)
             assert slow.concluded + heir.concluded == 1
 
     home.run(scenario)
@@ -567,15 +572,15 @@ def test_a_match_survives_many_deaths(home: databases.Home, deaths: int) -> None
     async def scenario(db: Database) -> None:
         expected = await undisturbed(db, 8)
         async with world(db) as around:
-            process = around.start("process 0")
+            process = around.start("process-0")
             await around.create(seed=8)
             await around.live()
             for number in range(deaths):
                 await process.die()
                 around.clock.ahead_ms += LEASE_MS
-                process = around.start(f"process {number + 1}")
+                process = around.start(f"process-{number + 1}")
                 await asyncio.sleep(0.3)
-            assert told(await around.outcome()) == expected
+            assert_same_match(told(await around.outcome()), expected)
             assert sum(one.concluded for one in around.processes) == 1
 
     home.run(scenario)

@@ -15,7 +15,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -61,14 +61,19 @@ _log = logging.getLogger(__name__)
 class _Job:
     """A transaction that waits for the writer, and its answer until the COMMIT."""
 
+    __slots__ = ("error", "future", "loop", "rows", "statements")
+
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.statements = statements
-        self.future: Future[list[list[Row]]] = Future()
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[list[list[Row]]] = self.loop.create_future()
         self.rows: list[list[Row]] = []
         self.error: DatabaseError | None = None
 
     def settle(self) -> None:
-        """Tell the caller, once the COMMIT is done."""
+        """Tell the caller, once the COMMIT is done; in the thread of his event loop."""
+        if self.future.done():
+            return  # he was cancelled, and what he wanted was done all the same
         if self.error is None:
             self.future.set_result(self.rows)
         else:
@@ -82,7 +87,7 @@ class SqliteDatabase:
         self._path = path
         self._busy_s = busy_s
         self._writer = _connect(path, busy_s)
-        self._jobs: queue.Queue[_Job | None] = queue.Queue(WAITING_WRITES)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._accepting = threading.Lock()
         self._is_closed = False
         self._reader_of_thread = threading.local()
@@ -133,12 +138,11 @@ class SqliteDatabase:
         with self._accepting:
             if self._is_closed:
                 raise DatabaseAwayError("the database is closed")
-            try:
-                self._jobs.put_nowait(job)
-            except queue.Full as exc:
-                raise DatabaseAwayError("too many writes are waiting for the disk") from exc
+            if self._jobs.qsize() >= WAITING_WRITES:
+                raise DatabaseAwayError("too many writes are waiting for the disk")
+            self._jobs.put(job)
         # No timeout: the writer answers every job, and giving up on one that is then committed would be a lie.
-        return await asyncio.wrap_future(job.future)
+        return await job.future
 
     async def close(self) -> None:
         """Commit what was accepted, then close the file; closing twice changes nothing."""
@@ -173,23 +177,22 @@ class SqliteDatabase:
     def _write_until_closed(self) -> None:
         is_open = True
         while is_open:
-            group, is_open = self._next_group()
-            jobs = [job for job in group if job.future.set_running_or_notify_cancel()]
+            jobs, is_open = self._next_group()
             try:
                 self._commit(jobs)
             except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers get an answer
                 _log.exception("the SQLite writer failed unexpectedly")
                 self._roll_back()
                 _fail(jobs, DatabaseError(f"{type(exc).__name__}: {exc}"))
-            for job in jobs:
-                job.settle()
+            _settle(jobs)
 
     def _next_group(self) -> tuple[list[_Job], bool]:
         """Everything that waits now (at least one), and False when the end was among it."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:
-            jobs.append(entry)
+            if not entry.future.cancelled():
+                jobs.append(entry)
             if len(jobs) == GROUP_SIZE:
                 return jobs, True
             try:
@@ -247,6 +250,19 @@ class SqliteDatabase:
         with contextlib.suppress(sqlite3.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
+
+
+def _settle(jobs: Sequence[_Job]) -> None:
+    """Tell all callers at once: waking an event loop from another thread is most of what a small write costs."""
+    for loop in {job.loop for job in jobs}:
+        own = [job for job in jobs if job.loop is loop]
+        with contextlib.suppress(RuntimeError):  # it is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle_all, own)
+
+
+def _settle_all(jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        job.settle()
 
 
 def _fail(jobs: Sequence[_Job], error: DatabaseError) -> None:

@@ -22,6 +22,7 @@ MAX_MATCH_NUMBER = 2**31 - 1
 """The match plugin keeps the match id in a signed 32-bit number."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _BITS = 5
 _TIME_BITS = 48
 _ID_CHARACTERS = 26
@@ -75,5 +76,6 @@ def _number(random_bytes: bytes, size: int) -> int:
 
 
 def _base32(number: int, characters: int) -> str:
-    shifts = range((characters - 1) * _BITS, -1, -_BITS)
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in shifts)
+    """The number in so many characters, an even count; two at a time, since every request gets an id."""
+    shifts = range((characters - 2) * _BITS, -1, -2 * _BITS)
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in shifts])

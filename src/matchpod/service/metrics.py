@@ -156,7 +156,10 @@ class Histogram(_Metric):
         """One more measurement."""
         if math.isnan(number):
             raise ValueError(f"{self.name} cannot place a NaN")
-        spread = self._spreads.setdefault(self._key(labels, self._spreads), self._empty())
+        key = self._key(labels, self._spreads)
+        spread = self._spreads.get(key)
+        if spread is None:
+            spread = self._spreads[key] = self._empty()
         spread.counts[bisect.bisect_left(self._bounds, number)] += 1
         spread.total += number
 

@@ -33,6 +33,9 @@ POLL_S: Final = 0.5
 RENEW_S: Final = 10.0
 """Three renewals may fail before a claim is lost."""
 
+PLACES_S: Final = 5.0
+"""How often matches that wait are woken because there are places; whoever gives one back wakes the next at once."""
+
 SWEEP_S: Final = 60.0
 """How often servers without a match are looked for."""
 
@@ -79,6 +82,7 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._loop("claim", self._claim, POLL_S))
                 group.create_task(self._loop("renew", self._renew, RENEW_S))
+                group.create_task(self._loop("places", self._wake_waiting, PLACES_S))
                 group.create_task(self._loop("sweep", self._sweep, SWEEP_S))
         finally:
             await self._stop()
@@ -221,6 +225,16 @@ class Supervisor:
             _LOG.warning("a claim was not given back; it runs out", extra={"server_id": claim.row.id})
 
     # --- what nobody claims ---------------------------------------------------------------------------------------
+
+    async def _wake_waiting(self) -> None:
+        """Places may be free although nobody gave one back: a region became larger, or whoever was woken is gone."""
+        taken = await slots.taken(self._around.db)
+        for region in self._around.regions.all():
+            free = len(region.fleet.slots) - len(taken.get(region.code, {}))
+            now_ms = self._around.clock.now_ms()
+            if free > 0 and await servers.is_anybody_waiting(self._around.db, region.code, now_ms):
+                await self._around.db.write([servers.wake_waiting(region.code, now_ms, limit=free)])
+                self._woken.set()
 
     async def _sweep(self) -> None:
         """Servers without a match are ended, places without a server are free again."""

@@ -74,6 +74,7 @@ _FIRST = (
     "CREATE INDEX servers_by_owner ON servers (lease_owner) WHERE lease_owner IS NOT NULL",
     # Only servers that still need something: the finished ones, nearly all, stay out of the index that is asked most.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
+    "CREATE INDEX servers_waiting ON servers (region, created_at_ms) WHERE phase = 'pending'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
     """
     CREATE TABLE idempotency_keys (

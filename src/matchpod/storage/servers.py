@@ -151,6 +151,15 @@ async def open_ids(db: Database) -> set[str]:
     return {server_id for (server_id,) in msgspec.convert(rows, list[tuple[str]])}
 
 
+async def is_anybody_waiting(db: Database, region: str, before_ms: int) -> bool:
+    """True when a match that was created before a time waits for a place in the region."""
+    sql = (
+        "SELECT id FROM servers WHERE phase = 'pending' AND region = :region AND created_at_ms < :before_ms"
+        " ORDER BY created_at_ms LIMIT 1"
+    )
+    return await db.look_up(sql, {"region": region, "before_ms": before_ms}) is not None
+
+
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
     """How many servers that are not released yet there are of each region and status."""
     rows = await db.read(
@@ -241,6 +250,16 @@ def release(server_id: str, fence: int) -> Statement:
         callback_auth=None,
         rcon_password=None,
         server_password=None,
+    )
+
+
+def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
+    """Make matches that wait for a place in the region due now, those that have waited longest first."""
+    return Statement(
+        "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
+        "SELECT id FROM servers WHERE phase = 'pending' AND region = :region ORDER BY created_at_ms, id LIMIT :limit)"
+        " RETURNING id",
+        {"region": region, "now_ms": now_ms, "limit": limit},
     )
 
 

@@ -7,7 +7,7 @@ than the work they wrap.
 from __future__ import annotations
 
 import logging
-import secrets
+import random
 import time
 from collections.abc import Callable
 
@@ -37,13 +37,12 @@ def create_web(
     services: Services,
     *,
     monotonic: Callable[[], float] = time.monotonic,
-    random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    random_bytes: Callable[[int], bytes] | None = None,
 ) -> Application:
     """The web of these services, as an ASGI application."""
-    document = describe(ENDPOINTS, services)
-    return Application(
-        Site(services=services, openapi=document, pages=read_pages()), monotonic=monotonic, random_bytes=random_bytes
-    )
+    site = Site(services=services, openapi=describe(ENDPOINTS, services), pages=read_pages())
+    # Request ids guard nothing, so chance need not be asked from the system: that would take a tenth of a request.
+    return Application(site, monotonic=monotonic, random_bytes=random_bytes or random.Random().randbytes)
 
 
 class Application:

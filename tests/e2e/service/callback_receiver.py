@@ -19,8 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 from tests.e2e.service.running_service import WAIT_S, wait_until
 
-Manner = Literal["accept", "fail", "hang", "drip", "close"]
-"""How a request is answered: 200, 500, never, a byte a second for ever, or by hanging up."""
+Manner = Literal["accept", "fail", "redirect", "hang", "drip", "close"]
+"""How a request is answered: 200, 500, 307 to /elsewhere, never, a byte a second for ever, or by hanging up."""
+
+_STATUS = {"accept": 200, "fail": 500, "redirect": 307}
 
 DRIP_S = 1.0
 
@@ -122,7 +124,8 @@ class CallbackReceiver:
                         if receiver._closing.wait(DRIP_S):
                             return
                 elif manner != "close":
-                    self.send_response(200 if manner == "accept" else 500)
+                    self.send_response(_STATUS[manner])
+                    self.send_header("Location", receiver.url("/elsewhere"))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
 

@@ -19,10 +19,10 @@ from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.ending import conclude
 from matchpod.service.runner.surroundings import Surroundings
-from matchpod.storage import slots
+from matchpod.storage import servers, slots
 
-LOOK_AGAIN_MS: Final = 2_000
-"""How often a match that waits for a place looks for one."""
+LOOK_AGAIN_MS: Final = 30_000
+"""How often a match that waits for a place looks for one by itself; it is woken when one becomes free."""
 
 TRIES: Final = 3
 """A server that does not come up is replaced; after that it is not the server's fault alone."""
@@ -66,10 +66,7 @@ async def bring_up(claim: Claim, around: Surroundings) -> bool:
 
 async def _find_place(claim: Claim, around: Surroundings, region: Region) -> bool:
     row, now_ms = claim.row, around.clock.now_ms()
-    all_slots = region.fleet.slots
-    # Every match begins to look at another place, and after a failed try at the next.
-    first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
-    slot = await slots.reserve(around.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
+    slot = await _reserve(claim, around, region)
     if slot is not None:
         if row.phase is ServerPhase.PENDING:
             await claim.step(ServerStep.PLACE_FOUND, slot=slot)
@@ -80,11 +77,23 @@ async def _find_place(claim: Claim, around: Surroundings, region: Region) -> boo
     if now_ms >= row.created_at_ms + around.pending_ms:
         await _fail(claim, around, CancelReason.NO_CAPACITY, "no server became free in time")
         return False
+    next_at_ms = min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + around.pending_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await claim.step(ServerStep.REGION_FULL, was_pending=True)
+        await claim.step_back(ServerStep.REGION_FULL, next_at_ms, was_pending=True)
         _LOG.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
-    await claim.give_back(min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + around.pending_ms))
+    else:
+        await claim.give_back(next_at_ms)
     return False
+
+
+async def _reserve(claim: Claim, around: Surroundings, region: Region) -> str | None:
+    row, all_slots = claim.row, region.fleet.slots
+    is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
+    if is_new and await servers.is_anybody_waiting(around.db, region.code, row.created_at_ms):
+        return None  # a place that is free right now is theirs
+    # Every match begins to look at another place, and after a failed try at the next.
+    first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
+    return await slots.reserve(around.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
 
 
 async def _start(claim: Claim, around: Surroundings, region: Region) -> GameServer:
@@ -141,8 +150,10 @@ async def _try_again(claim: Claim, around: Surroundings, region: Region, error: 
         _LOG.warning("server was not released", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         await claim.give_back(around.clock.now_ms() + TRY_AGAIN_MS, tries=tries, error=error[:MAX_ERROR_CHARS])
         return
-    await claim.change(slots.free(row.id), slot=None, tries=tries, error=error[:MAX_ERROR_CHARS])
-    await claim.give_back(around.clock.now_ms() + TRY_AGAIN_MS)
+    now_ms = around.clock.now_ms()
+    wake = servers.wake_waiting(region.code, now_ms, limit=1)
+    await claim.change(slots.free(row.id), wake, slot=None, tries=tries, error=error[:MAX_ERROR_CHARS])
+    await claim.give_back(now_ms + TRY_AGAIN_MS)
 
 
 async def _fail(claim: Claim, around: Surroundings, reason: CancelReason, error: str) -> None:

@@ -57,5 +57,12 @@ class Claim:
 
     async def give_back(self, next_at_ms: int, **columns: Value) -> None:
         """End the claim; somebody is to look at the match again at this time."""
-        columns |= {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
-        await self.change(**columns)
+        await self.change(**columns, **_unclaimed(next_at_ms))
+
+    async def step_back(self, step: ServerStep, next_at_ms: int, **columns: Value) -> None:
+        """Take a step and end the claim with it."""
+        await self.step(step, **columns, **_unclaimed(next_at_ms))
+
+
+def _unclaimed(next_at_ms: int) -> dict[str, Value]:
+    return {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}

@@ -65,7 +65,8 @@ async def end(claim: Claim, around: Surroundings) -> None:
         except FleetError as exc:
             await _release_later(claim, around, str(exc))
             return
-        await claim.change(slots.free(row.id), slot=None)
+        wake = servers.wake_waiting(row.region, around.clock.now_ms(), limit=1)
+        await claim.change(slots.free(row.id), wake, slot=None)
     else:
         await claim.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
     await raw_log.compress(around.db, row.id)

@@ -1,0 +1,82 @@
+"""The service is asked to stop in the middle of everything: it ends in order, and the next start finishes the matches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.running_service import (
+    RunningService,
+    cvars,
+    default_regions,
+    free_port_range,
+    players,
+    region,
+    short_match,
+    slow_command,
+    wait_until,
+)
+
+STOP_S = 25.0
+
+
+def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_url: str | None, tmp_path: Path) -> None:
+    # Its servers start slowly and its clocks are real: while nobody drives a match, the time to join goes on.
+    slow = region("real", free_port_range(1), speed=1, command=slow_command(6))
+    regions = default_regions() + slow
+    with (
+        CallbackReceiver() as receiver,
+        RunningService(tmp_path, regions=regions, database_url=database_url) as service,
+    ):
+        settings = {
+            "live": short_match(maxRounds=10, customCvars=cvars(60)),
+            "warmup": short_match(customCvars=cvars(60, "late_join")),
+            "deathmatch": {
+                "matchType": "deathmatch",
+                "map": "de_dust2",
+                "dmRoundMinutes": 10,
+                "players": players(4),
+                "customCvars": cvars(60),
+            },
+        }
+        made = {
+            name: service.create(one, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))["serverId"]
+            for name, one in settings.items()
+        }
+        made["starting"] = service.create(
+            short_match(), region="real", externalMatchId="starting", callbackUrl=receiver.url("/starting")
+        )["serverId"]
+        told = service.create(short_match(), callbackUrl=receiver.answer("/told", "hang", "accept"))["serverId"]
+        assert service.cancel(told).status == 200
+        service.wait_for(made["live"], lambda server: bool(server["match"]) and server["match"]["score"]["team1"] > 0)
+        wait_until(lambda: service.server_processes(made["starting"]), "it has been started")
+        receiver.wait_for("/told")
+        games = set(service.server_processes())
+
+        code, took_s = service.terminate()
+        assert code == 0
+        assert took_s < STOP_S
+        assert {game.server_id for game in service.server_processes()} >= set(made.values())
+        assert set(service.server_processes()) <= games
+        assert service.log()[-1]["message"] == "stopped"
+
+        service.start()
+        for name, server_id in made.items():
+            told_of = receiver.wait_for(f"/{name}")[0].json
+            assert told_of["eventType"] == "match_over", told_of
+            result = told_of["result"]
+            listed = result["players"] if name == "deathmatch" else result["overall"]
+            assert {player["steamId"] for player in listed} == set(players(4))
+            assert service.get(server_id)["status"] == "stopped"
+        service.wait_until_released(*made.values(), told)
+        first, second = receiver.wait_for("/told", 2)
+        assert (second.id, second.body) == (first.id, first.body)
+        assert service.server_processes() == []
+        assert [len(receiver.at(f"/{name}")) for name in made] == [1] * len(made)
+
+
+def test_a_service_with_nothing_to_do_stops_at_once(database_url: str | None, tmp_path: Path) -> None:
+    with RunningService(tmp_path, database_url=database_url) as service:
+        code, took_s = service.terminate()
+        assert code == 0
+        assert took_s < 10
