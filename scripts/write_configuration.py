@@ -39,7 +39,6 @@ host = "0.0.0.0"
 public_ip = "203.0.113.7"
 ports = "27015-27024"
 working_dir = "/srv/cs2/game"
-memory_mb = 4096
 environment = { LD_LIBRARY_PATH = "/srv/cs2/game/bin/linuxsteamrt64" }
 command = [
     "/srv/cs2/game/bin/linuxsteamrt64/cs2", "-dedicated", "-usercon",

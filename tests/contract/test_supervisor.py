@@ -10,10 +10,10 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import product
 from time import monotonic, time
 
 import msgspec
-import pytest
 
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
@@ -73,6 +73,10 @@ class Mortal:
     def __init__(self, db: Database) -> None:
         self._db = db
         self.is_dead = False
+        self.dies_before = ""
+        """Dead when it is about to write a statement with these words."""
+        self.dies_after = ""
+        """Dead when such a statement was written, and before it knows."""
 
     @property
     def is_shared(self) -> bool:
@@ -87,8 +91,12 @@ class Mortal:
         return await self._db.look_up(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.is_dead = self.is_dead or _says(statements, self.dies_before)
         self._live()
-        return await self._db.write(statements)
+        rows = await self._db.write(statements)
+        self.is_dead = self.is_dead or _says(statements, self.dies_after)
+        self._live()
+        return rows
 
     async def close(self) -> None:
         pass
@@ -96,6 +104,10 @@ class Mortal:
     def _live(self) -> None:
         if self.is_dead:
             raise DatabaseAwayError("this process is dead")
+
+
+def _says(statements: Sequence[Statement], words: str) -> bool:
+    return bool(words) and any(words in statement.sql for statement in statements)
 
 
 class Process:
@@ -567,20 +579,55 @@ def test_processes_share_matches_and_each_ends_once(home: databases.Home) -> Non
     home.run(scenario)
 
 
-@pytest.mark.parametrize("deaths", [4])
-def test_a_match_survives_many_deaths(home: databases.Home, deaths: int) -> None:
+def test_a_match_survives_many_deaths(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         expected = await undisturbed(db, 8)
         async with world(db) as around:
             process = around.start("process-0")
             await around.create(seed=8)
             await around.live()
-            for number in range(deaths):
+            for number in range(1, 5):
                 await process.die()
                 around.clock.ahead_ms += LEASE_MS
-                process = around.start(f"process-{number + 1}")
+                process = around.start(f"process-{number}")
                 await asyncio.sleep(0.3)
             assert_same_match(told(await around.outcome()), expected)
             assert sum(one.concluded for one in around.processes) == 1
+
+    home.run(scenario)
+
+
+WRITES = (
+    "INSERT INTO slots",
+    "rcon_host = ",
+    "log_from_seq = ",
+    "running_at_ms = ",
+    "INSERT INTO outcomes",
+    "DELETE FROM slots",
+    "rcon_password = ",
+)
+"""What is written on the way of a match, from its place to its release."""
+
+
+def test_a_match_survives_a_death_before_and_after_everything_that_is_written(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        expected = await undisturbed(db, 9)
+        async with world(db) as around:
+            await around.create(seed=9)
+            for number, (words, is_written) in enumerate(product(WRITES, (False, True))):
+                process = around.start(f"process-{number}")
+                process.db.dies_before, process.db.dies_after = ("", words) if is_written else (words, "")
+
+                async def is_dead(process: Process = process) -> bool:
+                    return process.db.is_dead
+
+                await around.until(is_dead, f"the process of {words!r} is dead")
+                await process.die()
+                await servers.drop_leases(db)
+            around.start("survivor")
+            outcome = await around.outcome()
+            assert_same_match(told(outcome), expected)
+            callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=around.clock.now_ms(), limit=99)
+            assert [one.server_id for one in callbacks].count("srv_1") == 1
 
     home.run(scenario)

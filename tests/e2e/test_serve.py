@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import shutil
 import signal
@@ -111,13 +112,10 @@ def test_the_first_start_shows_a_key_once(tmp_path: Path) -> None:
 def test_the_lines_of_the_first_start_work_as_pasted(tmp_path: Path) -> None:
     with serving(tmp_path, config=one_region(tmp_path)) as served:
         assert served.url in served.out
-        lines = [line.strip() for line in served.out.splitlines() if line.strip().startswith("curl")]
-        answers: list[dict[str, str]] = []
-        for line in lines:
-            pasted = line.replace("SERVER_ID", answers[0]["serverId"]) if answers else line
-            done = subprocess.run(pasted, shell=True, capture_output=True, timeout=30, check=True)
-            answers.append(json.loads(done.stdout))
-        made, by_external_id, server = answers
+        lines = [line.strip() for line in served.out.splitlines() if re.match(" +(curl|SERVER=)", line)]
+        pasted = "; echo; ".join(lines)
+        done = subprocess.run(pasted, shell=True, capture_output=True, timeout=30, check=True)
+        made, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
         assert made["status"] == "allocating"
         assert by_external_id["externalMatchId"] == EXTERNAL_ID
         assert by_external_id["serverId"] == server["serverId"] == made["serverId"]

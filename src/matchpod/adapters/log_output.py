@@ -57,7 +57,7 @@ class HumanLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line, and its traceback."""
         line = f"{_utc(record.created, '%H:%M:%S')} {record.levelname:<5} {_escaped(_message(record))}"
-        fields = list(_fields(record))
+        fields = [(name, value) for name, value in _fields(record) if value is not None]
         if record.name.partition(".")[0] != _OURS:
             fields.append(("logger", record.name))
         if fields:

@@ -54,9 +54,11 @@ Create a match, and see how it stands:
 
     curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization}
 
-The answers name its serverId; put it in place of SERVER_ID to follow the match live:
+Follow it live by its serverId, again and again:
 
-    curl -s {base_url}/api/v1/servers/SERVER_ID {authorization}
+    SERVER=$(curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization} | sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/')
+
+    curl -s {base_url}/api/v1/servers/$SERVER {authorization}
 """
 
 

@@ -138,11 +138,11 @@ def _tried(attempts: Sequence[AttemptView]) -> str | None:
 
 
 _COLUMNS: Final[Mapping[str, Callable[[CallbackView], str | None]]] = {
-    "ID": lambda view: view.callback_id,
-    "STATE": lambda view: view.state,
-    "CREATED": lambda view: minute(view.created_at),
-    "ORGANIZATION": lambda view: view.organization,
-    "SERVER": lambda view: view.server_id,
-    "URL": lambda view: view.url,
-    "ATTEMPTS": lambda view: _tried(view.attempts),
+    "id": lambda view: view.callback_id,
+    "state": lambda view: view.state,
+    "created": lambda view: minute(view.created_at),
+    "organization": lambda view: view.organization,
+    "server": lambda view: view.server_id,
+    "url": lambda view: view.url,
+    "attempts": lambda view: _tried(view.attempts),
 }

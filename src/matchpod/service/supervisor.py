@@ -68,6 +68,7 @@ class Supervisor:
         self._unused: set[tuple[str, int]] = set()
         self._woken = asyncio.Event()
         self._is_draining = False
+        self._is_away = False
 
     def __len__(self) -> int:
         return len(self._drives)
@@ -102,14 +103,20 @@ class Supervisor:
         while True:
             try:
                 await work()
+                self._is_away = False
             except DatabaseAwayError as exc:
-                _LOG.warning("database away", extra={"loop": name, "error": str(exc)})
+                self._note_away(exc)
                 await asyncio.sleep(AWAY_S)
             except Exception:  # noqa: BLE001
                 self._around.measures.crashes.inc(name)
                 _LOG.exception("a loop of the supervisor failed", extra={"loop": name})
                 await asyncio.sleep(AWAY_S)
             await self._pause(name, pause_s)
+
+    def _note_away(self, exc: DatabaseAwayError) -> None:
+        if not self._is_away:  # once: every second and match would bury the rest
+            _LOG.warning("database away", extra={"error": str(exc)})
+        self._is_away = True
 
     async def _pause(self, name: str, pause_s: float) -> None:
         if name != "claim":
@@ -183,7 +190,7 @@ class Supervisor:
             await self._let_go(claim, self._around.clock.now_ms())
             raise
         except DatabaseAwayError as exc:
-            _LOG.warning("database away", extra={"server_id": row.id, "error": str(exc)})
+            self._note_away(exc)
             await self._let_go(claim, self._around.clock.now_ms() + CRASH_MS)
         except Exception:  # noqa: BLE001
             await self._survive(claim)

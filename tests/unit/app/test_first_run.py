@@ -26,7 +26,7 @@ def test_the_match_it_proposes_is_a_valid_one() -> None:
     request = read_match_request(json.loads(words[words.index("-d") + 1]), regions=rules, read_cvars=read_custom_cvars)
     assert request.external_match_id == EXTERNAL_ID
     assert shlex.split(by_id)[2] == f"http://127.0.0.1:1/api/v1/matches/{EXTERNAL_ID}"
-    assert shlex.split(server)[2] == "http://127.0.0.1:1/api/v1/servers/SERVER_ID"
+    assert shlex.split(server)[2] == "http://127.0.0.1:1/api/v1/servers/$SERVER"
     for line in (create, by_id, server):
         assert "Authorization: Bearer mk_live_x" in shlex.split(line)
 

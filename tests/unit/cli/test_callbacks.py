@@ -109,7 +109,7 @@ def test_a_listed_callback_has_its_attempts() -> None:
 def test_the_table_has_a_line_for_each() -> None:
     done = run("list")
     head, *lines = done.stdout.splitlines()
-    assert head.split() == ["ID", "STATE", "CREATED", "ORGANIZATION", "SERVER", "URL", "ATTEMPTS"]
+    assert head.split() == ["id", "state", "created", "organization", "server", "url", "attempts"]
     assert [line.split()[0] for line in lines] == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
     assert "1: 503 in 31 ms; 2: no answer in 31 ms (refused)" in lines[1]
     assert lines[3].rstrip().endswith(" -")

@@ -14,6 +14,7 @@ from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoste
 from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timers import Timers
+from matchpod.cs2.log_clock import ZONE_STEP_MS
 from matchpod.service.folding import DETECTION, HEARING_MS, LOG, REPORT, RESUMED, Fold, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -196,6 +197,21 @@ def test_who_came_while_nobody_listened_is_heard_before_the_alarm() -> None:
         fold.take(msgspec.structs.replace(one, received_ms=START_MS + late_ms + 1_000))
     assert fold.reader.match.phase is not Phase.WARMUP
     assert fold.advance(START_MS + late_ms + HEARING_MS) == []
+
+
+def test_a_world_of_another_speed_keeps_its_own_time() -> None:
+    speed = 1 / 8
+    fold = Fold.begin(row_of(recorded().settings), speed)
+    late = [
+        msgspec.structs.replace(one, received_ms=START_MS + round((one.received_ms - START_MS) / speed))
+        for one in recorded().entries
+    ]
+    fold_all(fold, late)
+    # Its clock and ours are far apart in the end, which is no change of its time zone.
+    assert late[-1].received_ms - recorded().entries[-1].received_ms > ZONE_STEP_MS
+    assert [one.duration_s for one in fold.reader.match.maps] == [
+        one.duration_s for one in recorded().reader.match.maps
+    ]
 
 
 def test_a_deadline_is_told_until_there_is_none() -> None:

@@ -39,6 +39,9 @@ MIN_TRY_S: Final = 60.0
 MAX_ERROR_CHARS: Final = 500
 """What is kept of a failure, for operators."""
 
+DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
+"""In the environment of a server: where its anti-cheat plugin may report, for this match alone."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -118,6 +121,7 @@ async def _allocate(claim: Claim, around: Surroundings, region: Region) -> GameS
         game_mode=game_mode,
         rcon_password=around.vault.open(row.rcon_password) if row.rcon_password else "",
         players=settings.roster,
+        environment={DETECTIONS_VARIABLE: around.detections_url(row.report_token)},
     )
     claim.check()
     server = await region.fleet.allocate(order)

@@ -38,6 +38,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         """Where a server posts its log."""
         return f"{self.ingest_base}/ingest/logs/{log_token}"
 
+    def detections_url(self, report_token: str) -> str:
+        """Where a server's anti-cheat plugin reports; plugins that post to webhooks cannot send headers."""
+        return f"{self.ingest_base}/ingest/anticheat/{report_token}"
+
     @property
     def match_url(self) -> str:
         """Where a server's plugin fetches its match."""
