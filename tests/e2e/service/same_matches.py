@@ -49,11 +49,11 @@ class Played(NamedTuple):
 MATCHES = {
     "starting": Played(4),
     "fresh": Played(13),
-    "joining": Played(1, "late_join", {"maxRounds": 4}),
+    "joining": Played(2, "late_join", {"maxRounds": 4}),
     "live": Played(7),
     "leaver": Played(4, "rage_quit_rejoin"),
     "restored": Played(11, "round_restore"),
-    "series": Played(9, settings=SERIES),
+    "series": Played(11, settings=SERIES),
     "told": Played(5),
 }
 

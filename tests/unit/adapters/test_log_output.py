@@ -67,7 +67,7 @@ def test_a_line_without_fields_ends_with_its_message() -> None:
 
 def test_values_that_are_no_word_stand_in_quotes() -> None:
     line = HumanLines().format(record(a="two words", b='say "hi"', c="", d="x=y", e=None, f=True, g=1.5, h=[1, "a b"]))
-    assert line.endswith('a="two words" b="say \\"hi\\"" c="" d="x=y" e=null f=true g=1.5 h=[1,"a b"]')
+    assert line.endswith('a="two words" b="say \\"hi\\"" c="" d="x=y" f=true g=1.5 h=[1,"a b"]')
 
 
 def test_hostile_text_stays_on_its_line() -> None:
