@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,17 @@ def test_simulate_is_run_by_main_without_the_rest(
 def test_simulate_is_a_command_like_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", "--scenario", "nonsense").exit_code == 2
     assert run("simulate", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [("orgs", "list"), ("orgs", "list", "--json"), ("migrate",), ("--help",)])
+def test_a_full_disk_is_one_sentence_whatever_the_command(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["matchpod", *words])
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr("sys.stdout", TextIOWrapper(full, write_through=True))
+        with pytest.raises(SystemExit) as exit_info:
+            __main__.main()
+    assert exit_info.value.code == 1
+    assert capsys.readouterr().err == "matchpod: No space left on device.\n"

@@ -17,6 +17,7 @@ LISTENER: Final = "http://127.0.0.1:9000/"
 
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
+_FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
 
 
 async def first_key(access: Access) -> str | None:
@@ -56,7 +57,7 @@ Create a match, and see how it stands:
 
 Follow it live by its serverId, again and again:
 
-    SERVER=$(curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization} | sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/')
+    SERVER=$(curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization} | {_FIND_SERVER_ID})
 
     curl -s {base_url}/api/v1/servers/$SERVER {authorization}
 """

@@ -6,12 +6,27 @@ Results go to standard output, the rest to standard error, so that output can be
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from matchpod.cli import callbacks, keys, listening, matches, organizations, regions, replaying, serving
 from matchpod.simulator.wire import command_line
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+class Commands(typer.Typer):
+    """All commands; what the machine does not give is told in a sentence, whichever command it was."""
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Run the command that the words of this process name, and end with its exit code."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except OSError as exc:  # output that cannot be written: a reader who is gone was seen to already
+            typer.echo(f"matchpod: {exc.strerror or exc}.", err=True)
+            sys.exit(1)
+
+
+app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.callback()

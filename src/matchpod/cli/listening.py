@@ -56,6 +56,8 @@ def listen(
         bound = listener.bind(host, port)
     except OSError as exc:
         fail(f"Port {port} of {host} is not to be had: {exc.strerror or exc}.")
+    except UnicodeError:
+        fail(f"--host must be an IP address or a host name, not {shown(host)!r}.", code=2)
     receiver = Listener(
         status=status,
         secrets=[] if known is None else [known],

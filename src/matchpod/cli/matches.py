@@ -14,7 +14,7 @@ import typer
 
 from matchpod.app import Ground
 from matchpod.cli.opening import fail, run_on_ground
-from matchpod.cli.terminal import Columns, minute, print_listing
+from matchpod.cli.terminal import Columns, harmless, minute, print_listing
 from matchpod.core.result import iso_time
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import shown
@@ -245,7 +245,7 @@ def _print_page(page: MatchPage) -> None:
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        typer.echo(f"{name:<{width}}  {_printable(text)}")
+        typer.echo(f"{name:<{width}}  {harmless(text)}")
 
 
 def _progress(callback: CallbackLine) -> str:
@@ -257,8 +257,3 @@ def _progress(callback: CallbackLine) -> str:
 def _attempt(attempt: AttemptLine) -> str:
     answer = attempt.error if attempt.status is None else f"status {attempt.status}"
     return f"{attempt.at}  {answer}  {attempt.duration_ms} ms"
-
-
-def _printable(text: str) -> str:
-    """Without what could drive a terminal: errors quote what game servers and receivers said."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

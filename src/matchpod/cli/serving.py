@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -46,4 +47,4 @@ def _own_command() -> str:
         return "matchpod"
     # Run from a checkout, or as `python -m matchpod`.
     called = Path(sys.argv[0])
-    return str(called) if called.name == "matchpod" else f"{sys.executable} -m matchpod"
+    return shlex.join([str(called)] if called.name == "matchpod" else [sys.executable, "-m", "matchpod"])

@@ -33,7 +33,7 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
     for head in columns:
         table.add_column(head, overflow="fold")
     for item in items:
-        table.add_row(*(Text(cell(item) or NOTHING) for cell in columns.values()))  # Text: names are no markup
+        table.add_row(*(Text(harmless(cell(item) or NOTHING)) for cell in columns.values()))  # Text: no markup
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # names hold what a terminal may not be able to show
     Console(width=LINE_CHARACTERS).print(table, soft_wrap=True)
@@ -42,6 +42,13 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
 def minute(at: str | None) -> str | None:
     """A time of the API as a table has room for it: `2026-01-31 18:05`, in UTC."""
     return None if at is None else at[:16].replace("T", " ")
+
+
+def harmless(text: str) -> str:
+    """The text with all escaped that could drive a terminal or turn a line around: callers and servers wrote it."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def say(sentence: str) -> None:

@@ -1,7 +1,7 @@
 """What happened in the game? One frozen value a fact, in the words of the rules, whoever reported it.
 
-`cs2` makes these from log lines and plugin reports; `core` folds them. `at_ms` is the server's own clock, moved to
-UTC by the reader: good for differences, and the same for the same bytes. Order is the order in which things happened.
+`cs2` makes these, `core` folds them. `at_ms` is the server's own clock, moved to UTC by the reader: good for
+differences, and the same for the same bytes. Order is the order in which things happened.
 Combat is between player ids; `is_enemy` is decided by the reader, which alone knows sides and free-for-all.
 """
 
@@ -71,6 +71,13 @@ class PlayerDisconnected(Event, frozen=True):
     name: str
     reason: str
     is_map_change: bool
+
+
+class PlayersSeen(Event, frozen=True):
+    """Who is on the server, by its console, where the log lost lines; within `load_ms` a client may still load."""
+
+    names: dict[PlayerId, str]
+    load_ms: int
 
 
 class PlayerRenamed(Event, frozen=True):
@@ -358,6 +365,7 @@ GameEvent = (
     | PlayerEntered
     | PlayerJoinedSide
     | PlayerDisconnected
+    | PlayersSeen
     | PlayerRenamed
     | ChatSaid
     | WarmupBegan
@@ -386,8 +394,6 @@ GameEvent = (
     | CheatSuspected
 )
 
-COMBAT_EVENTS = frozenset((
-    Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, ChickenKilled, BombPlanted, BombDefused,
-    BombExploded,
-))  # fmt: skip
+COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
+                           ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip
 """Nine of ten events of a match. They change statistics and nothing else, so the fold lets them through at once."""

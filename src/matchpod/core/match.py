@@ -10,7 +10,7 @@
 # - Nobody leaves by a map change or a server restart. A map that loads during play does not end play: the second
 #   witness of its end may still be on the way.
 # - Clocks are alarms. The earliest that is due fires, so a late tick decides as a punctual one would have.
-# - A match ends once. After that nothing changes it and nothing comes out of it.
+# - A match ends once. After that nothing comes out of it, and only the plugin's late word on the last MVP is heard.
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
 from matchpod.core.outcome import Outcome, OutcomeKind
 from matchpod.core.played_map import MapStatus, NamedEvent, PlayedMap, map_name
 from matchpod.core.presence import Presence
-from matchpod.core.timers import Alarm, Timers
+from matchpod.core.timers import Alarm, Timers, to_ms
 
 ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """What the players who did come read when they are kicked."""
@@ -181,6 +181,7 @@ class Match(msgspec.Struct, kw_only=True):
                     self._keep_detection(found)
             return []
         if self.phase is Phase.OVER:
+            self.current_map.hear_late(event)
             return []
         effects: list[Effect] = [*self.presence.apply(event, now_ms)]
         match event:
@@ -308,7 +309,7 @@ class Match(msgspec.Struct, kw_only=True):
         complete_ms = self.presence.complete_since_ms()
         if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():
             return complete_ms
-        return complete_ms + _ms(self.timers.team_choice_s)
+        return complete_ms + to_ms(self.timers.team_choice_s)
 
     def _ask(self, now_ms: int) -> list[Effect]:
         self.asked_at_ms = now_ms
@@ -325,21 +326,21 @@ class Match(msgspec.Struct, kw_only=True):
         minutes = self.settings.deathmatch_minutes
         # A deathmatch may be asked for that is longer than any match should be: it still gets its time.
         asked_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
-        yield since_ms + _ms(max(timers.max_duration_s, asked_s)), Alarm.MAX_DURATION
+        yield since_ms + to_ms(max(timers.max_duration_s, asked_s)), Alarm.MAX_DURATION
         if not self.presence.ever_connected:
-            yield (since_ms if self.was_pending else self.created_at_ms) + _ms(timers.join_s), Alarm.JOIN
+            yield (since_ms if self.was_pending else self.created_at_ms) + to_ms(timers.join_s), Alarm.JOIN
         elif self.first_live_at_ms is None and self.presence.missing():
-            yield since_ms + _ms(timers.join_s), Alarm.JOIN
+            yield since_ms + to_ms(timers.join_s), Alarm.JOIN
         if self.presence.empty_since_ms is not None:
             yield self._empty_until_ms(self.presence.empty_since_ms)
         if self.asked_at_ms is not None:
-            yield self.asked_at_ms + _ms(timers.ask_again_s), Alarm.ASK_AGAIN
+            yield self.asked_at_ms + to_ms(timers.ask_again_s), Alarm.ASK_AGAIN
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
         if self.phase is Phase.LIVE and self.live_at_ms is not None and minutes is not None:
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
-            yield self.live_at_ms + _ms(lasts_s), Alarm.TIME_UP
+            yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
 
     def _empty_until_ms(self, since_ms: int) -> tuple[int, Alarm]:
         alarm = Alarm.IDLE if self.first_live_at_ms is None else Alarm.ALL_LEFT
@@ -350,9 +351,9 @@ class Match(msgspec.Struct, kw_only=True):
         else:
             # Between maps people quit and come back: a pause, not the middle of a match.
             grace_s = self.timers.map_change_grace_s
-        until_ms = since_ms + _ms(grace_s)
+        until_ms = since_ms + to_ms(grace_s)
         if self.presence.map_change_at_ms is not None:
-            until_ms = max(until_ms, self.presence.map_change_at_ms + _ms(self.timers.map_change_grace_s))
+            until_ms = max(until_ms, self.presence.map_change_at_ms + to_ms(self.timers.map_change_grace_s))
         return until_ms, alarm
 
     def _fire(self, alarm: Alarm, now_ms: int) -> list[Effect]:
@@ -394,7 +395,3 @@ class Match(msgspec.Struct, kw_only=True):
             connected_players=effect.connected_players,
         )
         return [effect]
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)

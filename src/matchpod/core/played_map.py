@@ -117,6 +117,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self._follow(event)
         self.ledger.apply(event)
 
+    def hear_late(self, event: GameEvent) -> None:
+        """Take in what may still be said when the match is over: the plugin's word on the MVP of the last round."""
+        if isinstance(event, MvpNamed):
+            self.apply(event)
+
     def fight(self, event: GameEvent) -> None:
         """Take in one of COMBAT_EVENTS: all but a few of a map are, and nothing but the statistics hears of them."""
         if self.status is MapStatus.LIVE:

@@ -12,12 +12,14 @@ import msgspec
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
 from matchpod.core.events import (
     GameEvent,
+    LogGap,
     MapLoading,
     PlayerConnected,
     PlayerDisconnected,
     PlayerEntered,
     PlayerJoinedSide,
     PlayerRenamed,
+    PlayersSeen,
     RoundStarted,
     ServerRestarted,
 )
@@ -43,7 +45,8 @@ class Presence(msgspec.Struct, kw_only=True):
     """The people of a match.
 
     `empty_since_ms` is when the last one left: None while someone is there and before anyone came. `is_map_over`
-    says that clients still stand on a map that has ended and must enter the next one.
+    says that clients still stand on a map that has ended and must enter the next one. `doubt_since_ms` is when lines
+    were lost, until the console's list agrees; `seen` and `unseen` say since when it does and does not name someone.
     """
 
     roster: tuple[PlayerId, ...] = ()
@@ -54,6 +57,20 @@ class Presence(msgspec.Struct, kw_only=True):
     empty_since_ms: int | None = None
     map_change_at_ms: int | None = None
     is_map_over: bool = False
+    doubt_since_ms: int | None = None
+    seen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
+    unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Lines were lost: the console should be asked who is there (`PlayersSeen`)."""
+        return self.doubt_since_ms is not None
+
+    def doubt(self, now_ms: int) -> None:
+        """Somebody may have come or gone unheard."""
+        self.doubt_since_ms = now_ms
+        self.seen.clear()
+        self.unseen.clear()
 
     def is_unlisted(self, player_id: PlayerId) -> bool:
         """A human who must not be here."""
@@ -90,6 +107,10 @@ class Presence(msgspec.Struct, kw_only=True):
                 self._drop_everyone(now_ms)
             case RoundStarted():
                 self._trust_line_ups(event, now_ms)
+            case LogGap():
+                self.doubt(now_ms)
+            case PlayersSeen() if self.is_doubtful and not self.is_map_over:
+                return self._compare(event, now_ms)
             case _:
                 pass
         return []
@@ -170,6 +191,34 @@ class Presence(msgspec.Struct, kw_only=True):
         self.turned_away.clear()
         self.map_change_at_ms = now_ms
         self.is_map_over = False
+
+    def _compare(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
+        """Believe the console about who came and went unheard, once it has said so for as long as loading takes."""
+        kicks = []
+        for player_id, name in event.names.items():
+            if self.is_unlisted(player_id):
+                kicks.append(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
+            elif is_human(player_id):
+                self._see(player_id, name, now_ms, load_ms=event.load_ms)
+        for player_id in [known for known in self.connected if known not in event.names]:
+            if now_ms - self.unseen.setdefault(player_id, now_ms) >= event.load_ms:
+                del self.connected[player_id]
+                if not self.connected:
+                    self.empty_since_ms = now_ms
+        is_settled = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms
+        has_all = all(known in event.names and one.entered_ms is not None for known, one in self.connected.items())
+        if is_settled and has_all:
+            self.doubt_since_ms = None
+        return kicks
+
+    def _see(self, player_id: PlayerId, name: str, now_ms: int, *, load_ms: int) -> None:
+        self.unseen.pop(player_id, None)
+        first_seen_ms = self.seen.setdefault(player_id, now_ms)
+        if player_id not in self.connected:
+            self._connect(player_id, Connection(UNKNOWN_USER_ID, name))
+        connection = self.connected.get(player_id)
+        if connection is not None and connection.entered_ms is None and now_ms - first_seen_ms >= load_ms:
+            connection.entered_ms = now_ms
 
     def _trust_line_ups(self, event: RoundStarted, now_ms: int) -> None:
         # Where connect lines were lost, a match with people in it must not be taken for an empty one.

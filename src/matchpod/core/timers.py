@@ -24,6 +24,9 @@ TEAM_CHOICE_S = 20.0
 MAP_CHANGE_GRACE_S = 120.0
 """Loading a map takes a slow client about a minute; twice that before nobody is expected back."""
 
+CLIENT_LOAD_S = 60.0
+"""After so long on the server a client has loaded the map, or never will: where the log lost that it entered."""
+
 ASK_AGAIN_S = 60.0
 """Starting play and changing the map take half that; a command that got lost is repeated."""
 
@@ -52,6 +55,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     max_duration_s: float = MAX_DURATION_S
     team_choice_s: float = TEAM_CHOICE_S
     map_change_grace_s: float = MAP_CHANGE_GRACE_S
+    client_load_s: float = CLIENT_LOAD_S
     ask_again_s: float = ASK_AGAIN_S
     dm_end_margin_s: float = DM_END_MARGIN_S
     dm_minute_s: float = 60.0
@@ -59,3 +63,8 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     def at_speed(self, speed: float) -> Timers:
         """The same waits in a world that runs `speed` times as fast."""
         return Timers(**{name: seconds / speed for name, seconds in msgspec.structs.asdict(self).items()})
+
+
+def to_ms(seconds: float) -> int:
+    """Whole milliseconds."""
+    return round(seconds * 1000)

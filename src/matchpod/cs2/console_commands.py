@@ -176,6 +176,17 @@ def load_match_command(url: str, *, header_name: str, header_value: str) -> str:
     return _command("matchzy_loadmatch_url", quoted(_http_url(url)), quoted(header_name), quoted(header_value))
 
 
+def report_address_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
+    """Let MatchZy report elsewhere from now on; its match file said where before."""
+    address = _report_address(url, header_name, header_value)
+    return tuple(_command(name, quoted(value)) for name, value in address.items())
+
+
+def set_command(name: str, value: str) -> str:
+    """Give a console variable a value; ValueError when it cannot stand in quotes."""
+    return _set(name, value)
+
+
 def end_match_command() -> str:
     """Make MatchZy forget its match; it refuses to load a second one."""
     return _command("css_endmatch")
@@ -240,13 +251,19 @@ def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> 
         **_OBSERVED,
         **_yielding_cvars(settings),
         **_play_cvars(settings),
-        "matchzy_remote_log_url": _http_url(url),
-        "matchzy_remote_log_header_key": header_name,
-        "matchzy_remote_log_header_value": header_value,
+        **_report_address(url, header_name, header_value),
     }
     for name, value in cvars.items():
         _set(name, value)
     return cvars
+
+
+def _report_address(url: str, header_name: str, header_value: str) -> dict[str, str]:
+    return {
+        "matchzy_remote_log_url": _http_url(url),
+        "matchzy_remote_log_header_key": header_name,
+        "matchzy_remote_log_header_value": header_value,
+    }
 
 
 def _own_cvars(settings: GameSettings) -> dict[str, str]:

@@ -81,6 +81,7 @@ class MapFlow(msgspec.Struct):
     side_names: dict[Side, str | None] = {}
     surrendered_to: Side | None = None
     claim: EndClaim | None = None
+    claim_heard_ms: int | None = None
     """A witness of the end that waits for a second one."""
 
     @staticmethod
@@ -214,11 +215,21 @@ class MapFlow(msgspec.Struct):
 
     def next_deadline_ms(self) -> int | None:
         """When `settle` must be called at the latest; None while nothing waits."""
-        return None if self.claim is None else self.claim.at_ms + PATIENCE_MS
+        if self.claim is None:
+            return None
+        return (self.claim.at_ms if self.claim_heard_ms is None else self.claim_heard_ms) + PATIENCE_MS
+
+    def hear(self, now_ms: int) -> None:
+        """Note when a claim was heard by our clock: the server's may run faster or be set otherwise."""
+        if self.claim is None:
+            self.claim_heard_ms = None
+        elif self.claim_heard_ms is None:
+            self.claim_heard_ms = now_ms
 
     def settle(self, now_ms: int, out: list[GameEvent]) -> None:
         """Believe a single witness of the end once the log has had its time."""
-        if self.claim is not None and now_ms >= self.claim.at_ms + PATIENCE_MS:
+        due_ms = self.next_deadline_ms()
+        if due_ms is not None and now_ms >= due_ms:
             self.confirm_end(now_ms, out)
 
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from matchpod.core.effects import Effect
-from matchpod.core.events import CheatSuspected, GameEvent, LogGap, ServerRestarted, ShotsCounted
+from matchpod.core.events import CheatSuspected, GameEvent, LogGap, PlayersSeen, ServerRestarted, ShotsCounted
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId
-from matchpod.core.timers import Timers
+from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, Restarted, Taken, Unfinished
@@ -56,6 +56,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if post.sent_ms is not None:
             self.clock.anchor(post.sent_ms, post.received_ms)
         self._interpret(taken.lines, events, received_ms=post.received_ms)
+        self.interpreter.flow.hear(post.received_ms)
         return self._fold(events, post.received_ms)
 
     def read_file(self, lines: Iterable[bytes]) -> Reading:
@@ -67,8 +68,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_report(self, body: bytes, received_ms: int) -> Reading:
         """Take in a report of the match plugin."""
         report = read_report(body)
-        number = self.match.current_map.number
-        events = self.plugin.read(report, received_ms, self.interpreter.flow, map_number=number)
+        current = self.match.current_map
+        # Times of a match are the server's: in a world that runs faster, ours are behind.
+        at_ms = current.last_event_at_ms or received_ms
+        events = self.plugin.read(report, at_ms, self.interpreter.flow, map_number=current.number)
+        self.interpreter.flow.hear(received_ms)
         return self._fold(events, received_ms)
 
     def read_detection(self, found: PluginDetection, received_ms: int) -> Reading:
@@ -82,6 +86,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_shots(self, player_id: PlayerId, *, fired: int, hit: int, received_ms: int) -> Reading:
         """Take in a plugin's running count of a player's shots on this map; logs alone never tell."""
         return self._fold([ShotsCounted(received_ms, player_id, fired, hit)], received_ms)
+
+    def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> Reading:
+        """Take in who is on the server, as its console lists them; asked for where the log lost lines."""
+        load_ms = to_ms(self.match.timers.client_load_s)
+        return self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
 
     def tick(self, now_ms: int) -> Reading:
         """Let time pass."""

@@ -13,7 +13,7 @@ import msgspec
 
 from matchpod.core.effects import Effect
 from matchpod.core.model import GameSettings
-from matchpod.core.timers import Timers
+from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader, Reading
@@ -24,6 +24,8 @@ LOG: Final = "log"
 REPORT: Final = "report"
 DETECTION: Final = "detection"
 RESUMED: Final = "resumed"
+PRESENCE: Final = "presence"
+"""Who is on the server, by its console: names by player id."""
 
 HEARING_MS: Final = 10_000
 """A server sends again what was not taken from it, every second or so; after this long it has caught up."""
@@ -31,7 +33,7 @@ HEARING_MS: Final = 10_000
 MAX_ALARMS: Final = 100
 """Alarms that may be due at once. Each is one of seven, and most end the match."""
 
-_HEADERS: Final = msgspec.json.Decoder(dict[str, str])
+_TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
@@ -52,8 +54,10 @@ class Fold(msgspec.Struct):
     def begin(cls, row: ServerRow, speed: float) -> Fold:
         """A match whose server has said nothing yet."""
         reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
-        reader.match.allocated_at_ms = row.allocated_at_ms
-        reader.match.was_pending = row.was_pending
+        # A server that took half of their time to start leaves players too little: they get it from there.
+        allocated_ms = row.allocated_at_ms or row.created_at_ms
+        is_late = 2 * (allocated_ms - row.created_at_ms) > to_ms(reader.match.timers.join_s)
+        reader.match.allocated(allocated_ms, was_pending=row.was_pending or is_late)
         return cls(reader, is_real_time=speed == 1.0)
 
     def to_bytes(self) -> bytes:
@@ -69,6 +73,7 @@ class Fold(msgspec.Struct):
         """Take in one stored entry, and what fell due before it."""
         if entry.kind == RESUMED:
             self.deaf_until_ms = entry.received_ms + HEARING_MS
+            self.reader.match.presence.doubt(entry.received_ms)
             return Reading([], [])
         effects = self.advance(entry.received_ms)
         reading = self._read(entry)
@@ -98,10 +103,12 @@ class Fold(msgspec.Struct):
 
     def _read(self, entry: RawEntry) -> Reading:
         if entry.kind == LOG:
-            post = read_post(_HEADERS.decode(entry.headers), entry.body, received_ms=entry.received_ms)
+            post = read_post(_TEXTS.decode(entry.headers), entry.body, received_ms=entry.received_ms)
             return self.reader.read_post(post if self.is_real_time else msgspec.structs.replace(post, sent_ms=None))
         if entry.kind == REPORT:
             return self.reader.read_report(entry.body, entry.received_ms)
+        if entry.kind == PRESENCE:
+            return self.reader.read_presence(_TEXTS.decode(entry.body), entry.received_ms)
         whole = Reading([], [])
         for found in read_detections(entry.body):
             reading = self.reader.read_detection(found, entry.received_ms)

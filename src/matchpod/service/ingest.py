@@ -18,13 +18,13 @@ from matchpod.cs2.console_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.log_batches import MAX_HEADER_CHARS
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_when_away
+from matchpod.service.entries import store
 from matchpod.service.folding import DETECTION, LOG, REPORT, settings_of
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
 from matchpod.service.redaction import redact_log
 from matchpod.service.server_views import has_ended
-from matchpod.storage import raw_log, servers
-from matchpod.storage.raw_log import RawEntry
+from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
@@ -49,7 +49,6 @@ _KEPT_HEADERS: Final = frozenset(
 )
 """What the reader of posts looks at; the rest of a request says nothing about the match."""
 
-_NO_HEADERS: Final = b"{}"
 # Wider than the tokens we give out; what no database takes as text (NUL, lone surrogates) stays away from it.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
@@ -112,7 +111,11 @@ class Ingest:
             return GONE
         # An empty post has nothing to store, but any other answer would make the server send it for ever.
         if body:
-            await self._store(sender.server_id, LOG, received_ms=now_ms, headers=_kept(headers), body=body)
+            clean = redact_log(body)
+            headers_kept = _kept(headers)
+            await store(
+                self._db, self._live, sender.server_id, LOG, received_ms=now_ms, body=clean, headers=headers_kept
+            )
             self._measures.log_posts.inc()
             self._measures.log_bytes.inc(amount=len(body))
         return STORED
@@ -162,19 +165,9 @@ class Ingest:
             return GONE
         if not body:
             return BAD_REQUEST
-        await self._store(sender.server_id, kind, received_ms=now_ms, headers=_NO_HEADERS, body=body)
+        await store(self._db, self._live, sender.server_id, kind, received_ms=now_ms, body=redact_log(body))
         self._measures.reports.inc(kind)
         return STORED
-
-    async def _store(self, server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes) -> None:
-        """Commit an entry without its secrets, then hand it to whoever follows the match in this process."""
-        clean = redact_log(body)
-        added = raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=clean)
-        rows = await self._db.write(added)
-        ((seq,),) = msgspec.convert(rows[-1], list[tuple[int]])
-        self._live.offer(
-            RawEntry(server_id=server_id, seq=seq, kind=kind, received_ms=received_ms, headers=headers, body=clean)
-        )
 
 
 def _kept(headers: Mapping[str, str]) -> bytes:

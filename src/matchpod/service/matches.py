@@ -226,7 +226,8 @@ class Matches:
         self, principal: Principal, row: ServerRow, *, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
     ) -> ServerView:
         password = None
-        if principal.may_create and row.rcon_password is not None and not has_ended(row):
+        is_shown = principal.may_create and row.is_password_ours and not has_ended(row)
+        if is_shown and row.rcon_password is not None:
             password = self._vault.open(row.rcon_password)
         return server_view(row, rcon_password=password, match=match)
 

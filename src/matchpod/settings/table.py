@@ -131,7 +131,8 @@ SERVICE = (
         key="rate_limit",
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default="off",
-        meaning="How many requests a minute one API key may make before it is answered 429.",
+        meaning="How many requests a minute one API key may make before it is answered 429. "
+        "Each process counts for itself.",
     ),
     Setting(
         key="max_body_bytes",

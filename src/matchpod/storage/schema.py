@@ -66,6 +66,8 @@ _FIRST = (
         tries BIGINT NOT NULL,
         ended_at_ms BIGINT,
         log_from_seq BIGINT NOT NULL,
+        is_password_ours BIGINT NOT NULL,
+        changed_cvars BLOB,
         error TEXT
     )
     """,

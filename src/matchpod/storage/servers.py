@@ -57,6 +57,10 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int | None = None
     log_from_seq: int = 0
     """Its log counts after this number: what came before was said by a server that was given up."""
+    is_password_ours: bool = True
+    """False where the console's password is its operator's: callers do not see it."""
+    changed_cvars: bytes | None = None
+    """JSON: what console variables were set to, on a server that is used again, before this match changed them."""
     error: str | None = None
 
 

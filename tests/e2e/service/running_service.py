@@ -357,13 +357,19 @@ def default_regions(sandbox_ports: int = 20) -> str:
     )
 
 
+_GIVEN: set[int] = set()
+"""Ports given out already: nobody listens on them until their server starts."""
+
+
 def free_port_range(number: int) -> range:
     """Ports side by side that nobody uses now."""
     random = SystemRandom()
     for _ in range(200):
         first = random.randrange(LEAST_PORT, GREATEST_PORT - number)
-        if all(map(_is_free, range(first, first + number))):
-            return range(first, first + number)
+        ports = range(first, first + number)
+        if _GIVEN.isdisjoint(ports) and all(map(_is_free, ports)):
+            _GIVEN.update(ports)
+            return ports
     raise AssertionError(f"no {number} free ports side by side")
 
 

@@ -26,6 +26,7 @@ from tests.e2e.service.running_service import (
     players,
     region,
     short_match,
+    slow_command,
     teams,
     wait_until,
 )
@@ -134,6 +135,7 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
     settings = {"pending_s": str(PENDING_S)}
     without_plugin = (*SIMULATOR_COMMAND, "--scenario", "plugin_missing")
     regions = default_regions() + region("no-plugin", free_port_range(3), command=without_plugin)
+    regions += region("late", free_port_range(2), speed=1, command=slow_command(2))
     with (
         CallbackReceiver() as receiver,
         RunningService(folder, regions=regions, database_url=database_url, settings=settings) as service,
@@ -189,6 +191,22 @@ def test_a_server_that_does_not_come_up(canceled: Canceled, name: str) -> None:
 def test_people_who_go_before_play_begins(canceled: Canceled) -> None:
     received = canceled.told("idle", "idle_timeout", "stopped")
     assert received.at_s - canceled.ended_at_s["idle"] > 15  # 10 minutes at the speed of the region
+
+
+def test_servers_that_come_back_end_no_match(canceled: Canceled) -> None:
+    service, receiver = canceled.service, canceled.receiver
+    paused = service.create(short_match(customCvars=cvars(100)), callbackUrl=receiver.url("/paused"))["serverId"]
+    service.wait_for(paused, _has_kills)
+    starting = service.create(short_match(), region="late", callbackUrl=receiver.url("/replaced"))["serverId"]
+    (sleeping,) = service.server_processes(paused)
+    sleeping.signal(signal.SIGSTOP)
+    stopped_at_s = time.monotonic()
+    (first,) = wait_until(lambda: service.server_processes(starting), "it was started")
+    first.signal(signal.SIGKILL)
+    time.sleep(max(0.0, stopped_at_s + 6 - time.monotonic()))
+    sleeping.signal(signal.SIGCONT)
+    for path in ("/paused", "/replaced"):
+        assert receiver.wait_for(path)[0].json["eventType"] == "match_over"
 
 
 # --- by the region --------------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from tests.contract.databases import fresh_postgres_schema
+from tests.contract.same_result import assert_same_match
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.running_service import Json, RunningService, default_regions, wait_until
 from tests.e2e.service.same_matches import (
     MATCHES,
     assert_nothing_is_left,
-    assert_same_match,
     comparable,
     reference,
     rows,

@@ -203,6 +203,18 @@ def test_password_and_console_variables_of_a_match_hold(played: Played) -> None:
     assert server["rconPassword"] not in json.dumps(service.log())
 
 
+def test_a_server_that_somebody_put_on_another_map_is_brought_back(played: Played) -> None:
+    service, receiver = played.service, played.receiver
+    made = service.create(
+        short_match(customCvars=cvars(100, sim_roster_delay=100)), callbackUrl=receiver.url("/brought-back")
+    )
+    log = OverheardLog(service.wait_for_status(made["serverId"], "running"), receiver)
+    ask(service.get(made["serverId"]), "changelevel de_dust2")
+    told = receiver.wait_for("/brought-back")[0].json
+    assert log.text.count(b"Loading map") == 2
+    assert [entry["mapName"] for entry in told["result"]["maps"]] == ["de_mirage"]
+
+
 def test_every_place_is_free_again_in_the_end(played: Played) -> None:
     def taken() -> list[bytes]:
         text = played.service.call("GET", "/metrics").raw

@@ -91,7 +91,7 @@ def test_a_third_match_waits_for_the_first_server_that_is_free(lent: Lent) -> No
         lent.assert_clean(server.port)
 
 
-def test_what_one_match_had_set_does_not_hold_in_the_next(lent: Lent) -> None:
+def test_variables_of_the_game_mode_are_not_left_from_the_match_before(lent: Lent) -> None:
     def friendly_fire_and_buy_time() -> list[list[str]]:
         return [ask_at(server.port, PASSWORD, "mp_friendlyfire", "mp_buytime") for server in lent.servers]
 

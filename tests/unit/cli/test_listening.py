@@ -94,6 +94,7 @@ def test_json_is_one_line_whatever_the_body_looks_like(capsys: pytest.CaptureFix
         ("--org", "nobody"),
         ("--status", "99"),
         ("--port", "65536"),
+        ("--host", "a..b", "--port", "0"),
     ],
 )
 def test_wrong_words_are_exit_code_2(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

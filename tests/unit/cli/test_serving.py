@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from matchpod.app import Ground
-from matchpod.cli import app
+from matchpod.cli import app, serving
 from matchpod.cli.opening import run_on_ground
 from matchpod.ports import DatabaseAwayError
 from tests.unit.cli import office as offices
@@ -55,3 +55,12 @@ def test_a_database_that_fails_in_a_command_is_one_sentence(office: Office) -> N
     done = office.run(broken)
     assert done.exit_code == 1
     assert done.stderr == "matchpod: The database did not do what it was asked: the disk is full.\n"
+
+
+def test_the_command_to_paste_survives_blanks_in_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sys.argv", ["/my tools/bin/matchpod", "serve"])
+    assert serving._own_command() == "'/my tools/bin/matchpod'"
+    monkeypatch.setattr("sys.argv", ["/x/__main__.py", "serve"])
+    monkeypatch.setattr("sys.executable", "/usr/bin/python3")
+    assert serving._own_command() == "/usr/bin/python3 -m matchpod"

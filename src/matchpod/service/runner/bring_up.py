@@ -17,7 +17,7 @@ from matchpod.service.regions import Region
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
-from matchpod.service.runner.ending import conclude
+from matchpod.service.runner.ending import conclude, leave_server
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.storage import servers, slots
 
@@ -127,7 +127,7 @@ async def _allocate(claim: Claim, around: Surroundings, region: Region) -> GameS
     server = await region.fleet.allocate(order)
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
     if server.rcon_password != order.rcon_password:
-        columns["rcon_password"] = around.vault.seal(server.rcon_password)
+        columns |= {"rcon_password": around.vault.seal(server.rcon_password), "is_password_ours": False}
     if row.allocated_at_ms is None:
         columns["allocated_at_ms"] = around.clock.now_ms()
         _LOG.info("server allocated", extra={"server_id": row.id, "region": row.region, "slot": row.slot})
@@ -146,6 +146,7 @@ async def _try_again(claim: Claim, around: Surroundings, region: Region, error: 
         await claim.change(tries=tries)
         await _fail(claim, around, CancelReason.SERVER_FAILED, error)
         return
+    await leave_server(claim, around, None)
     claim.check()
     try:
         await region.fleet.release(row.id, row.slot or "")
@@ -156,7 +157,8 @@ async def _try_again(claim: Claim, around: Surroundings, region: Region, error: 
         return
     now_ms = around.clock.now_ms()
     wake = servers.wake_waiting(region.code, now_ms, limit=1)
-    await claim.change(slots.free(row.id), wake, slot=None, tries=tries, error=error[:MAX_ERROR_CHARS])
+    forgotten = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
+    await claim.change(slots.free(row.id), wake, tries=tries, error=error[:MAX_ERROR_CHARS], **forgotten)
     await claim.give_back(now_ms + TRY_AGAIN_MS)
 
 

@@ -10,6 +10,8 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
@@ -47,6 +49,8 @@ def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
 async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is_fresh: bool) -> None:
     """Make the server ready for its players; ConfigurationError, ConsoleError when it does not get there."""
     settings = around.settings_of(claim.row)
+    if not is_fresh and claim.row.changed_cvars is None:
+        await claim.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
     await _load_map(line, settings, is_fresh=is_fresh)
     url = around.log_url(claim.row.log_token)
     if not await _is_registered(line, url):
@@ -59,6 +63,23 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
     for command in commands.warmup_commands(settings):
         await line.run(command)
     await _prove(claim, around, line, settings)
+
+
+async def restore_cvars(claim: Claim, line: ConsoleLine) -> None:
+    """Give a server that is used again the values back that this match changed."""
+    before = msgspec.json.decode(claim.row.changed_cvars or b"{}", type=dict[str, str])
+    for name, value in before.items():
+        try:
+            command = commands.set_command(name, value)
+        except ValueError:
+            continue  # what was there cannot be said in quotes; nothing we set could
+        await line.run(command)
+
+
+async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
+    await _wait_for_answer(line)
+    found = [answers.parse_cvar(await line.run(cvar.name), cvar.name) for cvar in settings.custom_cvars]
+    return {one.name: one.value for one in found if one is not None}
 
 
 async def current_map(line: ConsoleLine) -> str | None:

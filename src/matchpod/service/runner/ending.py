@@ -14,6 +14,7 @@ from matchpod.ports import ConsoleError, FleetError
 from matchpod.service.conclusion import Ending
 from matchpod.service.conclusion import conclude as conclusion
 from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.storage import outbox, raw_log, servers, slots
@@ -87,19 +88,39 @@ async def _say_farewell(claim: Claim, around: Surroundings) -> None:
     row = claim.row
     outcome = await outbox.outcome_of(around.db, row.id)
     reason = outcome.reason if outcome else None
-    if row.running_at_ms is None or row.rcon_password is None or reason == CancelReason.SERVER_LOST:
-        return
-    text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
-    if reason == CancelReason.INCOMPLETE_ROSTER:
+    if row.running_at_ms is None or reason == CancelReason.SERVER_LOST:
+        text = None
+    elif reason == CancelReason.INCOMPLETE_ROSTER:
         text = ROSTER_INCOMPLETE
-    line = ConsoleLine(claim, around)
+    else:
+        text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
+    await leave_server(claim, around, text)
+
+
+async def leave_server(claim: Claim, around: Surroundings, farewell: str | None) -> None:
+    """Undo what a match leaves on a server that goes on: its people, unless nobody came yet, and its settings."""
+    row = claim.row
+    if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
+        return
+    try:
+        line = ConsoleLine(claim, around)
+    except ValueError as exc:
+        # The key of the vault was exchanged: nobody opens this password again, and the server must go all the same.
+        _LOG.error("console password cannot be opened", extra={"server_id": row.id, "error": str(exc)})
+        return
     try:
         async with asyncio.timeout(FAREWELL_S):
-            status = parse_status(await line.run("status"))
-            for player in status.players if status else ():
-                if not player.is_bot:
-                    await line.run(kick_command(player.user_id, text))
+            if farewell is not None:
+                await _kick_everybody(line, farewell)
+            await restore_cvars(claim, line)
     except (ConsoleError, TimeoutError) as exc:
-        _LOG.info("nobody was told that the match is over", extra={"server_id": row.id, "error": str(exc)})
+        _LOG.info("server did not take its farewell", extra={"server_id": row.id, "error": str(exc)})
     finally:
         await line.close()
+
+
+async def _kick_everybody(line: ConsoleLine, text: str) -> None:
+    status = parse_status(await line.run("status"))
+    for player in status.players if status else ():
+        if not player.is_bot:
+            await line.run(kick_command(player.user_id, text))

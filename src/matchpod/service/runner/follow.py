@@ -16,7 +16,9 @@ import msgspec
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.result import build_result
+from matchpod.cs2.console_commands import uses_plugin_match
 from matchpod.service.conclusion import Ending
+from matchpod.service.entries import store
 from matchpod.service.folding import LOG, RESUMED, Fold
 from matchpod.service.live import LiveMatch
 from matchpod.service.regions import Region
@@ -34,6 +36,9 @@ READ_ENTRIES: Final = 100
 
 POLL_S: Final = 1.0
 """How often a shared database is asked for entries that another process stored."""
+
+LAST_WORDS_S: Final = 1.0
+"""How long the plugin's word on the last round is waited for; it comes within a tick of the log, or not at all."""
 
 SNAPSHOT_MS: Final = 5_000
 """The least time between two snapshots: in a fast world a round takes seconds."""
@@ -78,11 +83,12 @@ class _Follower:
         self._fold = live.fold
         self._match = live.fold.reader.match
         self._lost = ""
+        self._lost_as = CancelReason.SERVER_LOST
         self._ending: Ending | None = None
         self._snapshot_ms = around.clock.now_ms()
         self._is_snapshot_due = False
         self._is_acting = True
-        self._hands = Hands(claim, around, region, line=line, match=self._match)
+        self._hands = Hands(claim, around, region, line=line, match=self._match, on_failed=self._fail)
         self._watch = Watch(claim, around, region, line=line, match=self._match, on_lost=self._lose)
 
     async def run(self, *, is_resumed: bool) -> None:
@@ -102,7 +108,7 @@ class _Follower:
     async def _resume(self) -> None:
         """Read what was stored so far; what was ordered then was done, or is asked for again."""
         row, now_ms = self._claim.row, self._around.clock.now_ms()
-        await self._around.db.write(raw_log.append(row.id, RESUMED, received_ms=now_ms, headers=b"{}", body=b""))
+        await store(self._around.db, self._around.live, row.id, RESUMED, received_ms=now_ms, body=b"")
         self._is_acting = False
         await self._read_stored()
         self._is_acting = True
@@ -118,10 +124,31 @@ class _Follower:
             if self._lost and self._ending is None:
                 self._end_lost()
             if self._ending is not None:
+                await self._hear_last_words()
                 await conclude(self._claim, self._around, self._ending)
                 return
             await self._keep()
             await self._wait()
+
+    async def _hear_last_words(self) -> None:
+        """Only the plugin knows the MVP of the last round, and its report may come after the log's last line."""
+        if self._ending is None or self._ending.result is None or not uses_plugin_match(self._match.settings):
+            return
+        try:
+            async with asyncio.timeout(LAST_WORDS_S):
+                while True:
+                    await self._live.woken.wait()
+                    self._live.woken.clear()
+                    await self._read_late()
+        except TimeoutError:
+            await self._read_late()
+        self._ending = Ending(result=msgspec.json.encode(build_result(self._match)))
+
+    async def _read_late(self) -> None:
+        entries = await raw_log.read_after(self._around.db, self._live.server_id, self._live.seq, limit=READ_ENTRIES)
+        for entry in entries:
+            self._fold.take(entry)
+            self._live.read(entry.seq)
 
     async def _wait(self) -> None:
         due_ms = self._fold.next_deadline_ms()
@@ -216,11 +243,15 @@ class _Follower:
         self._lost = why
         self._live.woken.set()
 
+    def _fail(self, why: str) -> None:
+        self._lost_as = CancelReason.SERVER_FAILED
+        self._lose(why)
+
     def _end_lost(self) -> None:
         self._obey(self._fold.settle())  # it may have said how the match ended, and died
         if self._ending is None:
             _LOG.warning("server lost", extra={"server_id": self._claim.row.id, "why": self._lost})
-            self._ending = Ending(reason=CancelReason.SERVER_LOST)
+            self._ending = Ending(reason=self._lost_as)
 
     async def _keep(self) -> None:
         now_ms = self._around.clock.now_ms()

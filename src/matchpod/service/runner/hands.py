@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, assert_never
 
@@ -18,6 +19,7 @@ from matchpod.core.presence import NOT_LISTED
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import parse_status, parse_status_json
 from matchpod.ports import ConsoleError, ConsoleLostError
+from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.claim import Claim
@@ -35,6 +37,9 @@ MAP_LOAD_S: Final = 120.0
 """At the speed of a real server: a large workshop map from a slow disk."""
 
 MIN_MAP_LOAD_S: Final = 15.0
+
+WRONG_MAPS: Final = 3
+"""A server that loads another map than it was told, so often, never loads the right one."""
 
 PLUGIN_LOADS_AFTER: Final = 3
 """The plugin changes the map by itself; when we had to ask this often it did not, and we do."""
@@ -61,16 +66,28 @@ def map_load_s(speed: float) -> float:
 class Hands:
     """Performs the effects of one match."""
 
-    def __init__(self, claim: Claim, around: Surroundings, region: Region, *, line: ConsoleLine, match: Match) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        around: Surroundings,
+        region: Region,
+        *,
+        line: ConsoleLine,
+        match: Match,
+        on_failed: Callable[[str], None],
+    ) -> None:
         self._match = match
         self._line = line
         self._settings = around.settings_of(claim.row)
         self._measures = around.measures
         self._server_id = claim.row.id
         self._log_url = around.log_url(claim.row.log_token)
+        self._report_address = (around.report_url, claim.row.report_token)
+        self._on_failed = on_failed
         self._region = region
         self._orders: asyncio.Queue[Order] = asyncio.Queue(MAX_ORDERS)
         self._loads_asked = 0
+        self._starts_refused = 0
 
     def order(self, order: Order) -> None:
         """Do this when its turn comes."""
@@ -112,13 +129,20 @@ class Hands:
             case MapLoaded():
                 await self._set_again()
             case TakeOver():
-                await configure.register_log(self._line, self._log_url)
-                await configure.forget_other_logs(self._line, self._log_url)
-                await self._set_again()
+                await self._take_over()
             case EndMatch() | CancelMatch():
                 pass  # whoever reads the match concludes it
             case _:
                 assert_never(order)
+
+    async def _take_over(self) -> None:
+        await configure.register_log(self._line, self._log_url)
+        await configure.forget_other_logs(self._line, self._log_url)
+        if commands.uses_plugin_match(self._settings):
+            url, token = self._report_address
+            for command in commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token):
+                await self._line.run(command)
+        await self._set_again()
 
     async def _kick(self, order: Kick) -> None:
         presence = self._match.presence
@@ -143,11 +167,25 @@ class Hands:
             return
         # Right before it changes the map, the plugin would start the old one.
         if not configure.is_map(self._settings, order.map_number, await configure.current_map(self._line)):
+            await self._leave_wrong_map(order)
             return
+        self._starts_refused = 0
         await configure.apply_settings(self._line, self._settings)
         for command in commands.start_commands(self._settings):
             await self._line.run(command)
         _LOG.info("play started", extra={**self._about(order), "map_number": order.map_number})
+
+    async def _leave_wrong_map(self, order: StartPlay) -> None:
+        """Change a map that the plugin leaves as it is: nobody else would, and they would wait on it for ever."""
+        self._starts_refused += 1
+        if self._starts_refused % PLUGIN_LOADS_AFTER:
+            return
+        if self._starts_refused > WRONG_MAPS * PLUGIN_LOADS_AFTER:
+            self._on_failed("it does not load the map it is told")
+            return
+        map_name = self._settings.maps[order.map_number - 1]
+        _LOG.warning("server is on another map", extra={**self._about(order), "wanted": map_name})
+        await self._line.run(commands.load_map_command(map_name))
 
     async def _load_map(self, order: LoadMap) -> None:
         if self._match.phase is not Phase.BETWEEN_MAPS or self._match.map_number != order.map_number:

@@ -43,6 +43,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.ingest_base}/ingest/anticheat/{report_token}"
 
     @property
+    def report_url(self) -> str:
+        """Where a server's match plugin reports."""
+        return f"{self.ingest_base}/ingest/reports"
+
+    @property
     def match_url(self) -> str:
         """Where a server's plugin fetches its match."""
         return f"{self.ingest_base}/ingest/match"

@@ -11,8 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from matchpod.core.match import Match, Phase
+from matchpod.cs2.console_answers import parse_status_json
 from matchpod.ports import ConsoleError
+from matchpod.service.entries import store
+from matchpod.service.folding import PRESENCE
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.claim import Claim
@@ -50,6 +55,7 @@ class Watch:
         on_lost: Callable[[str], None],
     ) -> None:
         self._claim = claim
+        self._around = around
         self._clock = around.clock
         self._region = region
         self._line = line
@@ -78,6 +84,8 @@ class Watch:
         row = self._claim.row
         if not await self._region.fleet.is_alive(row.id, row.slot or ""):
             return "its process is gone"
+        if self._match.presence.is_doubtful:
+            await self._tell_presence()
         if self._silent_ms() < QUIET_MS:
             return ""
         if not self._is_lost():
@@ -87,6 +95,19 @@ class Watch:
                 self._unanswered += 1
                 _LOG.debug("a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
         return f"no sign of life for {self._silent_ms() // 1000} s" if self._is_lost() else ""
+
+    async def _tell_presence(self) -> None:
+        """Lines were lost: store who is on the server, as its console lists them, for the match to compare."""
+        around, row = self._around, self._claim.row
+        try:
+            status = parse_status_json(await self._line.run("status_json", timeout_s=ASK_S))
+        except ConsoleError as exc:
+            _LOG.debug("a server did not say who is on it", extra={"server_id": row.id, "error": str(exc)})
+            return
+        self.heard(around.clock.now_ms())
+        if status is not None:
+            names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
+            await store(around.db, around.live, row.id, PRESENCE, received_ms=around.clock.now_ms(), body=names)
 
     def _is_lost(self) -> bool:
         return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()

@@ -1,0 +1,126 @@
+"""How much may a stranger make us hold? A connection with limits on what comes before a request is known.
+
+uvicorn's own has none: it keeps headers as long as they come, waits for ever for their end, and takes as many
+requests ahead as fit into one read. Nobody needs a key for any of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Final
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from matchpod.core.errors import InvalidParamsError
+from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.web.errors import answer_to
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Far more than the headers of any proxy; one read more may be held before it is noticed."""
+HEAD_TIMEOUT_S: Final = 30.0
+"""For the head of a request to come, from the opening of the connection or its first byte."""
+MAX_PIPELINED: Final = 32
+"""Requests sent ahead on one connection while one is answered; clients and proxies in use send none."""
+
+_log = logging.getLogger(__name__)
+
+
+class ApiConnection(HttpToolsProtocol):
+    """One connection of a caller or a game server."""
+
+    _held = 0
+    """Bytes taken in since a piece of a request was complete: what the parser may have to keep."""
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Wait for a request, but not for ever."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the time limit."""
+        self._head_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what is no HTTP, or never ends, is refused."""
+        self._unset_keepalive_if_required()
+        self._held += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("This is not a request that can be read.")
+            return
+        except httptools.HttpParserUpgrade:
+            return  # to what is not spoken here; the request is answered as if it had not asked
+        if self._held > MAX_HEAD_BYTES:
+            self.send_400_response(f"The head of a request is over the limit of {MAX_HEAD_BYTES} bytes.")
+        elif not self._is_answering():
+            self._expect_head()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always hangs up
+        """The caller sends no more; True keeps the connection until he has the answer he may still wait for."""
+        if not self._is_answering() or self.cycle.more_body or self.pipeline:
+            return False
+        self.cycle.keep_alive = False  # hangs up after the answer
+        return True
+
+    def on_headers_complete(self) -> None:
+        """Begin with a request, or put it after those that came before."""
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise ValueError("too many requests sent ahead")  # the parser makes an HttpParserError of it
+        super().on_headers_complete()
+        self._held = 0
+        self._head_came()
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on a part of a body; how much of it is held is limited by whoever reads it."""
+        self._held = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The next byte belongs to another request."""
+        self._held = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what came, with the body that every error has, and hang up."""
+        _log.debug("connection refused", extra={"reason": msg})
+        if self._is_next():  # else this would be read as the answer to the request before
+            request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
+            answer = answer_to(InvalidParamsError(msg), request_id)
+            headers = {
+                b"content-type": answer.content_type,
+                b"content-length": b"%d" % len(answer.body),
+                b"x-request-id": request_id.encode(),
+                b"connection": b"close",
+            }
+            lines = b"".join(b"%b: %b\r\n" % header for header in headers.items())
+            self.transport.write(STATUS_LINE[answer.status] + lines + b"\r\n" + answer.body)
+        self.transport.close()
+
+    def _is_next(self) -> bool:
+        """True when the caller takes what is sent now for the answer to what he sent last."""
+        return not self._is_answering() or (
+            self.cycle.more_body and not self.cycle.response_started and not self.pipeline
+        )
+
+    def _is_answering(self) -> bool:
+        return not getattr(self.cycle, "response_complete", True)  # there is none before the first request
+
+    def _expect_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
+
+    def _head_came(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self.transport.close()

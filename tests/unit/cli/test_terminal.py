@@ -1,0 +1,30 @@
+"""What a listing may show of texts that strangers wrote."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from matchpod.cli.terminal import harmless, print_listing
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A line."""
+
+    name: str | None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 😀", "plain ü 😀"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\u202etxt.exe", "\\u202etxt.exe"),
+        ("a\nb\u2028c", "a\\nb\\u2028c"),
+        ("\x9b31m", "\\x9b31m"),
+    ],
+)
+def test_nothing_in_a_cell_drives_the_terminal(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert harmless(text) == shown
+    print_listing([Item(text)], {"name": lambda one: one.name}, as_json=False)
+    assert capsys.readouterr().out.splitlines()[1].rstrip() == shown
