@@ -48,6 +48,7 @@ _AWAY_ERRORS = (
     asyncpg.PostgresSystemError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    asyncpg.ReadOnlySQLTransactionError,  # a stand-by that is about to take over, or one that was left behind
 )
 
 
@@ -60,11 +61,17 @@ class _Connection(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[object]: ...
 
+    def terminate(self) -> None: ...
+
 
 class _Pool(Protocol):
     """What we use of asyncpg's pools."""
 
-    def acquire(self) -> AbstractAsyncContextManager[_Connection]: ...
+    async def acquire(self) -> _Connection: ...
+
+    async def release(self, connection: _Connection) -> None: ...
+
+    async def expire_connections(self) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -127,14 +134,28 @@ class PostgresDatabase:
             async with asyncio.timeout(OPERATION_S):
                 for _ in range(CONFLICT_TRIES - 1):
                     try:
-                        async with self._pool.acquire() as connection:
-                            return await work(connection)
+                        return await self._once(work)
                     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
                         continue
-                async with self._pool.acquire() as connection:
-                    return await work(connection)
+                return await self._once(work)
+        except asyncpg.ReadOnlySQLTransactionError as exc:
+            await self._pool.expire_connections()  # the next ones may lead to whoever took over
+            raise _our_error(exc) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as exc:
             raise _our_error(exc) from exc
+
+    async def _once(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
+        connection = await self._pool.acquire()
+        try:
+            answer = await work(connection)
+        except asyncio.CancelledError:
+            # By our time limit or by the caller. To give it back as it is would be to wait for PostgreSQL, which may
+            # hang; a connection that is cut is given back at once.
+            connection.terminate()
+            raise
+        finally:
+            await self._pool.release(connection)
+        return answer
 
     async def _run(self, connection: _Connection, statement: Statement) -> list[Row]:
         sql = self._translated(statement.sql)

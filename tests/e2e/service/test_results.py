@@ -44,6 +44,10 @@ MATCHES: dict[str, Json] = {
     "round-restore": short_match(maxRounds=8, customCvars=cvars(400, "round_restore")),
     "spoofer": short_match(customCvars=cvars(scenario="spoofer")),
     "log-loss": short_match(customCvars=cvars(scenario="log_loss")),
+    "log-loss-bo3": short_match(
+        maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(60, "log_loss", sim_seed=2)
+    ),
+    "log-loss-deathmatch": {**DEATHMATCH, "players": players(8), "customCvars": cvars(100, "log_loss")},
     "rage-quit": short_match(maxRounds=8, customCvars=cvars(400, "rage_quit_rejoin")),
 }
 

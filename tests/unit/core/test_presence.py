@@ -195,3 +195,85 @@ def test_lists_do_not_grow_without_end() -> None:
             people.apply(on_side(str(number), team=Team.TEAM1), 1)
     assert len(open_door.connected) == len(open_door.ever_connected) == len(open_door.teams) == MAX_SEEN_PLAYERS
     assert len(closed_door.turned_away) == MAX_SEEN_PLAYERS
+
+
+# --- after lost lines: what the console says ----------------------------------------------------------------------
+
+LOAD_MS = 60_000
+GAP = ev.LogGap(0, 100)
+
+
+def seen(*players: str) -> ev.PlayersSeen:
+    return ev.PlayersSeen(0, {player: player[-1] for player in players}, LOAD_MS)
+
+
+def test_lost_lines_raise_a_doubt_that_nothing_else_does() -> None:
+    assert not presence(connected(ANN), entered(ANN), gone(ANN)).is_doubtful
+    assert presence(connected(ANN), GAP).is_doubtful
+
+
+def test_console_is_not_believed_where_nothing_was_lost() -> None:
+    people = presence(connected(ANN))
+    people.apply(seen(BEN), 99_000)
+    people.apply(seen(BEN), 199_000)
+    assert list(people.connected) == [ANN]
+    assert people.ever_connected == [ANN]
+
+
+def test_player_whose_entry_was_lost_is_in_the_game_after_the_time_to_load() -> None:
+    people = presence(entered(ANN), connected(BEN), GAP)
+    people.apply(seen(ANN, BEN), 10_000)
+    people.apply(seen(ANN, BEN), 10_000 + LOAD_MS - 1)
+    assert people.complete_since_ms() is None
+    people.apply(seen(ANN, BEN), 10_000 + LOAD_MS)
+    assert people.complete_since_ms() == 10_000 + LOAD_MS
+    assert not people.is_doubtful
+
+
+def test_player_whose_connection_was_lost_has_come() -> None:
+    people = presence(entered(ANN), GAP)
+    people.apply(seen(ANN, BEN), 10_000)
+    assert people.missing() == ()
+    assert people.connected[BEN] == Connection(UNKNOWN_USER_ID, BEN[-1])
+
+
+def test_player_whose_leaving_was_lost_is_gone_after_the_time_to_load() -> None:
+    people = presence(entered(ANN), entered(BEN), GAP)
+    people.apply(seen(ANN), 10_000)
+    assert list(people.connected) == [ANN, BEN]
+    people.apply(seen(ANN), 10_000 + LOAD_MS)
+    assert list(people.connected) == [ANN]
+    people.doubt(100_000)
+    people.apply(seen(), 100_000)
+    people.apply(seen(), 100_000 + LOAD_MS)
+    assert people.empty_since_ms == 100_000 + LOAD_MS
+
+
+def test_player_who_is_seen_again_in_between_has_not_left() -> None:
+    people = presence(entered(ANN), entered(BEN), GAP)
+    people.apply(seen(ANN), 10_000)
+    people.apply(seen(ANN, BEN), 40_000)
+    people.apply(seen(ANN), 10_000 + LOAD_MS)
+    assert list(people.connected) == [ANN, BEN]
+
+
+def test_stranger_whom_only_the_console_shows_is_kicked_by_player_id() -> None:
+    people = presence(entered(ANN), GAP)
+    assert people.apply(seen(ANN, EVE), 10_000) == [Kick(EVE, UNKNOWN_USER_ID, NOT_LISTED)]
+    assert EVE not in people.connected
+
+
+def test_who_stands_on_a_map_that_is_over_has_not_entered_the_next() -> None:
+    people = presence(entered(ANN), entered(BEN), GAP)
+    people.map_ended(10_000)
+    people.apply(seen(ANN, BEN), 11_000)
+    people.apply(seen(ANN, BEN), 11_000 + LOAD_MS)
+    assert people.complete_since_ms() is None
+
+
+def test_new_gap_begins_the_doubt_anew() -> None:
+    people = presence(entered(ANN), connected(BEN), GAP)
+    people.apply(seen(ANN, BEN), 10_000)
+    people.apply(GAP, 30_000)
+    people.apply(seen(ANN, BEN), 10_000 + LOAD_MS)
+    assert people.complete_since_ms() is None

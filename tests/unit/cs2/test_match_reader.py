@@ -128,6 +128,60 @@ def test_the_plugin_ends_a_map_whose_last_lines_never_came() -> None:
     assert wire.reader.next_deadline_ms() is None
 
 
+def test_the_end_that_the_plugin_tells_has_the_time_of_the_server_and_the_patience_of_our_clock() -> None:
+    wire = Wire()
+    wire.go_live()
+    last_ms = wire.reader.match.current_map.last_event_at_ms
+    assert last_ms is not None
+    heard_ms = RECEIVED_MS - 600_000  # a world that runs faster is ahead of us
+    wire.reader.read_report(MAP_RESULT, heard_ms)
+    assert wire.reader.next_deadline_ms() == heard_ms + PATIENCE_MS
+    wire.reader.tick(heard_ms + PATIENCE_MS)
+    assert wire.reader.match.current_map.finished_at_ms == last_ms
+
+
+def test_a_game_over_is_waited_for_by_our_clock_also_where_the_log_is_ahead() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.reader.clock.offset_ms += 3_600_000
+    wire.post(f"Game Over: competitive  {MAP} score 13:2 after 20 min")
+    assert wire.reader.next_deadline_ms() == RECEIVED_MS + PATIENCE_MS
+
+
+def test_the_console_tells_who_came_where_the_log_lost_it() -> None:
+    wire = Wire()
+    wire.post("hello")
+    wire.post("hello", skip=400)
+    names = {id64(account): f"p{account}" for account in (1, 2, 3, 4)}
+    load_ms = round(wire.reader.match.timers.client_load_s * 1000)
+    wire.reader.read_presence(names, RECEIVED_MS)
+    assert wire.reader.match.presence.missing() == ()
+    wire.reader.read_presence(names, RECEIVED_MS + load_ms)
+    assert wire.reader.match.presence.complete_since_ms() == RECEIVED_MS + load_ms
+    ready_ms = wire.reader.next_deadline_ms()
+    assert ready_ms is not None
+    assert wire.reader.tick(ready_ms).effects == [StartPlay(1)]
+
+
+def test_the_plugins_word_on_the_last_round_is_heard_after_the_end() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.post(
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
+        f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1',
+        'World triggered "Round_End"',
+    )
+    wire.reader.read_report(MAP_RESULT, RECEIVED_MS)
+    wire.reader.tick(RECEIVED_MS + PATIENCE_MS)
+    assert wire.reader.match.phase is Phase.OVER
+    player = {"steamid": id64(1), "name": "p1", "stats": {"mvp": 3}}
+    teams = {"team1": {"score": 1, "players": [player]}, "team2": {"score": 0, "players": []}}
+    late = report("round_end", round_number=1, reason=8, winner={"side": "3", "team": "team1"}, **teams)
+    wire.reader.read_report(late, RECEIVED_MS + PATIENCE_MS + 500)
+    mvps = {line.player_id: line.mvps for line in wire.reader.match.current_map.ledger.lines()}
+    assert mvps[id64(1)] == 3
+
+
 def test_a_garbage_report_is_nothing() -> None:
     assert Wire().reader.read_report(b"\xff{", RECEIVED_MS) == Reading([], [])
 

@@ -15,7 +15,7 @@ from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timers import Timers
 from matchpod.cs2.log_clock import ZONE_STEP_MS
-from matchpod.service.folding import DETECTION, HEARING_MS, LOG, REPORT, RESUMED, Fold, settings_of
+from matchpod.service.folding import DETECTION, HEARING_MS, LOG, PRESENCE, REPORT, RESUMED, Fold, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
@@ -150,6 +150,24 @@ def test_a_match_begins_with_what_its_row_knows() -> None:
     assert (match.created_at_ms, match.allocated_at_ms, match.was_pending) == (START_MS, START_MS + 7, True)
     assert match.timers == Timers().at_speed(30.0)
     assert match.settings == recorded().settings
+
+
+def test_a_server_that_took_half_of_the_time_to_join_gives_it_from_its_allocation() -> None:
+    half_ms = round(Timers().at_speed(30.0).join_s * 500)
+    in_time = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms), 30.0)
+    late = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms + 1), 30.0)
+    assert in_time.next_deadline_ms() == START_MS + 2 * half_ms
+    assert late.next_deadline_ms() == START_MS + half_ms + 1 + 2 * half_ms
+
+
+def test_who_is_on_the_server_is_asked_again_after_nobody_listened() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    assert not fold.reader.match.presence.is_doubtful
+    fold.take(entry(RESUMED, START_MS))
+    assert fold.reader.match.presence.is_doubtful
+    names = dict.fromkeys(recorded().settings.roster, "x")
+    fold.take(entry(PRESENCE, START_MS + 1, msgspec.json.encode(names)))
+    assert fold.reader.match.presence.missing() == ()
 
 
 def test_the_password_of_a_match_is_put_in_only_where_it_is_needed() -> None:

@@ -102,6 +102,7 @@ class ProcessFleet:
         # Held while a record and its process change together. A caller that is cancelled does not stop its thread,
         # so the next one waits here and then finds the server the first one started.
         self._changing = threading.Lock()
+        self._children: set[int] = set()
 
     @property
     def slots(self) -> Sequence[str]:
@@ -150,8 +151,11 @@ class ProcessFleet:
         await self._end(server_id)
 
     async def servers(self) -> Sequence[str]:
-        """The ids of all matches whose server runs."""
-        return await asyncio.to_thread(self._running_ids)
+        """The ids of all matches whose server runs; FleetError when the system does not tell."""
+        try:
+            return await asyncio.to_thread(self._running_ids)
+        except OSError as exc:
+            raise FleetError(f"the servers cannot be listed: {exc}") from exc
 
     async def close(self) -> None:
         """Nothing is held: servers go on without us."""
@@ -168,10 +172,10 @@ class ProcessFleet:
     def _recorded(self, order: ServerOrder) -> ProcessId | None:
         try:
             record = self._records.read(order.server_id)
+            if record is None or record.process is None or record.slot != order.slot or not is_running(record.process):
+                return None
         except (OSError, ValueError) as exc:
             raise FleetError(f"the record of the server cannot be read: {exc}") from exc
-        if record is None or record.process is None or record.slot != order.slot or not is_running(record.process):
-            return None
         return record.process
 
     def _start(self, order: ServerOrder) -> ProcessId:
@@ -215,6 +219,7 @@ class ProcessFleet:
         process = identify(child.pid)
         if process is None:  # only where the system reaps for us, and it has ended
             raise OSError("it ended at once")
+        self._children.add(child.pid)
         return process
 
     def _values(self, order: ServerOrder) -> dict[str, str]:
@@ -233,9 +238,9 @@ class ProcessFleet:
         """Wait until the server can be reached; answers what went wrong, None: nothing."""
         try:
             async with asyncio.timeout(self._options.start_s):
-                while is_running(process):
+                while _may_run(process):
                     # Asked once more afterwards: the port of somebody else may have answered.
-                    if await accepts(self._options.host, port, timeout_s=CONNECT_S) and is_running(process):
+                    if await accepts(self._options.host, port, timeout_s=CONNECT_S) and _may_run(process):
                         return None
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
@@ -247,6 +252,7 @@ class ProcessFleet:
         return _without_secret(" | ".join(output.split("\n")[-SHOWN_LINES - 1 :]).strip(" |"), order.rcon_password)
 
     def _look_at(self, server_id: str) -> bool:
+        self._reap()
         try:
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)
@@ -254,9 +260,20 @@ class ProcessFleet:
             return False
         except OSError:
             return True  # the folder cannot be read: we cannot tell
-        return record is not None and record.process is not None and is_running(record.process)
+        return record is not None and record.process is not None and _may_run(record.process)
+
+    def _reap(self) -> None:
+        """Clear away servers of ours that have ended: whoever else released them cannot."""
+        for pid in tuple(self._children):
+            try:
+                has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+            except ChildProcessError:
+                has_ended = True  # reaped by now
+            if has_ended:
+                self._children.discard(pid)
 
     def _running_ids(self) -> list[str]:
+        self._reap()
         return [
             record.server_id
             for record in self._records.records()
@@ -303,6 +320,14 @@ class ProcessFleet:
                 return False
             self._records.remove(server_id)
             return True
+
+
+def _may_run(process: ProcessId) -> bool:
+    """False when it is known to be gone."""
+    try:
+        return is_running(process)
+    except OSError:  # no file handle left, for example
+        return True
 
 
 def _without_secret(text: str, secret: str) -> str:

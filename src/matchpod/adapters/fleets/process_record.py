@@ -24,6 +24,9 @@ MAX_LOG_BYTES = 1_000_000
 KEPT_LOG_BYTES = 100_000
 """What stays of output that became too long."""
 
+GONE = (FileNotFoundError, ProcessLookupError)
+"""What the system answers about a process that is no more; any other failure says nothing about it."""
+
 _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _ENDED = ("Z", "X")
@@ -48,13 +51,16 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this number now, also when it has ended and nobody reaped it; None when there is none."""
+    """The process that has this number now, also when it has ended and nobody reaped it; None when there is none.
+
+    OSError when the system does not tell.
+    """
     found = _state_of(pid)
     return found[1] if found else None
 
 
 def is_running(process: ProcessId) -> bool:
-    """True while exactly this process runs; one of ours that has ended is reaped."""
+    """True while exactly this process runs; one of ours that has ended is reaped. OSError: the system does not tell."""
     found = _state_of(process.pid)
     if found is None or found[1] != process:
         return False
@@ -68,9 +74,9 @@ def is_running(process: ProcessId) -> bool:
 def _state_of(pid: int) -> tuple[str, ProcessId] | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
+    except GONE:
         return None
+    boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
     # The name of a program may hold blanks and brackets.
     fields = stat.rpartition(")")[2].split()
     return fields[0], ProcessId(pid, int(fields[_START_TIME_FIELD]), boot_id)
@@ -120,7 +126,11 @@ class RecordFolder:
 
     def records(self) -> list[ProcessRecord]:
         """All records, in the order of their ids."""
-        ids = sorted(path.stem for path in self._path.glob("*.json"))
+        try:
+            names = sorted(os.listdir(self._path))  # a glob may pass over a folder that cannot be read
+        except FileNotFoundError:
+            return []
+        ids = [Path(name).stem for name in names if name.endswith(".json")]
         return [record for server_id in ids if (record := self.read(server_id)) is not None]
 
     def processes(self, server_id: str) -> list[ProcessId]:
@@ -165,7 +175,7 @@ def _marked(mark: str) -> Iterator[ProcessId]:
             continue
         try:
             words = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended, or belongs to somebody else
+        except (*GONE, PermissionError):  # it has ended, or belongs to somebody else
             continue
         process = identify(int(entry.name)) if wanted in words else None
         if process is not None and is_running(process):

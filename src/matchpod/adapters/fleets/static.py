@@ -1,7 +1,7 @@
 """How are servers used that somebody else runs? A fixed list of them, each lent to one match at a time and cleaned up.
 
-Nothing is started and nothing is ended. Which match has which server is known as long as this process lives; after
-that the slots, which the service keeps, say it.
+Nothing is started and nothing is ended. Which match has which server is not known here: several processes may lend
+the same list, and the places that the service keeps say it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ class StaticFleet:
         self._servers = {server.address: (*_split(server.address), server.rcon_password) for server in servers}
         self._consoles = consoles
         self._clean_pause_s = clean_pause_s
-        self._matches: dict[str, str] = {}
 
     @property
     def slots(self) -> Sequence[str]:
@@ -74,7 +73,6 @@ class StaticFleet:
         except ConsoleError as exc:
             raise FleetError(f"the server is not ready: {exc}") from exc
         await console.close()
-        self._matches[order.slot] = order.server_id
         return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
@@ -86,8 +84,7 @@ class StaticFleet:
 
     async def release(self, server_id: str, slot: str) -> None:
         """Take the match off the server and send everybody away; one that does not answer is left as it is."""
-        # A late release must not end the match that has the server by now.
-        if slot not in self._servers or self._matches.get(slot, server_id) != server_id:
+        if slot not in self._servers:
             return
         for attempt in range(CLEAN_TRIES):
             if attempt:
@@ -102,11 +99,10 @@ class StaticFleet:
                 break
         else:
             _LOG.warning("a server was not cleaned up, as its console does not answer", extra={"slot": slot})
-        self._matches.pop(slot, None)
 
     async def servers(self) -> Sequence[str]:
-        """The ids of the matches that were lent a server since this process started."""
-        return tuple(self._matches.values())
+        """None: a server of this list runs whether a match has it or not, so there is nothing to sweep."""
+        return ()
 
     async def close(self) -> None:
         """Nothing is held: the servers go on."""

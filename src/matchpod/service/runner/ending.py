@@ -53,12 +53,12 @@ async def conclude(claim: Claim, around: Surroundings, ending: Ending) -> None:
 async def end(claim: Claim, around: Surroundings) -> None:
     """Release the server of a match that has its outcome; repeated until the fleet confirms."""
     row = claim.row
-    region = around.regions.get(row.region)
-    if region is None:
-        _LOG.error("server cannot be released: its region is not configured", extra={"server_id": row.id})
-        await claim.give_back(around.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
-        return
     if row.slot is not None:
+        region = around.regions.get(row.region)
+        if region is None:
+            _LOG.error("server cannot be released: its region is not configured", extra={"server_id": row.id})
+            await claim.give_back(around.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
+            return
         await _say_farewell(claim, around)
         claim.check()
         try:

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from matchpod.core.effects import CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
 from matchpod.core.match import Match, Phase
 from matchpod.core.presence import NOT_LISTED
 from matchpod.cs2 import console_commands as commands
@@ -100,8 +100,9 @@ class Hands:
     def take_over(self) -> None:
         """After a pause in which nobody listened: what was ordered last may not have been done."""
         self.order(TakeOver())
-        for player_id, user_id in self._match.presence.turned_away.items():
-            self.order(Kick(player_id, user_id, NOT_LISTED))
+        for player_id in self._match.presence.turned_away:
+            # The number he had may be somebody else's by now.
+            self.order(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
 
     async def run(self) -> None:
         """Take orders, for ever."""
@@ -202,8 +203,7 @@ class Hands:
 
     async def _set_again(self) -> None:
         async with asyncio.timeout(map_load_s(self._region.speed)):
-            while (await configure.current_map(self._line)) is None:
-                await asyncio.sleep(configure.POLL_S)
+            await configure.wait_for_answer(self._line)
         await configure.apply_settings(self._line, self._settings)
         if self._match.phase in (Phase.WARMUP, Phase.BETWEEN_MAPS):
             for command in commands.warmup_commands(self._settings):
