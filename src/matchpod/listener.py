@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-import uvicorn
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -24,9 +23,6 @@ MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
 BODY_S: Final = 30.0
 """For a body to come; our own sender gives up after 10 s."""
-
-STOP_S: Final = 2
-"""For requests under way when the listener is stopped."""
 
 _BACKLOG: Final = 128
 
@@ -181,15 +177,8 @@ def url_of(host: str, port: int) -> str:
 
 def listen(listener: Listener, bound: socket.socket) -> None:
     """Receive callbacks until interrupted (KeyboardInterrupt)."""
-    config = uvicorn.Config(
-        listener,
-        http="h11",  # has a limit on the head of a request
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    uvicorn.Server(config).run(sockets=[bound])
+    import uvicorn  # here: the other commands start without its weight
+
+    from matchpod.app.listening import server_config
+
+    uvicorn.Server(server_config(listener, log_level="warning")).run(sockets=[bound])

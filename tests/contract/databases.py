@@ -11,18 +11,43 @@ import shutil
 import tempfile
 import uuid
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
 
 SCENARIO_S = 60.0
 _POSTGRES_URL = pytest.StashKey[str]()
+
+
+class PassedOn(Database):
+    """A database that hands on to another what it is asked; a test says what is to be different."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    @property
+    def is_shared(self) -> bool:
+        return self._db.is_shared
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        return await self._db.read(sql, params)
+
+    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """A read like any other: what is said about those holds here too."""
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        return await self._db.write(statements)
+
+    async def close(self) -> None:
+        await self._db.close()
 
 
 class Home:

@@ -15,9 +15,11 @@ from time import monotonic, time
 import msgspec
 
 from matchpod.adapters.vault import KeyFileVault
+from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseAwayError, Row, ServerOrder, Statement, Value
+from matchpod.service.conclusion import Ending, conclude
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
@@ -106,15 +108,17 @@ def _says(statements: Sequence[Statement], words: str) -> bool:
 class Process:
     """One process of the service: its supervisor, its ingest, its clock."""
 
-    def __init__(self, db: Database, region: SimulatedRegion, *, name: str, clock: ShiftedClock) -> None:
+    def __init__(
+        self, db: Database, region: SimulatedRegion, *, name: str, clock: ShiftedClock, speed: float = SPEED
+    ) -> None:
         self.base = f"http://{name}.example"
         self.db = Mortal(db)
         self.region = region
         self.live = LiveMatches()
         self.concluded = 0
         measures = Measures(Metrics())
-        regions = [Region(code="eu", name="Europe", location="here", speed=SPEED, fleet=region)]
-        around = Surroundings(
+        regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
+        self.around = around = Surroundings(
             db=self.db,
             clock=clock,
             vault=VAULT,
@@ -149,14 +153,15 @@ class Process:
 class World:
     """A database, a region, and the processes that drive its matches."""
 
-    def __init__(self, db: Database, slot_names: Sequence[str] = ("a", "b", "c")) -> None:
+    def __init__(self, db: Database, slot_names: Sequence[str] = ("a", "b", "c"), speed: float = SPEED) -> None:
         self.db = db
+        self.speed = speed
         self.clock = ShiftedClock()
         self.region = SimulatedRegion(slot_names, start_ms=START_MS)
         self.processes: list[Process] = []
 
     def start(self, name: str = "one") -> Process:
-        process = Process(self.db, self.region, name=name, clock=self.clock)
+        process = Process(self.db, self.region, name=name, clock=self.clock, speed=self.speed)
         self.processes.append(process)
         return process
 
@@ -167,10 +172,11 @@ class World:
         seed: int = 5,
         played: str = "full_match",
         game: GameSettings = SETTINGS,
+        cvars: Sequence[CvarSetting] = (),
         **fields: object,
     ) -> None:
-        cvars = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", played))
-        settings = msgspec.structs.replace(game, custom_cvars=cvars)
+        simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", played))
+        settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
         now_ms = self.clock.now_ms()
         row = ServerRow(
             id=name,
@@ -229,6 +235,13 @@ class World:
         assert await snapshots.load(self.db, name) is None
         return outcome
 
+    async def cancel(self, name: str = "srv_1") -> None:
+        """As its caller does, through a process that tells nobody."""
+        ending = Ending(reason=CancelReason.CANCELED_BY_USER)
+        now_ms = self.clock.now_ms()
+        row = await self.row(name)
+        await self.db.write(conclude(row, ending, fence=None, now_ms=now_ms, callback_id=f"msg of {name}"))
+
     async def close(self) -> None:
         for process in self.processes:
             await process.end()
@@ -236,8 +249,10 @@ class World:
 
 
 @asynccontextmanager
-async def world(db: Database, slot_names: Sequence[str] = ("a", "b", "c")) -> AsyncIterator[World]:
-    made = World(db, slot_names)
+async def world(
+    db: Database, slot_names: Sequence[str] = ("a", "b", "c"), *, speed: float = SPEED
+) -> AsyncIterator[World]:
+    made = World(db, slot_names, speed)
     try:
         yield made
     finally:

@@ -21,6 +21,7 @@ TURN_S = 0.005
 TURN_MS = 2_000
 """So much of a server's time passes in a turn of ours: four hundred times as fast, if the loop is not busy."""
 SOURCE = "127.0.0.1:50000"
+OPERATORS_PASSWORD = "the operator's"
 
 
 class SimulatedServer:
@@ -53,6 +54,8 @@ class SimulatedServer:
 
     def execute(self, command: str) -> str:
         self.said.append(command)
+        if command.split()[0] in self._region.ignored:
+            return ""
         return self.machine.execute(command, SOURCE)
 
     # --- what the machine asks of the world -----------------------------------------------------------------------
@@ -151,6 +154,10 @@ class SimulatedRegion:
         """What the next releases fail with."""
         self.deaf: list[Exception] = []
         """What the next consoles fail with."""
+        self.ignored: set[str] = set()
+        """Commands that do nothing."""
+        self.lent: SimulatedServer | None = None
+        """The one server that all matches get, one after the other."""
 
     def listen(self, base: str, ingest: Ingest) -> None:
         """Whoever posts to an address that begins so reaches this process."""
@@ -163,6 +170,14 @@ class SimulatedRegion:
     def listener(self, url: str) -> Ingest | None:
         return next((ingest for base, ingest in self._listeners.items() if url.startswith(base)), None)
 
+    def lend(self) -> SimulatedServer:
+        """Have one server, which somebody else runs, instead of one a match."""
+        order = ServerOrder(
+            server_id="", slot="", map_name="de_dust2", game_type=0, game_mode=1, rcon_password=OPERATORS_PASSWORD
+        )
+        self.lent = SimulatedServer(self, order, start_ms=self._start_ms, number=99)
+        return self.lent
+
     # --- the fleet ------------------------------------------------------------------------------------------------
 
     @property
@@ -173,13 +188,24 @@ class SimulatedRegion:
         self.orders.append(order)
         if self.failing:
             raise self.failing.pop(0)
+        if self.lent is not None:
+            self.running[order.server_id] = self.lent
+            return self._found(order, OPERATORS_PASSWORD)
         if order.server_id not in self.running:
             if any(order.slot == one.slot for one in self.orders if one.server_id in self.running):
                 raise FleetError("another server has this place")
             self._started += 1
             self.running[order.server_id] = SimulatedServer(self, order, start_ms=self._start_ms, number=self._started)
+        return self._found(order, order.rcon_password)
+
+    def _found(self, order: ServerOrder, password: str) -> GameServer:
         return GameServer(
-            ip="203.0.113.7", port=27015, rcon_host=order.server_id, rcon_port=1, rcon_password=order.rcon_password
+            ip="203.0.113.7",
+            port=27015,
+            rcon_host=order.server_id,
+            rcon_port=1,
+            rcon_password=password,
+            is_fresh=self.lent is None,
         )
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
@@ -191,14 +217,14 @@ class SimulatedRegion:
             raise self.stuck.pop(0)
         self.releases.append(server_id)
         server = self.running.pop(server_id, None)
-        if server is not None:
+        if server is not None and server is not self.lent:
             await server.close()
 
     async def servers(self) -> Sequence[str]:
         return tuple(self.running)
 
     async def close(self) -> None:
-        for server in tuple(self.running.values()):
+        for server in {*self.running.values(), *([self.lent] if self.lent else [])}:
             await server.close()
 
     # --- the consoles ---------------------------------------------------------------------------------------------

@@ -30,38 +30,27 @@ class ManualClock:
         return self.at_ms
 
 
-class WatchedDatabase:
+class WatchedDatabase(databases.PassedOn):
     """A database that counts what it is asked, and goes away when told to."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self.reads = 0
         self.writes = 0
         self.is_read_away = False
         self.is_write_away = False
 
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
-
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self.reads += 1
         if self.is_read_away:
             raise DatabaseAwayError("gone for a test")
-        return await self._db.read(sql, params)
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
+        return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self.writes += 1
         if self.is_write_away:
             raise DatabaseAwayError("gone for a test")
-        return await self._db.write(statements)
-
-    async def close(self) -> None:
-        await self._db.close()
+        return await super().write(statements)
 
 
 class Office:

@@ -72,32 +72,21 @@ class Receivers:
         return [request.headers["X-Matchpod-Attempt"] for request in self.requests]
 
 
-class ClosedForAWhile:
+class ClosedForAWhile(databases.PassedOn):
     """A database that is away when told so."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self.is_away = False
         self.refusals = 0
 
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
-
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self._ask()
-        return await self._db.read(sql, params)
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
+        return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self._ask()
-        return await self._db.write(statements)
-
-    async def close(self) -> None:
-        await self._db.close()
+        return await super().write(statements)
 
     def _ask(self) -> None:
         if self.is_away:
@@ -113,11 +102,13 @@ class Desk:
         self.clock = ManualClock()
         self.receivers = Receivers()
         self.measures = Measures(Metrics())
+        self.wall_s: float | None = None
 
     def outbox(self, owner: str = "me", db: Database | None = None) -> Outbox:
         return Outbox(
             db=db or self.db, clock=self.clock, vault=VAULT, sender=self.receivers, measures=self.measures,
             owner=owner, version="1.2",
+            wall_s=lambda: self.clock.ms / 1000 if self.wall_s is None else self.wall_s,
         )  # fmt: skip
 
     async def add(self, *names: str, url: str = GOOD, auth: str | None = None, org_id: str = "org_1") -> None:
@@ -381,17 +372,53 @@ def test_an_operator_gets_exactly_one_more_attempt(home: databases.Home, answer:
     home.run(scenario)
 
 
-@pytest.mark.parametrize("fault", ["organization", "secret", "authorization"])
-def test_what_cannot_be_signed_is_recorded_as_a_failed_attempt(
+@pytest.mark.parametrize("fault", ["secret", "authorization"])
+def test_what_cannot_be_opened_uses_up_no_attempt_and_is_delivered_once_it_can(
     home: databases.Home, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(db: Database) -> None:
         desk = Desk(db)
-        await desk.add("cb_bad", auth="Bearer t", org_id="org_none" if fault == "organization" else "org_1")
+        await desk.add("cb_bad", auth="Bearer t")
+        right = (await desk.row("cb_bad")).auth
+        sealed = b"\x01 of another key"
         if fault == "secret":
-            await organizations.set_webhook_secret(db, "org_1", b"\x01 of another key")
-        if fault == "authorization":
-            await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": b"\x01 of another key"})])
+            await organizations.set_webhook_secret(db, "org_1", sealed)
+        else:
+            await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": sealed})])
+        box = desk.outbox()
+        async with running(box):
+            for turn in range(1, 4):  # more often than there are attempts
+                await until(lambda turn=turn: len(errors(caplog)) == turn)
+                assert (await desk.row("cb_bad")).attempts == 0
+                if turn < 3:
+                    desk.clock.ms += CALLBACK_LEASE_MS
+                    box.wake()
+            await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
+            await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
+            desk.clock.ms += CALLBACK_LEASE_MS
+            box.wake()
+            await desk.has_attempts(1, "cb_bad")
+        (request,) = desk.receivers.requests
+        assert request.headers["Authorization"] == "Bearer t"
+        assert await desk.state("cb_bad") is CallbackState.DELIVERED
+
+    home.run(scenario)
+    assert {record.getMessage() for record in errors(caplog)} == {"a callback cannot be signed"}
+    assert base64.b64encode(b"of another key").decode() not in caplog.text
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.levelno == logging.ERROR]
+
+
+@pytest.mark.parametrize("fault", ["organization", "secret"])
+def test_what_can_never_be_signed_is_recorded_as_a_failed_attempt_and_hinders_no_other(
+    home: databases.Home, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(db: Database) -> None:
+        desk = Desk(db)
+        await desk.add("cb_bad", org_id="org_none" if fault == "organization" else "org_1")
+        await organizations.set_webhook_secret(db, "org_1", VAULT.seal("no secret"))
         box = desk.outbox()
         async with running(box):
             await desk.has_attempts(1, "cb_bad")
@@ -406,9 +433,20 @@ def test_what_cannot_be_signed_is_recorded_as_a_failed_attempt(
         assert await desk.state("cb_bad") is CallbackState.WAITING
 
     home.run(scenario)
-    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert record.getMessage() == "a callback cannot be signed"
-    assert base64.b64encode(b"of another key").decode() not in caplog.text
+    assert [record.getMessage() for record in errors(caplog)] == ["a callback cannot be signed"]
+
+
+def test_a_signature_has_the_time_of_the_wall_however_far_our_clock_is_from_it(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        desk = Desk(db)
+        desk.wall_s = BEGAN_MS / 1000 + 7200.9
+        await desk.add("cb_1")
+        async with running(desk.outbox()):
+            await desk.has_attempts(1)
+        (request,) = desk.receivers.requests
+        assert request.headers["webhook-timestamp"] == str(BEGAN_MS // 1000 + 7200)
+
+    home.run(scenario)
 
 
 def test_a_database_that_goes_away_loses_no_callback_and_repeats_none(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from matchpod.adapters import postgres
 from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sql_text import number_parameters
 from matchpod.adapters.sqlite import SqliteDatabase
@@ -24,6 +31,7 @@ from tests.contract import databases
 
 home = databases.home
 
+HUNG_S = 15.0
 TABLE = Statement("CREATE TABLE notes (id BIGINT PRIMARY KEY, words TEXT, bits BLOB, weight DOUBLE PRECISION)")
 
 
@@ -282,6 +290,96 @@ def test_postgres_whose_connections_were_cut_is_away_once_and_then_back(request:
         assert await db.read("SELECT 1") == [(1,)]
         await db.close()
         await other.close()
+
+    asyncio.run(main())
+
+
+@contextmanager
+def hung(*pids: int) -> Iterator[None]:
+    """Processes that do nothing for a while, as on a machine or a disk that hangs; at most for HUNG_S."""
+
+    def go_on() -> None:
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+
+    last_resort = threading.Timer(HUNG_S, go_on)  # whoever waits for them does not come back to us
+    last_resort.start()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        last_resort.cancel()
+        last_resort.join()
+        go_on()
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
+
+
+def test_postgres_that_hangs_is_away_after_the_limit_and_then_back(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = databases.fresh_postgres_schema(request)
+
+    async def main() -> None:
+        db = await PostgresDatabase.open(url)
+        await db.write([TABLE])
+        ((pid,),) = await db.read("SELECT pg_backend_pid()")
+        assert isinstance(pid, int)
+        monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
+        with hung(pid, parent_of(pid)):  # whoever answers us, and whoever lets in new ones
+            began_s = time.monotonic()
+            work = [db.write([note(1), note(2)]), db.write([note(3)]), db.read("SELECT 1"), db.read("SELECT 2")]
+            answers = await asyncio.gather(*work, return_exceptions=True)
+            assert [type(answer) for answer in answers] == [DatabaseAwayError] * 4
+            cancelled = asyncio.create_task(db.write([note(4), note(5)]))
+            await asyncio.sleep(0.1)
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            assert time.monotonic() - began_s < HUNG_S
+        monkeypatch.setattr(postgres, "OPERATION_S", 15.0)
+        await db.write([note(6)])
+        assert 6 in await noted(db)
+        await db.close()
+
+    asyncio.run(main())
+
+
+def test_postgres_that_hangs_does_not_keep_us_from_closing(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = databases.fresh_postgres_schema(request)
+    monkeypatch.setattr(postgres, "CLOSE_S", 0.5)
+
+    async def main() -> None:
+        db = await PostgresDatabase.open(url)
+        ((pid,),) = await db.read("SELECT pg_backend_pid()")
+        assert isinstance(pid, int)
+        with hung(pid):
+            work = asyncio.create_task(db.read("SELECT 1"))
+            await asyncio.sleep(0.1)
+            began_s = time.monotonic()
+            await db.close()
+            assert isinstance((await asyncio.gather(work, return_exceptions=True))[0], DatabaseAwayError)
+            assert time.monotonic() - began_s < HUNG_S
+
+    asyncio.run(main())
+
+
+def test_postgres_that_only_reads_is_away_and_is_connected_to_anew(request: pytest.FixtureRequest) -> None:
+    url = databases.fresh_postgres_schema(request)
+
+    async def main() -> None:
+        db = await PostgresDatabase.open(f"{url}&default_transaction_read_only=on")
+        (before,) = await db.read("SELECT pg_backend_pid()")
+        for statements in ([TABLE], [Statement("SELECT 1"), TABLE]):
+            with pytest.raises(DatabaseAwayError):
+                await db.write(statements)
+        (after,) = await db.read("SELECT pg_backend_pid()")
+        assert before != after, "who took over may answer under the same name"
+        await db.close()
 
     asyncio.run(main())
 

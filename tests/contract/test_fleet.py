@@ -33,9 +33,11 @@ COMMAND = (
 class Trial:
     """A fleet under test, and what the test does to its servers behind its back."""
 
-    def __init__(self, make: Callable[[], Fleet], kill: Callable[[str], None]) -> None:
+    def __init__(self, make: Callable[[], Fleet], kill: Callable[[str], None], *, is_owner: bool) -> None:
         self.make = make
         self.kill = kill
+        self.is_owner = is_owner
+        """True when the servers are the fleet's own: it starts and ends them, and can list them."""
         self.fleet = make()
 
 
@@ -89,6 +91,7 @@ def trial_of_processes(folder: Path) -> Iterator[Trial]:
     yield Trial(
         lambda: process_fleet(folder, ports),
         kill=lambda server_id: os.kill(recorded_pid(folder, server_id), signal.SIGKILL),
+        is_owner=True,
     )
 
 
@@ -96,7 +99,11 @@ def trial_of_processes(folder: Path) -> Iterator[Trial]:
 def trial_of_static_servers() -> Iterator[Trial]:
     with SimulatorProcess() as first, SimulatorProcess() as second:
         servers = [StaticServer(one.address, PASSWORD) for one in (first, second)]
-        yield Trial(lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1), kill=lambda _id: first.kill())
+        yield Trial(
+            lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1),
+            kill=lambda _id: first.kill(),
+            is_owner=False,
+        )
 
 
 @pytest.fixture
@@ -144,7 +151,7 @@ def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(tria
         server = await fleet.allocate(wanted)
         assert "hello" in await answer_of(server, "echo hello")
         assert await fleet.is_alive("srv_1", wanted.slot)
-        assert list(await fleet.servers()) == ["srv_1"]
+        assert list(await fleet.servers()) == (["srv_1"] if trial.is_owner else [])
         await fleet.release("srv_1", wanted.slot)
         assert list(await fleet.servers()) == []
         await fleet.close()
@@ -173,7 +180,7 @@ def test_two_matches_have_a_server_each(trial: Trial) -> None:
         assert servers[0].port != servers[1].port
         await trial.fleet.release("srv_0", wanted[0].slot)
         assert await trial.fleet.is_alive("srv_1", wanted[1].slot)
-        assert list(await trial.fleet.servers()) == ["srv_1"]
+        assert list(await trial.fleet.servers()) == (["srv_1"] if trial.is_owner else [])
         await trial.fleet.release("srv_1", wanted[1].slot)
 
     run(work())
@@ -487,14 +494,28 @@ def test_released_static_server_is_clean() -> None:
         run(work(one))
 
 
-def test_late_release_does_not_touch_the_match_that_has_the_static_server_now() -> None:
+def test_lent_server_is_cleaned_up_by_a_process_that_lent_it_to_another_match() -> None:
+    async def work(one: SimulatorProcess) -> None:
+        first, second = (StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles()) for _ in range(2))
+        await first.allocate(order(first, "srv_1"))
+        await second.release("srv_1", one.address)  # whoever claims the ended match first
+        server = await second.allocate(order(second, "srv_2"))
+        await answer_of(server, "sv_password secret")
+        await first.release("srv_2", one.address)
+        assert "secret" not in await answer_of(server, "sv_password")
+
+    with SimulatorProcess() as one:
+        run(work(one))
+
+
+def test_servers_of_a_list_are_not_swept() -> None:
     async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
-        server = await fleet.allocate(order(fleet, "srv_2"))
+        server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
-        await fleet.release("srv_1", one.address)
+        assert list(await fleet.servers()) == []
+        await fleet.release("srv_1", "")  # as a sweep would: it does not know the place
         assert "secret" in await answer_of(server, "sv_password")
-        assert list(await fleet.servers()) == ["srv_2"]
 
     with SimulatorProcess() as one:
         run(work(one))

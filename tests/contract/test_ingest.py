@@ -56,35 +56,24 @@ class ManualClock:
         return self.at_ms
 
 
-class Watched:
+class Watched(databases.PassedOn):
     """A database whose reads are counted, and that can be away."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self.reads = 0
         self.is_away = False
-
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self.reads += 1
         if self.is_away:
             raise DatabaseAwayError("away")
-        return await self._db.read(sql, params)
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
+        return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.is_away:
             raise DatabaseAwayError("away")
-        return await self._db.write(statements)
-
-    async def close(self) -> None:
-        await self._db.close()
+        return await super().write(statements)
 
 
 class Gate:
@@ -325,6 +314,51 @@ def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_stored(home: d
             await gate.ingest.take_detection("report-srv_1", body + b"x")
         assert len(await gate.stored()) == 1
         assert gate.measures.log_refused.value("too_large") == 1
+
+    run(home, scenario)
+
+
+class Sent:
+    """A body that is read when it is wanted."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.times_read = 0
+
+    async def __call__(self) -> bytes:
+        self.times_read += 1
+        return self.body
+
+
+def test_a_body_is_read_only_of_those_who_are_known(home: databases.Home) -> None:
+    async def scenario(gate: Gate) -> None:
+        body = Sent(LINE)
+        assert await gate.ingest.take_log("unknown", {}, body) == 410
+        assert await gate.ingest.take_report("unknown", body) == 401
+        assert await gate.ingest.take_report(None, body) == 401
+        assert await gate.ingest.take_detection("unknown", body) == 401
+        assert body.times_read == 0
+        gate.db.reads = 0
+        assert await gate.ingest.take_log("log-srv_1", {}, body) == 200
+        assert await gate.ingest.take_report("report-srv_1", body) == 200
+        assert (body.times_read, gate.db.reads) == (2, 2), "one look a token"
+        await gate.end()
+        gate.clock.at_ms += OPEN_FOR_MS
+        assert await gate.ingest.take_log("log-srv_1", {}, body) == 410
+        assert await gate.ingest.take_detection("report-srv_1", body) == 410
+        assert body.times_read == 2
+
+    run(home, scenario)
+
+
+def test_a_body_that_came_slowly_is_as_old_as_its_end(home: databases.Home) -> None:
+    async def scenario(gate: Gate) -> None:
+        async def slowly() -> bytes:
+            gate.clock.at_ms += 3_000
+            return LINE
+
+        assert await gate.ingest.take_log("log-srv_1", {}, slowly) == 200
+        assert [entry.received_ms for entry in await gate.stored()] == [NOW_MS + 3_000]
 
     run(home, scenario)
 

@@ -85,32 +85,18 @@ class NoFleet:
         pass
 
 
-class Interrupted:
+class Interrupted(databases.PassedOn):
     """A database in which something else happens right before the first write."""
 
     def __init__(self, db: Database, meanwhile: Callable[[], Awaitable[object]]) -> None:
-        self._db = db
+        super().__init__(db)
         self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
-
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
-
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        return await self._db.read(sql, params)
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             await meanwhile()
-        return await self._db.write(statements)
-
-    async def close(self) -> None:
-        await self._db.close()
+        return await super().write(statements)
 
 
 class AwayDatabase:

@@ -22,32 +22,18 @@ from tests.unit.service.test_folding import recorded, row_of
 home = databases.home
 
 
-class Counted:
+class Counted(databases.PassedOn):
     """A database that notes how many entries are read from it."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self.entries_read = 0
 
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
-
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        rows = await self._db.read(sql, params)
+        rows = await super().read(sql, params)
         if "FROM raw_log " in sql:
             self.entries_read += len(rows)
         return rows
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        rows = await self.read(sql, params)
-        return rows[0] if rows else None
-
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        return await self._db.write(statements)
-
-    async def close(self) -> None:
-        await self._db.close()
 
 
 async def store(db: Database, entries: Sequence[RawEntry], server_id: str = "srv_1") -> None:

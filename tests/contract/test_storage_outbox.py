@@ -11,7 +11,7 @@ from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, Outcome
-from matchpod.storage.servers import ServerRow
+from matchpod.storage.servers import NOTICE_MS, ServerRow
 from tests.contract import databases
 
 home = databases.home
@@ -92,6 +92,23 @@ def test_a_conclusion_ends_the_server_and_stores_outcome_and_callback(home: data
         with pytest.raises(NothingChangedError):
             await db.write([servers.change("srv_1", mine.fence, slot="late")])
         assert len(await servers.claim_due(db, owner="you", now_ms=50, limit=1)) == 1
+
+    home.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("is_holder", "lease_until_ms", "next_at_ms"), [(True, 60, 50), (False, 60, 50 + NOTICE_MS), (False, 50, 50)]
+)
+def test_whoever_holds_a_match_that_its_caller_ends_has_time_to_notice(
+    home: databases.Home, is_holder: bool, lease_until_ms: int, next_at_ms: int
+) -> None:
+    async def scenario(db: Database) -> None:
+        row = await running_server(db)
+        await db.write([servers.change(row.id, row.fence, lease_until_ms=lease_until_ms)])
+        await db.write(conclusion(row.fence if is_holder else None))
+        ended = await servers.get(db, "srv_1")
+        assert ended is not None
+        assert (ended.lease_owner, ended.next_at_ms) == (None, next_at_ms)
 
     home.run(scenario)
 

@@ -45,6 +45,18 @@ def test_entries_are_numbered_by_server_and_read_in_order(home: databases.Home) 
     home.run(scenario)
 
 
+def test_an_entry_of_a_kind_is_found_after_a_number(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await append(db, "srv_1", b"1")
+        await db.write(raw_log.append("srv_1", "report", received_ms=10, headers=b"{}", body=b"2"))
+        assert await raw_log.has_kind(db, "srv_1", "log", after_seq=0)
+        assert not await raw_log.has_kind(db, "srv_1", "log", after_seq=1)
+        assert await raw_log.has_kind(db, "srv_1", "report", after_seq=1)
+        assert not await raw_log.has_kind(db, "srv_2", "log", after_seq=0)
+
+    home.run(scenario)
+
+
 def test_two_entries_can_be_appended_in_one_transaction(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")

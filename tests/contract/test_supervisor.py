@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 
 import msgspec
+import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
@@ -17,13 +20,14 @@ from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.presence import NOT_LISTED
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timers import Timers
-from matchpod.ports import Database, FleetError
-from matchpod.service.conclusion import Ending, conclude
+from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
+from matchpod.service import supervisor
 from matchpod.service.folding import HEARING_MS
 from matchpod.service.runner.follow import SNAPSHOT_MS
 from matchpod.service.runner.watch import LOST_MS
+from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS
 from matchpod.storage import outbox, servers, slots, snapshots
-from matchpod.storage.servers import LEASE_MS
+from matchpod.storage.servers import LEASE_MS, RENEW_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.driven_matches import (
@@ -41,6 +45,10 @@ from tests.contract.driven_matches import (
 from tests.contract.same_result import assert_same_match
 
 home = databases.home
+
+FAST = 40.0
+JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
+"""Players of a fast region have seven and a half seconds to come."""
 
 # --- from creation to release -----------------------------------------------------------------------------------------
 
@@ -137,9 +145,9 @@ def test_a_match_of_a_region_that_is_gone_has_failed(home: databases.Home) -> No
     async def scenario(db: Database) -> None:
         async with world(db) as around:
             await around.create("srv_1", region="away")
-            await around.create("srv_2", region="away", phase=ServerPhase.RUNNING)
+            await around.create("srv_2", region="away", phase=ServerPhase.RUNNING, slot="a")
             around.start()
-            await around.phase(ServerPhase.ENDING, "srv_1")
+            await around.phase(ServerPhase.RELEASED, "srv_1")  # it has no server
             await around.phase(ServerPhase.ENDING, "srv_2")
             reasons = [await outbox.outcome_of(db, name) for name in ("srv_1", "srv_2")]
             assert [one.reason for one in reasons if one] == [CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST]
@@ -239,13 +247,28 @@ def test_a_server_that_hangs_is_noticed(home: databases.Home) -> None:
 
 def test_a_match_whose_players_do_not_come_is_canceled(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        async with world(db) as around:
+        async with world(db, speed=FAST) as around:
             around.start()
-            join_ms = round(Timers().at_speed(SPEED).join_s * 1000)
-            await around.create(played="no_show", created_at_ms=around.clock.now_ms() - join_ms + 2_000)
+            await around.create(played="no_show")
             outcome = await around.outcome()
             assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_PLAYERS_JOINED)
-            assert (await around.row()).status is ServerStatus.STOPPED
+            row = await around.row()
+            assert row.status is ServerStatus.STOPPED
+            assert JOIN_MS <= outcome.at_ms - row.created_at_ms < JOIN_MS + HEARING_MS
+
+    home.run(scenario)
+
+
+def test_players_have_all_of_their_time_when_their_server_came_late(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        async with world(db, speed=FAST) as around:
+            around.start()
+            await around.create(played="no_show", created_at_ms=around.clock.now_ms() - JOIN_MS + 1_000)
+            outcome = await around.outcome()
+            assert outcome.reason == CancelReason.NO_PLAYERS_JOINED
+            allocated_ms = (await around.row()).allocated_at_ms
+            assert allocated_ms is not None
+            assert outcome.at_ms - allocated_ms >= JOIN_MS
 
     home.run(scenario)
 
@@ -283,15 +306,45 @@ def test_a_match_that_its_caller_cancels_ends_at_once(home: databases.Home) -> N
             process = around.start()
             await around.create()
             await around.live()
-            ending = Ending(reason=CancelReason.CANCELED_BY_USER)
-            row = await around.row()
-            now_ms = around.clock.now_ms()
-            await db.write(conclude(row, ending, fence=None, now_ms=now_ms, callback_id="msg_1"))
-            process.supervisor.notify(row.id)
-            server = around.region.running[row.id]
+            await around.cancel()
+            process.supervisor.notify("srv_1")
+            server = around.region.running["srv_1"]
+
+            async def is_gone() -> bool:
+                return (await around.row()).phase is ServerPhase.RELEASED
+
+            await around.until(is_gone, "its server is gone", within_s=4.0)
             assert (await around.outcome()).reason == CancelReason.CANCELED_BY_USER
             assert process.concluded == 0, "nobody ends it a second time"
             assert sum(command.startswith("kickid") for command in server.said) >= len(PLAYERS)
+
+    home.run(scenario)
+
+
+def test_a_match_that_is_canceled_through_another_process_is_left_by_its_holder_first(
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RENEW_S", 2.0)
+
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            holder = around.start("holder")
+            await around.create()
+            await around.live()
+            other = around.start("other")
+            await around.cancel()
+            other.supervisor.notify("srv_1")
+            row = await around.row()
+            assert row.next_at_ms > around.clock.now_ms() + RENEW_MS
+            assert holder.live.get("srv_1") is not None, "it has not noticed yet"
+
+            async def is_left() -> bool:
+                return holder.live.get("srv_1") is None
+
+            await around.until(is_left, "the holder has left", within_s=6.0)
+            assert (await around.outcome()).reason == CancelReason.CANCELED_BY_USER
+            assert around.clock.now_ms() < row.next_at_ms, "nobody waits longer than the holder needs"
+            assert (holder.concluded, other.concluded) == (0, 0)
 
     home.run(scenario)
 
@@ -318,6 +371,41 @@ def test_an_unexpected_error_does_not_end_a_match(home: databases.Home) -> None:
             assert (await around.outcome()).kind == "match_over"
             assert len(around.region.orders) == 2, "the same server was found again"
             assert process.concluded == 1
+
+    home.run(scenario)
+
+
+def test_failures_that_are_far_apart_do_not_end_a_match(tmp_path: Path) -> None:
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            process = around.start()
+            counted = [process.supervisor._count_crash("srv_1") for _ in range(CRASHES - 1)]
+            around.clock.ahead_ms += CRASHES_FORGOTTEN_MS + 1
+            counted.append(process.supervisor._count_crash("srv_1"))
+            assert counted == [*range(1, CRASHES), 1]
+
+    databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
+
+
+def test_a_claim_that_cannot_be_given_back_does_not_stop_the_others(
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            process = around.start()
+            await around.create(played="no_show")
+            await around.phase(ServerPhase.RUNNING)
+            write = process.db.write
+
+            async def refuse(statements: Sequence[Statement]) -> list[list[Row]]:
+                if "lease_owner = :lease_owner" in statements[0].sql:
+                    raise DatabaseError("a limit of the database")
+                return await write(statements)
+
+            monkeypatch.setattr(process.db, "write", refuse)
+            await process.supervisor.drain()
+            assert len(process.supervisor) == 0
+            assert (await around.row()).lease_owner == "one", "it runs out"
 
     home.run(scenario)
 

@@ -177,12 +177,30 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         assert served.err.count("\n") == 1
 
 
+def test_a_key_that_opens_nothing_is_one_sentence_and_no_start(tmp_path: Path) -> None:
+    assert matchpod(tmp_path, "orgs", "create", "acme").returncode == 0
+    (tmp_path / "data" / "secret.key").unlink()
+    with serving(tmp_path) as served:
+        assert served.wait() == 1
+        assert served.err.startswith(f"matchpod: The key in the file {tmp_path}/data/secret.key does not open what is")
+        assert served.err.count("\n") == 1
+        assert served.out == ""
+
+
 def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with serving(tmp_path, data_dir=str(tmp_path / "file" / "data")) as served:
         assert served.wait() == 1
         assert served.err.startswith("matchpod: The data folder ")
         assert served.err.count("\n") == 1
+
+
+def test_a_stranger_is_told_to_stop_however_much_he_sends_and_the_connection_goes_on(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.url) as client:
+        for body in (b"x" * 1_000_000, b"x", b"x" * 3_000_000):
+            assert client.post("/ingest/logs/unknown", content=body).status_code == 410
+            assert client.post("/ingest/reports", content=body).status_code == 401
+        assert client.get("/readyz").status_code == 200
 
 
 # --- ending ---------------------------------------------------------------------------------------------------------

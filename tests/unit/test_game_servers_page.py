@@ -10,6 +10,7 @@ import pytest
 from matchpod.adapters.fleets.process import fill_words
 from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.runner.bring_up import DETECTIONS_VARIABLE
 from matchpod.settings import ProcessFleetSettings, load_settings
 from matchpod.settings.table import SERVICE
 
@@ -33,10 +34,10 @@ def test_a_command_on_the_page_becomes_words_without_braces(block: str) -> None:
     assert not any("{" in word for word in words)
 
 
-def test_every_variable_on_the_page_is_a_setting() -> None:
+def test_every_variable_on_the_page_is_a_setting_or_given_to_servers() -> None:
     named = set(re.findall(r"MATCHPOD_[A-Z_]+", PAGE))
     assert named
-    assert named <= {setting.variable for setting in SERVICE}
+    assert named <= {setting.variable for setting in SERVICE} | {DETECTIONS_VARIABLE}
 
 
 def test_every_metric_on_the_page_is_counted() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; what we use of it is said below
@@ -30,6 +30,8 @@ CONNECTIONS: Final = 10
 """Of one process: PostgreSQL allows 100 by default, and several replicas share them."""
 OPERATION_S: Final = 15.0
 """The longest wait for a connection and its transaction together; a database that takes longer counts as away."""
+GIVE_BACK_S: Final = 2.0
+"""For a connection to be made as new for the next one who uses it; one that takes longer is cut."""
 CLOSE_S: Final = 10.0
 """The longest wait for running transactions when closing; then connections are cut."""
 CONFLICT_TRIES: Final = 5
@@ -59,8 +61,6 @@ class _Connection(Protocol):
 
     async def execute(self, query: str, *args: Value) -> str: ...
 
-    def transaction(self) -> AbstractAsyncContextManager[object]: ...
-
     def terminate(self) -> None: ...
 
 
@@ -69,7 +69,7 @@ class _Pool(Protocol):
 
     async def acquire(self) -> _Connection: ...
 
-    async def release(self, connection: _Connection) -> None: ...
+    async def release(self, connection: _Connection, *, timeout: float) -> None: ...
 
     async def expire_connections(self) -> None: ...
 
@@ -116,8 +116,14 @@ class PostgresDatabase:
         async def transaction(connection: _Connection) -> list[list[Row]]:
             if len(statements) == 1:
                 return [await self._run(connection, statements[0])]
-            async with connection.transaction():
-                return [await self._run(connection, statement) for statement in statements]
+            await connection.execute("BEGIN")
+            try:
+                answers = [await self._run(connection, statement) for statement in statements]
+            except Exception:
+                await connection.execute("ROLLBACK")
+                raise
+            await connection.execute("COMMIT")
+            return answers
 
         return await self._with_connection(transaction)
 
@@ -130,32 +136,33 @@ class PostgresDatabase:
             self._pool.terminate()
 
     async def _with_connection(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
+        deadline_s = asyncio.get_running_loop().time() + OPERATION_S
         try:
-            async with asyncio.timeout(OPERATION_S):
-                for _ in range(CONFLICT_TRIES - 1):
-                    try:
-                        return await self._once(work)
-                    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
-                        continue
-                return await self._once(work)
+            for _ in range(CONFLICT_TRIES - 1):
+                try:
+                    return await self._once(work, deadline_s)
+                except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
+                    continue
+            return await self._once(work, deadline_s)
         except asyncpg.ReadOnlySQLTransactionError as exc:
-            await self._pool.expire_connections()  # the next ones may lead to whoever took over
+            await self._pool.expire_connections()  # new ones may lead to whoever took over
             raise _our_error(exc) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as exc:
             raise _our_error(exc) from exc
 
-    async def _once(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        connection = await self._pool.acquire()
+    async def _once(self, work: Callable[[_Connection], Awaitable[_T]], deadline_s: float) -> _T:
+        async with asyncio.timeout_at(deadline_s):
+            connection = await self._pool.acquire()
         try:
-            answer = await work(connection)
-        except asyncio.CancelledError:
-            # By our time limit or by the caller. To give it back as it is would be to wait for PostgreSQL, which may
-            # hang; a connection that is cut is given back at once.
-            connection.terminate()
+            async with asyncio.timeout_at(deadline_s):
+                return await work(connection)
+        except (TimeoutError, asyncio.CancelledError):
+            connection.terminate()  # else it is only given back when PostgreSQL, which may hang, has answered
             raise
         finally:
-            await self._pool.release(connection)
-        return answer
+            # What was done is done, also when the connection does not survive: another one is made then.
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await self._pool.release(connection, timeout=GIVE_BACK_S)
 
     async def _run(self, connection: _Connection, statement: Statement) -> list[Row]:
         sql = self._translated(statement.sql)

@@ -3,6 +3,6 @@
 Only the ground is offered here: commands that need no more start without the weight of the rest.
 """
 
-from matchpod.app.ground import Ground, GroundError, open_ground
+from matchpod.app.ground import Ground, GroundError, check_key, open_ground
 
-__all__ = ["Ground", "GroundError", "open_ground"]
+__all__ = ["Ground", "GroundError", "check_key", "open_ground"]

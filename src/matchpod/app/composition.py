@@ -58,7 +58,7 @@ def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
     around = _compose_surroundings(ground, measures=measures, ingest_base=ingest_base, on_concluded=outbox.wake)
     supervisor = Supervisor(around, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
-    readiness = Readiness(db=db)
+    readiness = Readiness(db=db, clock=clock)
     services = Services(
         access=access,
         matches=_compose_matches(ground, around, supervisor, outbox),
@@ -75,7 +75,7 @@ def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
         readiness=readiness,
         supervisor=supervisor,
         outbox=outbox,
-        upkeep=Upkeep(around, raw_log_days=settings.raw_log_days),
+        upkeep=Upkeep(around, readiness=readiness, raw_log_days=settings.raw_log_days),
         sender=sender,
         web=create_web(services),
     )

@@ -13,6 +13,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
 from matchpod.settings import Settings
+from matchpod.storage import organizations
 from matchpod.storage.migrate import NewerSchema, migrate
 
 _FOLDER_MODE: Final = 0o700
@@ -47,6 +48,27 @@ async def open_ground(settings: Settings) -> Ground:
         await db.close()
         raise
     return Ground(settings=settings, db=db, vault=vault, clock=SystemClock())
+
+
+async def check_key(ground: Ground) -> None:
+    """GroundError when nothing that is stored can be opened: what is sealed then would be lost to everybody else."""
+    stored = await organizations.list(ground.db)
+    if not stored or any(_opens(ground.vault, one.webhook_secret) for one in stored):
+        return
+    settings = ground.settings
+    key = f"in the file {settings.key_path}" if settings.secret_key is None else "given as MATCHPOD_SECRET_KEY"
+    raise GroundError(
+        f"The key {key} does not open what is stored in this database; use the key that it was made with, or"
+        " replace the secret of every organization: matchpod orgs webhook-secret NAME --replace."
+    )
+
+
+def _opens(vault: Vault, sealed: bytes) -> bool:
+    try:
+        vault.open(sealed)
+    except ValueError:
+        return False
+    return True
 
 
 def make_folder(folder: Path) -> None:

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from matchpod.app.ground import GroundError
+from matchpod.web.connection import ApiConnection
 
 BACKLOG: Final = 2048
 """Connections that wait to be accepted: a thousand game servers may post at the same moment."""
@@ -47,13 +48,19 @@ class HttpServer(uvicorn.Server):
 
 def make_server(web: ASGIApp, *, on_listening: Callable[[], None]) -> HttpServer:
     """The HTTP server, to be run by `serve(sockets=[…])`; tells when connections are accepted."""
-    config = uvicorn.Config(
+    return HttpServer(server_config(web), on_listening)
+
+
+def server_config(web: ASGIApp, *, log_level: str | None = None) -> uvicorn.Config:
+    """How uvicorn is to serve: HTTP only, with limits on every connection, and silently; `log_level` is its own."""
+    return uvicorn.Config(
         web,
-        http="httptools",
+        http=ApiConnection,
         ws="none",
         interface="asgi3",
         lifespan="off",
         log_config=None,
+        log_level=log_level,
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -61,7 +68,6 @@ def make_server(web: ASGIApp, *, on_listening: Callable[[], None]) -> HttpServer
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=CLOSING_S,
     )
-    return HttpServer(config, on_listening)
 
 
 def bind(host: str, port: int) -> socket.socket:

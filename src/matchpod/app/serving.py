@@ -24,7 +24,7 @@ import uvloop
 from matchpod.adapters.folder_lock import FolderLock, FolderTakenError
 from matchpod.app.composition import Service, compose
 from matchpod.app.first_run import first_key, welcome
-from matchpod.app.ground import GroundError, make_folder, open_ground
+from matchpod.app.ground import GroundError, check_key, make_folder, open_ground
 from matchpod.app.listening import bind, make_server, port_of
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings
@@ -79,7 +79,9 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         url = _local_url(settings, bound)
         service = compose(ground, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))
         held.push_async_callback(_close, service)
+        await check_key(ground)
         key = await first_key(service.access)
+        await check_key(ground)  # once more: another process may have begun at the same moment, with a key of its own
         if key is not None:
             announce(welcome(key, base_url=url, region=settings.regions[0].code, command=command))
         return await Watch(service, bound, url).run()
@@ -104,6 +106,7 @@ class Watch:
             asyncio.create_task(self._service.supervisor.run(), name="supervisor"),
             asyncio.create_task(self._service.outbox.run(), name="outbox"),
             asyncio.create_task(self._service.upkeep.keep_gauges(), name="gauges"),
+            asyncio.create_task(self._service.upkeep.keep_comparing_clocks(), name="clocks"),
             asyncio.create_task(self._service.upkeep.keep_sweeping(), name="sweep"),
         }
         try:

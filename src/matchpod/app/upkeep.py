@@ -1,6 +1,6 @@
-"""What must be done now and then, whatever is played? Gauges are set, and what nobody needs any more is deleted.
+"""What must be done now and then, whatever is played? Gauges are set, clocks compared, and what is old is deleted.
 
-Both jobs run for ever and survive everything: one that fails is tried again at its next turn.
+The jobs run for ever and survive everything: one that fails is tried again at its next turn.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import logging
 from typing import Final
 
 from matchpod.ports import DatabaseAwayError
+from matchpod.service.readiness import Readiness
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.storage import raw_log, servers, slots
 
 GAUGE_S: Final = 5.0
 """Scrapers come every 15 s or more."""
+CLOCK_S: Final = 60.0
+"""Clocks drift by seconds a day, or are set by hand."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
 """After a start: late enough not to be in the way of matches that are picked up again."""
@@ -28,11 +31,12 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The jobs that belong to no match."""
 
-    def __init__(self, around: Surroundings, *, raw_log_days: int) -> None:
+    def __init__(self, around: Surroundings, *, readiness: Readiness, raw_log_days: int) -> None:
         self._db = around.db
         self._clock = around.clock
         self._regions = around.regions
         self._measures = around.measures
+        self._readiness = readiness
         self._raw_log_days = raw_log_days
 
     async def keep_gauges(self) -> None:
@@ -50,6 +54,18 @@ class Upkeep:
                     _log.exception("gauges were not set")
                 is_failing = True
             await asyncio.sleep(GAUGE_S)
+
+    async def keep_comparing_clocks(self) -> None:
+        """Compare our clock with the database's at once and every minute, until cancelled."""
+        while True:
+            try:
+                await self._readiness.compare_clocks()
+            except DatabaseAwayError:
+                pass  # as for gauges
+            except Exception:  # noqa: BLE001 - the loop must survive
+                self._measures.crashes.inc("clocks")
+                _log.exception("clocks were not compared")
+            await asyncio.sleep(CLOCK_S)
 
     async def keep_sweeping(self) -> None:
         """Delete what is old once a day, until cancelled."""

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from matchpod.app import Ground
+from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.opening import fail, run_on_ground
 from matchpod.cli.terminal import minute, print_listing, say
 from matchpod.core.result import iso_time
@@ -27,16 +28,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Callbacks and what became of them.",
 )
-
-
-class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One attempt, as it is printed."""
-
-    number: int
-    at: str
-    status: int | None
-    duration_ms: int
-    error: str | None
 
 
 class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -110,16 +101,7 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
         state=_state(row),
         created_at=iso_time(row.created_at_ms),
         next_attempt_at=None if row.next_at_ms is None else iso_time(row.next_at_ms),
-        attempts=[
-            AttemptView(
-                number=one.number,
-                at=iso_time(one.at_ms),
-                status=one.status,
-                duration_ms=one.duration_ms,
-                error=one.error,
-            )
-            for one in attempts
-        ],
+        attempts=attempt_views(attempts),
     )
 
 

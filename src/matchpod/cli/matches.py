@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from matchpod.app import Ground
+from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.opening import fail, run_on_ground
 from matchpod.cli.terminal import Columns, harmless, minute, print_listing
 from matchpod.core.result import iso_time
@@ -66,16 +67,6 @@ class OutcomeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     result: msgspec.Raw | None
 
 
-class AttemptLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One attempt to tell the caller."""
-
-    number: int
-    at: str
-    status: int | None
-    duration_ms: int
-    error: str | None
-
-
 class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How far the callback got."""
 
@@ -83,7 +74,7 @@ class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     url: str
     delivered_at: str | None
     next_at: str | None
-    attempts: list[AttemptLine]
+    attempts: list[AttemptView]
 
 
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -213,16 +204,7 @@ def _callback_line(callback: CallbackRow, attempts: Sequence[AttemptRow]) -> Cal
         url=callback.url,
         delivered_at=_time(callback.delivered_at_ms),
         next_at=_time(callback.next_at_ms),
-        attempts=[
-            AttemptLine(
-                number=one.number,
-                at=iso_time(one.at_ms),
-                status=one.status,
-                duration_ms=one.duration_ms,
-                error=one.error,
-            )
-            for one in attempts
-        ],
+        attempts=attempt_views(attempts),
     )
 
 
@@ -254,6 +236,6 @@ def _progress(callback: CallbackLine) -> str:
     return f"next attempt at {callback.next_at}" if callback.next_at else "given up"
 
 
-def _attempt(attempt: AttemptLine) -> str:
+def _attempt(attempt: AttemptView) -> str:
     answer = attempt.error if attempt.status is None else f"status {attempt.status}"
     return f"{attempt.at}  {answer}  {attempt.duration_ms} ms"

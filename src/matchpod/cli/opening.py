@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 import typer
 
 from matchpod.adapters.log_output import set_up_logging
-from matchpod.app import Ground, GroundError, open_ground
+from matchpod.app import Ground, GroundError, check_key, open_ground
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings, SettingsError, load_settings
 
@@ -30,13 +30,16 @@ def settings_of_process() -> Settings:
         fail(*exc.faults, code=2)
 
 
-def run_on_ground(work: Callable[[Ground], Awaitable[_T]]) -> _T:
-    """Open the database and the vault, do the work, close; what goes wrong ends the process with a sentence."""
+def run_on_ground(work: Callable[[Ground], Awaitable[_T]], *, needs_key: bool = False) -> _T:
+    """Open the database and the vault, do the work, close; what goes wrong ends the process with a sentence.
+
+    `needs_key`: only with the key that opens what is stored.
+    """
     settings = settings_of_process()
     # A command's output is its result; of the log only what somebody should look at belongs beside it.
     set_up_logging(log_format=settings.log_format, log_level="warning", stream=sys.stderr)
     try:
-        return asyncio.run(_do(work, settings))
+        return asyncio.run(_do(work, settings, needs_key=needs_key))
     except GroundError as exc:
         fail(str(exc))
     except DatabaseError as exc:
@@ -50,9 +53,11 @@ def fail(*sentences: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-async def _do(work: Callable[[Ground], Awaitable[_T]], settings: Settings) -> _T:
+async def _do(work: Callable[[Ground], Awaitable[_T]], settings: Settings, *, needs_key: bool) -> _T:
     ground = await open_ground(settings)
     try:
+        if needs_key:
+            await check_key(ground)
         return await work(ground)
     finally:
         await ground.close()

@@ -22,14 +22,14 @@ app = typer.Typer(
 _T = TypeVar("_T")
 
 
-def run_with_access(work: Callable[[Access], Awaitable[_T]]) -> _T:
+def run_with_access(work: Callable[[Access], Awaitable[_T]], *, needs_key: bool = False) -> _T:
     """Do something with organizations and keys; what cannot be done is one sentence and exit code 2."""
 
     async def on_ground(ground: Ground) -> _T:
         return await work(Access(db=ground.db, clock=ground.clock, vault=ground.vault))
 
     try:
-        return run_on_ground(on_ground)
+        return run_on_ground(on_ground, needs_key=needs_key)
     except AccessError as fault:
         fail(str(fault), code=2)
 
@@ -37,7 +37,7 @@ def run_with_access(work: Callable[[Access], Awaitable[_T]]) -> _T:
 @app.command()
 def create(name: Annotated[str, typer.Argument(help="What to call it; no two have the same name.")]) -> None:
     """Add an organization and print its id."""
-    created = run_with_access(lambda access: access.create_organization(name))
+    created = run_with_access(lambda access: access.create_organization(name), needs_key=True)
     typer.echo(created.id)
     say(f"organization {created.name} created; it needs a key: matchpod keys create --help")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -64,7 +65,9 @@ class Outbox:
         measures: Measures,
         owner: str,
         version: str,
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
+        """`wall_s` is the time that receivers compare a signature with: unlike our clock, it is set right."""
         self._db = db
         self._clock = clock
         self._vault = vault
@@ -72,6 +75,7 @@ class Outbox:
         self._measures = measures
         self._owner = owner
         self._version = version
+        self._wall_s = wall_s
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._retries: deque[int] = deque()  # when attempts of ours are to be repeated, the earliest first
         self._woken = asyncio.Event()
@@ -168,6 +172,8 @@ class Outbox:
     async def _deliver(self, row: CallbackRow) -> None:
         try:
             request = await self._request(row)
+            if request is None:
+                return  # its lease runs out, then it is tried again
             # Waiting for the database may have used up the lease: then the attempt is somebody else's.
             if self._clock.now_ms() + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
                 return
@@ -178,20 +184,29 @@ class Outbox:
             _log.exception("a callback failed and is tried again", extra=_names(row))
             self._measures.crashes.inc("callbacks")
 
-    async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery:
-        """What is to be sent; a delivery that failed where it cannot be signed."""
+    async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery | None:
+        """What is to be sent; a delivery that failed where it cannot be signed, ever.
+
+        None where its secrets do not open: no attempt is used up, so that with the right key it is still delivered.
+        """
         organization = await _patiently(lambda: organizations.get(self._db, row.org_id))
         if organization is None:
             return self._unsendable(row, "there is no such organization")
         try:
+            secret = self._vault.open(organization.webhook_secret)
+            authorization = None if row.auth is None else self._vault.open(row.auth)
+        except ValueError as exc:
+            self._unsendable(row, str(exc))
+            return None
+        try:
             headers = attempt_headers(
-                [self._vault.open(organization.webhook_secret)],
+                [secret],
                 row.id,
                 row.body,
-                timestamp_s=self._clock.now_ms() // 1000,
+                timestamp_s=int(self._wall_s()),
                 attempt=row.attempts + 1,
                 version=self._version,
-                authorization=None if row.auth is None else self._vault.open(row.auth),
+                authorization=authorization,
             )
         except ValueError as exc:
             return self._unsendable(row, str(exc))

@@ -49,6 +49,9 @@ _KEPT_HEADERS: Final = frozenset(
 )
 """What the reader of posts looks at; the rest of a request says nothing about the match."""
 
+Body = bytes | Callable[[], Awaitable[bytes]]
+"""What was sent, or how to get it: of a sender that nobody knows it is not even taken in."""
+
 # Wider than the tokens we give out; what no database takes as text (NUL, lone surrogates) stays away from it.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
@@ -99,34 +102,39 @@ class Ingest:
         self._report_tokens = _Tokens(servers.by_report_token, db)
 
     @unavailable_when_away
-    async def take_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def take_log(self, token: str, headers: Mapping[str, str], body: Body) -> int:
         """Store a post of log lines; 410 for a token that is unknown or whose match has ended."""
-        if len(body) > MAX_BODY_BYTES:
-            self._measures.log_refused.inc("too_large")
-            raise _too_large()
-        now_ms = self._clock.now_ms()
-        sender = await self._log_tokens.sender(token, now_ms)
+        sender = await self._log_tokens.sender(token, self._clock.now_ms())
         if sender is None or sender.open_until_ms is None:
             self._measures.log_refused.inc("unknown" if sender is None else "ended")
             return GONE
+        try:
+            lines = await _whole(body)
+        except PayloadTooLargeError:
+            self._measures.log_refused.inc("too_large")
+            raise
         # An empty post has nothing to store, but any other answer would make the server send it for ever.
-        if body:
-            clean = redact_log(body)
-            headers_kept = _kept(headers)
+        if lines:
             await store(
-                self._db, self._live, sender.server_id, LOG, received_ms=now_ms, body=clean, headers=headers_kept
+                self._db,
+                self._live,
+                sender.server_id,
+                LOG,
+                received_ms=self._clock.now_ms(),
+                body=redact_log(lines),
+                headers=_kept(headers),
             )
             self._measures.log_posts.inc()
-            self._measures.log_bytes.inc(amount=len(body))
+            self._measures.log_bytes.inc(amount=len(lines))
         return STORED
 
     @unavailable_when_away
-    async def take_report(self, token: str | None, body: bytes) -> int:
+    async def take_report(self, token: str | None, body: Body) -> int:
         """Store a report of the match plugin; 401 for an unknown token, 410 when the match has ended."""
         return await self._take_plugin(REPORT, token, body)
 
     @unavailable_when_away
-    async def take_detection(self, token: str | None, body: bytes) -> int:
+    async def take_detection(self, token: str | None, body: Body) -> int:
         """Store a report of an anti-cheat plugin; the same answers as for the match plugin."""
         return await self._take_plugin(DETECTION, token, body)
 
@@ -154,18 +162,17 @@ class Ingest:
             )
         )
 
-    async def _take_plugin(self, kind: str, token: str | None, body: bytes) -> int:
-        if len(body) > MAX_BODY_BYTES:
-            raise _too_large()
-        now_ms = self._clock.now_ms()
-        sender = None if token is None else await self._report_tokens.sender(token, now_ms)
+    async def _take_plugin(self, kind: str, token: str | None, body: Body) -> int:
+        sender = None if token is None else await self._report_tokens.sender(token, self._clock.now_ms())
         if sender is None:
             return UNKNOWN
         if sender.open_until_ms is None:
             return GONE
-        if not body:
+        report = await _whole(body)
+        if not report:
             return BAD_REQUEST
-        await store(self._db, self._live, sender.server_id, kind, received_ms=now_ms, body=redact_log(body))
+        received_ms = self._clock.now_ms()
+        await store(self._db, self._live, sender.server_id, kind, received_ms=received_ms, body=redact_log(report))
         self._measures.reports.inc(kind)
         return STORED
 
@@ -180,5 +187,8 @@ def _kept(headers: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(kept)
 
 
-def _too_large() -> PayloadTooLargeError:
-    return PayloadTooLargeError(f"The body is over {MAX_BODY_BYTES} bytes.")
+async def _whole(body: Body) -> bytes:
+    whole = body if isinstance(body, bytes) else await body()
+    if len(whole) > MAX_BODY_BYTES:
+        raise PayloadTooLargeError(f"The body is over {MAX_BODY_BYTES} bytes.")
+    return whole

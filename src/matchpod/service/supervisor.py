@@ -14,7 +14,7 @@ from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import DatabaseAwayError, FleetError, NothingChangedError
+from matchpod.ports import DatabaseAwayError, DatabaseError, FleetError, NothingChangedError
 from matchpod.service.conclusion import Ending
 from matchpod.service.runner.bring_up import bring_up
 from matchpod.service.runner.claim import Claim, ClaimLostError
@@ -22,7 +22,7 @@ from matchpod.service.runner.ending import conclude, end
 from matchpod.service.runner.follow import follow
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.storage import servers, slots
-from matchpod.storage.servers import LEASE_MS, ServerRow
+from matchpod.storage.servers import LEASE_MS, RENEW_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
 """Rows claimed at once; more are claimed right after."""
@@ -30,8 +30,8 @@ CLAIM_ROWS: Final = 50
 POLL_S: Final = 0.5
 """How often due rows are looked for when nobody rings: what other processes left, and deadlines."""
 
-RENEW_S: Final = 10.0
-"""Three renewals may fail before a claim is lost."""
+RENEW_S: Final = RENEW_MS / 1000
+"""Two renewals may fail before a claim is lost."""
 
 PLACES_S: Final = 5.0
 """How often matches that wait are woken because there are places; whoever gives one back wakes the next at once."""
@@ -48,6 +48,9 @@ CRASH_MS: Final = 2_000
 CRASHES: Final = 10
 """After so many failures in a row a match is given up: better a failed match than one that never ends."""
 
+CRASHES_FORGOTTEN_MS: Final = 5 * 60 * 1000
+"""Failures this far apart are not in a row: a match that runs for hours may meet a few."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -55,6 +58,11 @@ class _Drive:
     def __init__(self, claim: Claim, task: asyncio.Task[None]) -> None:
         self.claim = claim
         self.task = task
+
+    def stop(self) -> None:
+        """The match is somebody else's."""
+        self.claim.lose()
+        self.task.cancel()
 
 
 class Supervisor:
@@ -64,7 +72,9 @@ class Supervisor:
         self._around = around
         self._owner = owner
         self._drives: dict[str, _Drive] = {}
-        self._crashes: dict[str, int] = {}
+        self._crashes: dict[str, tuple[int, int]] = {}
+        """How often in a row a match failed, and when last."""
+        self._notified: set[str] = set()
         self._unused: set[tuple[str, int]] = set()
         self._woken = asyncio.Event()
         self._is_draining = False
@@ -74,7 +84,8 @@ class Supervisor:
         return len(self._drives)
 
     def notify(self, server_id: str) -> None:
-        """A match was created, or ended by its caller: its row is due."""
+        """A match was created, or ended by its caller: its row is due, or was taken from us."""
+        self._notified.add(server_id)
         self._woken.set()
 
     async def run(self) -> None:
@@ -130,6 +141,10 @@ class Supervisor:
     # --- claims ---------------------------------------------------------------------------------------------------
 
     async def _claim(self) -> None:
+        for server_id in tuple(self._notified):
+            if server_id in self._drives:
+                await self._look_at(server_id)
+            self._notified.discard(server_id)
         while not self._is_draining:
             now_ms = self._around.clock.now_ms()
             rows = await servers.claim_due(self._around.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
@@ -138,12 +153,18 @@ class Supervisor:
             if len(rows) < CLAIM_ROWS:
                 return
 
+    async def _look_at(self, server_id: str) -> None:
+        """Stop driving a match that its caller has ended."""
+        row = await servers.get(self._around.db, server_id)
+        drive = self._drives.get(server_id)
+        if row is not None and drive is not None and row.fence != drive.claim.row.fence:
+            drive.stop()
+
     async def _begin(self, row: ServerRow) -> None:
         before = self._drives.get(row.id)
         if before is not None:
             # The match was taken from its task: ended by its caller, or its claim ran out.
-            before.claim.lose()
-            before.task.cancel()
+            before.stop()
             await asyncio.gather(before.task, return_exceptions=True)
         claim = Claim(row, self._around.db, self._around.clock)
         task = asyncio.create_task(self._drive(claim), name=f"drive {row.id}")
@@ -166,8 +187,7 @@ class Supervisor:
             if held.get(server_id) == drive.claim.row.fence:
                 drive.claim.until_ms = until_ms
             else:
-                drive.claim.lose()
-                drive.task.cancel()
+                drive.stop()
         await self._give_back_unused({item for item in held.items() if item[0] not in self._drives})
 
     async def _give_back_unused(self, unused: set[tuple[str, int]]) -> None:
@@ -186,6 +206,7 @@ class Supervisor:
             self._crashes.pop(row.id, None)
         except ClaimLostError:
             self._crashes.pop(row.id, None)
+            await self._yield(claim)
         except asyncio.CancelledError:
             await self._let_go(claim, self._around.clock.now_ms())
             raise
@@ -213,23 +234,41 @@ class Supervisor:
 
     async def _survive(self, claim: Claim) -> None:
         row = claim.row
-        crashes = self._crashes[row.id] = self._crashes.get(row.id, 0) + 1
+        crashes = self._count_crash(row.id)
         self._around.measures.crashes.inc("drive")
         _LOG.exception("a step of a match failed", extra={"server_id": row.id, "phase": row.phase, "crashes": crashes})
         if crashes >= CRASHES and row.phase is not ServerPhase.ENDING:
-            self._crashes.pop(row.id)
-            with suppress(ClaimLostError, DatabaseAwayError):
+            try:
                 await conclude(claim, self._around, Ending(reason=CancelReason.SERVER_FAILED))
-            return
+                del self._crashes[row.id]
+                return
+            except ClaimLostError:
+                await self._yield(claim)
+                return
+            except DatabaseError:
+                _LOG.warning("a failed match was not ended", extra={"server_id": row.id}, exc_info=True)
         await self._let_go(claim, self._around.clock.now_ms() + CRASH_MS)
+
+    def _count_crash(self, server_id: str) -> int:
+        now_ms = self._around.clock.now_ms()
+        before, last_ms = self._crashes.get(server_id, (0, now_ms))
+        crashes = 1 if now_ms - last_ms > CRASHES_FORGOTTEN_MS else before + 1
+        self._crashes[server_id] = (crashes, now_ms)
+        return crashes
 
     async def _let_go(self, claim: Claim, next_at_ms: int) -> None:
         try:
             await asyncio.shield(claim.give_back(next_at_ms))
         except ClaimLostError:
-            pass
-        except DatabaseAwayError:
-            _LOG.warning("a claim was not given back; it runs out", extra={"server_id": claim.row.id})
+            await self._yield(claim)
+        except DatabaseError as exc:
+            about = {"server_id": claim.row.id, "error": str(exc)}
+            _LOG.warning("a claim was not given back; it runs out", extra=about)
+
+    async def _yield(self, claim: Claim) -> None:
+        """Say that we touch the match no more: whoever ended it left us the time to notice."""
+        with suppress(DatabaseError):  # then that time passes
+            await servers.wake(self._around.db, claim.row.id, self._around.clock.now_ms())
 
     # --- what nobody claims ---------------------------------------------------------------------------------------
 

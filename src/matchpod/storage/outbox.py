@@ -15,6 +15,7 @@ import msgspec
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import column_list, from_row, parameter_list, to_params
+from matchpod.storage.servers import NOTICE_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
 """How long a claimed callback is its claimer's: an attempt takes 10 s at most."""
@@ -95,7 +96,8 @@ def conclude(
     """End a match: its phase, its outcome and its callback, all or nothing.
 
     NothingChangedError when the match is in none of the phases, or (given a fence) was claimed by somebody else.
-    The claim on the server ends, so its runner's next change is refused, and it is due now, to be released.
+    The claim on the server ends, so its runner's next change is refused, and it is due, to be released: now, or
+    (without a fence, while somebody holds it) when he has noticed.
     """
     statements = [
         _end_server(server_id, expected_phases, fence, status=status, now_ms=now_ms),
@@ -118,10 +120,14 @@ def _end_server(
         "status": status.value,
         "now_ms": now_ms,
     }
+    due = ":now_ms"
+    if fence is None:
+        due = "CASE WHEN lease_until_ms > :now_ms THEN :noticed_ms ELSE :now_ms END"
+        params["noticed_ms"] = now_ms + NOTICE_MS
     params |= {f"phase_{number}": phase.value for number, phase in enumerate(expected_phases)}
     phases = ", ".join(f":phase_{number}" for number in range(len(expected_phases)))
     sql = (
-        "UPDATE servers SET phase = :ending, status = :status, ended_at_ms = :now_ms, next_at_ms = :now_ms,"
+        f"UPDATE servers SET phase = :ending, status = :status, ended_at_ms = :now_ms, next_at_ms = {due},"
         # The callback carries its own copy.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases})"

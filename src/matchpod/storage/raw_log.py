@@ -26,7 +26,7 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     seq: int
     kind: str
-    """`log` or `report`."""
+    """`log`, `report`, or another that the service knows."""
     received_ms: int
     headers: bytes
     """JSON."""
@@ -68,6 +68,15 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
         {"server_id": server_id, "seq": seq, "limit": limit},
     )
     return [_entry(row) for row in rows]
+
+
+async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int) -> bool:
+    """True when an entry of this kind was stored after a number."""
+    rows = await db.read(
+        "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind ORDER BY seq LIMIT 1",
+        {"server_id": server_id, "seq": after_seq, "kind": kind},
+    )
+    return bool(rows)
 
 
 async def compress(db: Database, server_id: str) -> None:

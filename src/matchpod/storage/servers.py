@@ -15,7 +15,11 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import column_list, from_row, parameter_list, plain, to_params
 
 LEASE_MS: Final = 30_000
-"""How long a claim lasts unless renewed: three missed renewals of 10 s."""
+"""How long a claim lasts unless renewed: three missed renewals."""
+RENEW_MS: Final = 10_000
+"""How often claims are renewed; who renews is told which ones were taken from him."""
+NOTICE_MS: Final = RENEW_MS + 2_000
+"""By then whoever holds a match has noticed that its caller ended it through another process, and has let go."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long a key answers the same server; after that it may be used anew."""
 

@@ -5,6 +5,9 @@ A game server knows two statuses: 200 is taken, 410 is never send again. Everyth
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 from matchpod.core.errors import InvalidParamsError, MatchpodError, UnauthorizedError
 from matchpod.service.ingest import BAD_REQUEST, GONE, MAX_BODY_BYTES, STORED, TOKEN_HEADER, UNKNOWN
 from matchpod.web.bodies import read_body
@@ -18,21 +21,18 @@ _TAKEN = Answer(OK_BODY)
 
 async def take_log(site: Site, call: Call) -> Answer:
     """Store a piece of a server's log."""
-    body = await read_body(call.scope, call.receive, MAX_BODY_BYTES)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.scope["headers"]}
-    return _answer(await site.services.ingest.take_log(call.params[0], headers, body))
+    return _answer(await site.services.ingest.take_log(call.params[0], headers, _body(call)))
 
 
 async def take_report(site: Site, call: Call) -> Answer:
     """Store a report of the match plugin."""
-    body = await read_body(call.scope, call.receive, MAX_BODY_BYTES)
-    return _answer(await site.services.ingest.take_report(call.header(_TOKEN_HEADER), body))
+    return _answer(await site.services.ingest.take_report(call.header(_TOKEN_HEADER), _body(call)))
 
 
 async def take_detection(site: Site, call: Call) -> Answer:
     """Store a detection of an anti-cheat plugin."""
-    body = await read_body(call.scope, call.receive, MAX_BODY_BYTES)
-    return _answer(await site.services.ingest.take_detection(call.params[0], body))
+    return _answer(await site.services.ingest.take_detection(call.params[0], _body(call)))
 
 
 async def match_file(site: Site, call: Call) -> Answer:
@@ -41,6 +41,10 @@ async def match_file(site: Site, call: Call) -> Answer:
     if found is None:
         raise UnauthorizedError(f"The header {TOKEN_HEADER} names no match that is being played.")
     return Answer(found, headers=NO_STORE)
+
+
+def _body(call: Call) -> Callable[[], Awaitable[bytes]]:
+    return partial(read_body, call.scope, call.receive, MAX_BODY_BYTES)
 
 
 def _answer(status: int) -> Answer:

@@ -60,6 +60,10 @@ class GameProcess(NamedTuple):
             os.kill(self.pid, number)
 
 
+SHARED_KEY = "A" * 43 + "="
+"""Of all services on a PostgreSQL: tests of one module share a schema, and what is sealed in it."""
+
+
 class RunningService:
     """`matchpod serve` from `start` (or `with`) on; two of them share data when they get the same data folder."""
 
@@ -84,6 +88,7 @@ class RunningService:
         self._settings = dict(settings or {})
         if database_url is not None:
             self._settings["database_url"] = database_url
+            self._settings["secret_key"] = SHARED_KEY
         self.process: subprocess.Popen[bytes] | None = None
         self._starts = 0
 

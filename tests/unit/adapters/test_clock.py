@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from matchpod.adapters.clock import SystemClock
+import pytest
+
+from matchpod.adapters.clock import SystemClock, since_boot_ns
 
 
 class Hands:
@@ -38,3 +40,13 @@ def test_setting_the_wall_clock_changes_nothing() -> None:
 
 def test_the_real_one_is_near_the_time_of_the_machine() -> None:
     assert abs(SystemClock().now_ms() - time.time() * 1000) < 60_000
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_time_that_the_machine_slept_is_counted() -> None:
+    assert abs(since_boot_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) < 60_000_000_000
+
+
+def test_a_system_without_that_clock_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+    assert abs(since_boot_ns() - time.monotonic_ns()) < 60_000_000_000

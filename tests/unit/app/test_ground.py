@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.app import GroundError, open_ground
+from matchpod.app import GroundError, check_key, open_ground
 from matchpod.ports import Statement
+from matchpod.service.access import Access
 from matchpod.settings import Settings, load_settings
 from matchpod.storage.migrate import current_version
 from matchpod.storage.schema import MIGRATIONS
@@ -96,3 +97,38 @@ def test_postgres_that_does_not_answer(tmp_path: Path) -> None:
     said = fault(settings(tmp_path, database_url=f"postgresql://me:hunter2@/matchpod?host={tmp_path}"))
     assert said.startswith("The PostgreSQL database cannot be opened: ")
     assert "hunter2" not in said
+
+
+KEYS = [base64.b64encode(bytes([number]) * 32).decode() for number in range(2)]
+
+
+async def begin(wanted: Settings, *organizations: str, replaced: str | None = None) -> None:
+    """Open, replace a secret, check the key as a start does, and add organizations."""
+    ground = await open_ground(wanted)
+    try:
+        access = Access(db=ground.db, clock=ground.clock, vault=ground.vault)
+        if replaced is not None:
+            await access.replace_webhook_secret(replaced)
+        await check_key(ground)
+        for name in organizations:
+            await access.create_organization(name)
+    finally:
+        await ground.close()
+
+
+def test_a_key_that_opens_nothing_that_is_stored_is_refused(tmp_path: Path) -> None:
+    asyncio.run(begin(settings(tmp_path, secret_key=KEYS[0]), "acme", "other"))
+    asyncio.run(begin(settings(tmp_path, secret_key=KEYS[0])))
+    with pytest.raises(GroundError) as caught:
+        asyncio.run(begin(settings(tmp_path, secret_key=KEYS[1])))
+    said = str(caught.value)
+    assert said.startswith("The key given as MATCHPOD_SECRET_KEY does not open what is stored in this database; ")
+    assert KEYS[1] not in said
+
+
+def test_a_key_file_that_was_lost_is_named_and_new_secrets_begin_anew(tmp_path: Path) -> None:
+    asyncio.run(begin(settings(tmp_path), "acme", "other"))
+    (tmp_path / "secret.key").unlink()
+    with pytest.raises(GroundError, match=f"The key in the file {tmp_path}/secret.key does not open"):
+        asyncio.run(begin(settings(tmp_path)))
+    asyncio.run(begin(settings(tmp_path), replaced="acme"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,16 +17,18 @@ from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
-from matchpod.ports import Database
+from matchpod.ports import Database, DatabaseAwayError, DatabaseError, Row, Value
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Regions
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.settings import load_settings
 from matchpod.storage import raw_log, servers, slots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import Idempotency
+from tests.contract.databases import PassedOn
 from tests.unit.cli.test_matches import server
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -69,12 +71,16 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
     asyncio.run(main())
 
 
+def upkeep_of(around: Surroundings) -> Upkeep:
+    return Upkeep(around, readiness=Readiness(db=around.db, clock=around.clock), raw_log_days=30)
+
+
 def test_servers_and_places_are_counted(tmp_path: Path) -> None:
     async def scenario(around: Surroundings) -> None:
         for name in ("srv_1", "srv_2"):
             await servers.create(around.db, server(name, region="sandbox"), idempotency=None)
         await slots.reserve(around.db, "sandbox", "srv_1", ["27100"])
-        await Upkeep(around, raw_log_days=30).set_gauges()
+        await upkeep_of(around).set_gauges()
         assert around.measures.servers.value("sandbox", "allocating") == 2
         assert around.measures.slots.value("sandbox", "all") == 100
         assert around.measures.slots.value("sandbox", "taken") == 1
@@ -95,7 +101,7 @@ def test_what_is_old_is_deleted(tmp_path: Path) -> None:
         for hours, key in ((25, "old"), (23, "new")):
             used = Idempotency(org_id="org_1", key=key, body_hash="x", created_at_ms=now_ms - hours * 3_600_000)
             await servers.create(db, server(f"srv_{key}"), idempotency=used)
-        await Upkeep(around, raw_log_days=30).sweep()
+        await upkeep_of(around).sweep()
         assert await _entries(db, "srv_gone") == 1
         assert await servers.find_idempotent(db, "org_1", "old", 0) is None
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
@@ -106,12 +112,12 @@ def test_what_is_old_is_deleted(tmp_path: Path) -> None:
 def test_a_job_that_fails_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("GAUGE_S", "FIRST_SWEEP_S", "RETRY_S"):
+    for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
 
     async def scenario(around: Surroundings) -> None:
         empty = await SqliteDatabase.open(tmp_path / "empty")  # not even tables
-        jobs = Upkeep(msgspec.structs.replace(around, db=empty), raw_log_days=30)
+        jobs = upkeep_of(msgspec.structs.replace(around, db=empty))
         crashes = around.measures.crashes
         try:
             await _run_until(jobs.keep_gauges, lambda: crashes.value("gauges") >= 3)
@@ -128,13 +134,13 @@ def test_a_job_that_fails_is_done_again(
 def test_a_database_that_is_away_is_no_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("GAUGE_S", "FIRST_SWEEP_S", "RETRY_S"):
+    for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
 
     async def scenario(around: Surroundings) -> None:
         closed = await SqliteDatabase.open(tmp_path / "closed")
         await closed.close()
-        jobs = Upkeep(msgspec.structs.replace(around, db=closed), raw_log_days=30)
+        jobs = upkeep_of(msgspec.structs.replace(around, db=closed))
         turns = iter(range(20))
         await _run_until(jobs.keep_gauges, lambda: next(turns, None) is None)
         await _run_until(jobs.keep_sweeping, lambda: len(caplog.records) >= 2)
@@ -158,7 +164,7 @@ def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(upkeep, "FIRST_SWEEP_S", 0)
 
     async def scenario(around: Surroundings) -> None:
-        jobs = Upkeep(around, raw_log_days=30)
+        jobs = upkeep_of(around)
         used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
         await servers.create(around.db, server("srv_1", region="sandbox"), idempotency=used)
         running = [asyncio.create_task(jobs.keep_gauges()), asyncio.create_task(jobs.keep_sweeping())]
@@ -173,3 +179,39 @@ def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await asyncio.gather(*running, return_exceptions=True)
 
     run(tmp_path, scenario)
+
+
+class Elsewhere(PassedOn):
+    """A database that says it is shared, and has a time of its own."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.answers: list[list[Row] | DatabaseError] = []
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, DatabaseError):
+            raise answer
+        return answer
+
+
+def test_clocks_are_compared_again_and_again_whatever_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upkeep, "CLOCK_S", 0)
+
+    async def scenario(around: Surroundings) -> None:
+        db = Elsewhere(around.db)
+        db.answers = [DatabaseAwayError("gone"), DatabaseError("odd"), [(around.clock.now_ms() + 6_000,)]]
+        jobs = upkeep_of(msgspec.structs.replace(around, db=db))
+        await _run_until(jobs.keep_comparing_clocks, lambda: len(caplog.records) >= 3)
+        assert around.measures.crashes.value("clocks") == 1
+
+    run(tmp_path, scenario)
+    first, *later = [one.message for one in caplog.records]
+    assert first == "clocks were not compared"
+    assert set(later) == {"clock differs from the database"}

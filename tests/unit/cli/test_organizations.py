@@ -54,6 +54,17 @@ def test_a_webhook_secret_stands_alone_and_stays_until_it_is_replaced(office: Of
     assert office.done(app, "webhook-secret", "acme") == replaced
 
 
+def test_with_a_key_that_opens_nothing_no_organization_is_made_but_secrets_can_be_replaced(office: Office) -> None:
+    office.done(app, "create", "acme")
+    (office.data_dir / "secret.key").unlink()
+    refused = office.run(app, "create", "other")
+    assert refused.exit_code == 1
+    assert "does not open what is stored in this database" in refused.stderr
+    assert [one["name"] for one in office.listed(app, "list")] == ["acme"]
+    office.done(app, "webhook-secret", "acme", "--replace")
+    office.done(app, "create", "other")
+
+
 @pytest.mark.parametrize("more", [(), ("--replace",)])
 def test_the_secret_of_nobody_is_refused(office: Office, more: tuple[str, ...]) -> None:
     assert office.refused(app, "webhook-secret", "nobody", *more) == "There is no organization named 'nobody'."

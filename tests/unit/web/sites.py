@@ -34,6 +34,7 @@ from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
+from tests.contract.databases import PassedOn
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -82,34 +83,22 @@ class NoFleet:
         pass
 
 
-class Switched:
+class Switched(PassedOn):
     """A database that can be taken away, or made to break."""
 
     def __init__(self, db: Database) -> None:
-        self.db = db
+        super().__init__(db)
         self.trouble: Exception | None = None
-
-    @property
-    def is_shared(self) -> bool:
-        return self.db.is_shared
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         if self.trouble is not None:
             raise self.trouble
-        return await self.db.read(sql, params)
-
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        if self.trouble is not None:
-            raise self.trouble
-        return await self.db.look_up(sql, params)
+        return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.trouble is not None:
             raise self.trouble
-        return await self.db.write(statements)
-
-    async def close(self) -> None:
-        await self.db.close()
+        return await super().write(statements)
 
 
 class Chance:
@@ -134,7 +123,7 @@ class Site:
         self.chance = Chance()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
         self.metrics = Metrics()
-        self.readiness = Readiness(db=self.db)
+        self.readiness = Readiness(db=self.db, clock=self.clock)
         self.readiness.became_ready()
         self.services = self._services()
         self.app = self.open_web()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
+import httpx
 import pytest
 
 from matchpod.service.conclusion import Ending
@@ -51,6 +54,20 @@ def test_log_lines_show_in_the_live_match(site: Site) -> None:
 @pytest.mark.parametrize("token", ["unknown", "%00", "a%2Fb", "%F0%9F%8E%AE"])
 def test_game_server_with_an_unknown_token_is_told_to_stop(site: Site, token: str) -> None:
     check_error(site.ask("POST", f"/ingest/logs/{token}", content=b"line\n"), 410, "GONE")
+
+
+def test_body_of_a_stranger_is_not_read(site: Site) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        raise AssertionError("nobody wants to know")
+        yield b""
+
+    async def exchange(path: str) -> int:
+        transport = httpx.ASGITransport(app=site.app, raise_app_exceptions=True)
+        async with httpx.AsyncClient(transport=transport, base_url="http://matchpod.test") as client:
+            return (await client.post(path, content=body())).status_code
+
+    paths = ("/ingest/logs/unknown", "/ingest/reports", "/ingest/anticheat/unknown")
+    assert [site.run(exchange(path)) for path in paths] == [410, 401, 401]
 
 
 def test_game_server_whose_match_is_over_is_told_to_stop(site: Site) -> None:

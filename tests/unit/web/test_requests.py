@@ -178,7 +178,7 @@ def test_log_lines_are_stored_while_the_process_drains_but_not_while_it_starts(s
     row = site.row(site.new_server())
     site.readiness.drain()
     assert site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
-    starting = Readiness(db=site.db)
+    starting = Readiness(db=site.db, clock=site.clock)
     site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Metrics()))
     answer = site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
     check_error(answer, 503, "SERVICE_UNAVAILABLE")

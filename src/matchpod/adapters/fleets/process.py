@@ -252,7 +252,6 @@ class ProcessFleet:
         return _without_secret(" | ".join(output.split("\n")[-SHOWN_LINES - 1 :]).strip(" |"), order.rcon_password)
 
     def _look_at(self, server_id: str) -> bool:
-        self._reap()
         try:
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)

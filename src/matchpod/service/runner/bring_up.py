@@ -13,13 +13,16 @@ from matchpod.cs2.console_commands import game_mode_of
 from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
 from matchpod.service.conclusion import Ending
 from matchpod.service.folding import settings_of
+from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
 from matchpod.service.regions import Region
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.ending import conclude, leave_server
 from matchpod.service.runner.surroundings import Surroundings
+from matchpod.service.runner.watch import LOOKS_GONE
 from matchpod.storage import servers, slots
+from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
 """How often a match that waits for a place looks for one by itself; it is woken when one becomes free."""
@@ -35,6 +38,9 @@ TRY_S: Final = 180.0
 
 MIN_TRY_S: Final = 60.0
 """However fast the region's world runs: processes of a busy machine start slowly."""
+
+LOOK_S: Final = 2.0
+"""How often it is asked whether the process of a server that is being set up still runs."""
 
 MAX_ERROR_CHARS: Final = 500
 """What is kept of a failure, for operators."""
@@ -102,11 +108,24 @@ async def _reserve(claim: Claim, around: Surroundings, region: Region) -> str | 
 async def _start(claim: Claim, around: Surroundings, region: Region) -> GameServer:
     server = await _allocate(claim, around, region)
     line = ConsoleLine(claim, around)
+    configuring = asyncio.create_task(configure(claim, around, line, is_fresh=server.is_fresh))
     try:
-        await configure(claim, around, line, is_fresh=server.is_fresh)
+        await _wait_while_alive(configuring, claim.row, region)
+        await configuring
     finally:
+        configuring.cancel()
+        await asyncio.gather(configuring, return_exceptions=True)
         await line.close()
     return server
+
+
+async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
+    """Until the server is set up; FleetError when its process is gone: nobody else would tell."""
+    gone = 0
+    while not (await asyncio.wait({configuring}, timeout=LOOK_S))[0]:
+        gone = 0 if await region.fleet.is_alive(row.id, row.slot or "") else gone + 1
+        if gone >= LOOKS_GONE:
+            raise FleetError("it ended while it was set up")
 
 
 async def _allocate(claim: Claim, around: Surroundings, region: Region) -> GameServer:
@@ -147,21 +166,35 @@ async def _try_again(claim: Claim, around: Surroundings, region: Region, error: 
         await _fail(claim, around, CancelReason.SERVER_FAILED, error)
         return
     await leave_server(claim, around, None)
+    # Written right before the server goes: a match that its caller ended meanwhile is refused here, and whoever
+    # ends it may have given the place to another match.
+    await claim.change(tries=tries, error=_readable(error))
     claim.check()
     try:
         await region.fleet.release(row.id, row.slot or "")
     except FleetError as exc:
         # The place is not free; the next try begins with what is there.
         _LOG.warning("server was not released", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
-        await claim.give_back(around.clock.now_ms() + TRY_AGAIN_MS, tries=tries, error=error[:MAX_ERROR_CHARS])
+        await claim.give_back(around.clock.now_ms() + TRY_AGAIN_MS)
         return
+    await _forget_server(claim, around, region)
+
+
+async def _forget_server(claim: Claim, around: Surroundings, region: Region) -> None:
+    """The next try is another server's, with tokens of its own: this one may still speak, and is not listened to."""
     now_ms = around.clock.now_ms()
     wake = servers.wake_waiting(region.code, now_ms, limit=1)
     forgotten = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
-    await claim.change(slots.free(row.id), wake, tries=tries, error=error[:MAX_ERROR_CHARS], **forgotten)
+    log_token, report_token = (new_token(around.random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
+    await claim.change(slots.free(claim.row.id), wake, log_token=log_token, report_token=report_token, **forgotten)
     await claim.give_back(now_ms + TRY_AGAIN_MS)
 
 
 async def _fail(claim: Claim, around: Surroundings, reason: CancelReason, error: str) -> None:
-    await claim.change(error=error[:MAX_ERROR_CHARS])
+    await claim.change(error=_readable(error))
     await conclude(claim, around, Ending(reason=reason))
+
+
+def _readable(error: str) -> str:
+    """A failure as it is kept: it may quote a server's output, and no database takes all of that as text."""
+    return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

@@ -17,6 +17,7 @@ from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import Get5State
 from matchpod.ports import ConsoleLostError
+from matchpod.service.folding import LOG
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.console_line import ConsoleLine
@@ -35,13 +36,20 @@ PLUGIN_S: Final = 20.0
 LOG_S: Final = 15.0
 """A server posts its log within a second; it may first have to look up our name."""
 
+FORGET_LOGS: Final = "logaddress_delall_http"
+"""Send the log nowhere."""
+
 
 class ConfigurationError(Exception):
     """The server does not do what it was told; the message says what."""
 
 
 def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
-    """True when the server's map is the map of this number; a workshop map goes by another name there."""
+    """True when the server's map is the map of this number.
+
+    A workshop map goes by a name there that we do not know, so any name will do: whether it is the right one cannot
+    be told. That a load took place is made sure of elsewhere: here for the first map, by the match's log for others.
+    """
     wanted = settings.maps[number - 1]
     return bool(name) and (name == wanted or wanted.startswith("workshop/"))
 
@@ -50,6 +58,7 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
     """Make the server ready for its players; ConfigurationError, ConsoleError when it does not get there."""
     settings = around.settings_of(claim.row)
     if not is_fresh and claim.row.changed_cvars is None:
+        await _forget_other_match(line)
         await claim.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
     await _load_map(line, settings, is_fresh=is_fresh)
     url = around.log_url(claim.row.log_token)
@@ -65,6 +74,16 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
     await _prove(claim, around, line, settings)
 
 
+async def _forget_other_match(line: ConsoleLine) -> None:
+    """Take off what somebody else's match, or a try of ours that was given up, may have left on the server."""
+    await wait_for_answer(line)
+    # Without the plugin the first is an unknown command, which is fine.
+    for command in (commands.end_match_command(), FORGET_LOGS):
+        with suppress(ConsoleLostError):  # the plugin may load a map at the end of its match
+            await line.run(command)
+    await wait_for_answer(line)
+
+
 async def restore_cvars(claim: Claim, line: ConsoleLine) -> None:
     """Give a server that is used again the values back that this match changed."""
     before = msgspec.json.decode(claim.row.changed_cvars or b"{}", type=dict[str, str])
@@ -77,7 +96,7 @@ async def restore_cvars(claim: Claim, line: ConsoleLine) -> None:
 
 
 async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
-    await _wait_for_answer(line)
+    await wait_for_answer(line)
     found = [answers.parse_cvar(await line.run(cvar.name), cvar.name) for cvar in settings.custom_cvars]
     return {one.name: one.value for one in found if one is not None}
 
@@ -132,20 +151,35 @@ async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -
 
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
-    await _wait_for_answer(line)
+    await wait_for_answer(line)
     *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
     had_mode = await _mode(line)
     for command in before:
         await line.run(command)
     if is_fresh and had_mode == await _mode(line) and is_map(settings, 1, await current_map(line)):
         return  # it was started for this match, with this map and mode
+    previous = await current_map(line)
     with suppress(ConsoleLostError):
         await line.run(load)
-    await asyncio.sleep(LOAD_BEGINS_S)
+    if settings.maps[0].startswith("workshop/"):
+        await _wait_for_other_map(line, previous)
+    else:
+        await asyncio.sleep(LOAD_BEGINS_S)
     await wait_for_map(line, settings, 1)
 
 
-async def _wait_for_answer(line: ConsoleLine) -> None:
+async def _wait_for_other_map(line: ConsoleLine, previous: str | None) -> None:
+    """Return when a load has begun: a server that downloads first, or never gets the item, stays as it is.
+
+    The same map loaded again has the same name; then the console that is cut off meanwhile is the sign.
+    """
+    with suppress(ConsoleLostError):
+        while await current_map(line) == previous:
+            await asyncio.sleep(POLL_S)
+
+
+async def wait_for_answer(line: ConsoleLine) -> None:
+    """Return when the server answers with a map, however often it cuts us off; whoever calls sets the limit."""
     while True:
         with suppress(ConsoleLostError):
             if await current_map(line):
@@ -195,7 +229,7 @@ async def _prove(claim: Claim, around: Surroundings, line: ConsoleLine, settings
         raise ConfigurationError("settings do not hold: " + "; ".join(wrong))
     try:
         async with asyncio.timeout(LOG_S):
-            while not await raw_log.read_after(around.db, claim.row.id, claim.row.log_from_seq, limit=1):
+            while not await raw_log.has_kind(around.db, claim.row.id, LOG, after_seq=claim.row.log_from_seq):
                 await asyncio.sleep(POLL_S)
     except TimeoutError as exc:
         raise ConfigurationError("no log came from the server; can it reach us at our public address?") from exc

@@ -40,6 +40,13 @@ POLL_S: Final = 1.0
 LAST_WORDS_S: Final = 1.0
 """How long the plugin's word on the last round is waited for; it comes within a tick of the log, or not at all."""
 
+LATE_MS: Final = 2_000
+"""An alarm that is noticed so late, or after a look into the database that took so long, does not fire at once: the
+machine or the database stood still, and servers send again what was not taken from them."""
+
+MAX_DELAYS: Final = 3
+"""An alarm waits for that so often in a row, half a minute: where everything is always late it fires all the same."""
+
 SNAPSHOT_MS: Final = 5_000
 """The least time between two snapshots: in a fast world a round takes seconds."""
 
@@ -88,12 +95,15 @@ class _Follower:
         self._snapshot_ms = around.clock.now_ms()
         self._is_snapshot_due = False
         self._is_acting = True
+        self._delays = 0
         self._hands = Hands(claim, around, region, line=line, match=self._match, on_failed=self._fail)
         self._watch = Watch(claim, around, region, line=line, match=self._match, on_lost=self._lose)
 
     async def run(self, *, is_resumed: bool) -> None:
         if is_resumed:
             await self._resume()
+        else:
+            await self._read_stored()  # what its server said while it was set up
         try:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(self._hands.run()), group.create_task(self._watch.run())]
@@ -107,27 +117,30 @@ class _Follower:
 
     async def _resume(self) -> None:
         """Read what was stored so far; what was ordered then was done, or is asked for again."""
-        row, now_ms = self._claim.row, self._around.clock.now_ms()
-        await store(self._around.db, self._around.live, row.id, RESUMED, received_ms=now_ms, body=b"")
+        await self._note_deafness()
         self._is_acting = False
         await self._read_stored()
         self._is_acting = True
         if self._ending is None:
             self._hands.take_over()
-            _LOG.info("match picked up again", extra={"server_id": row.id, "phase": self._match.phase.value})
+            _LOG.info("match picked up again", extra=self._about(phase=self._match.phase.value))
 
     async def _follow(self) -> None:
+        clock, keeping_ms = self._around.clock, 0
         while True:
             self._live.woken.clear()
+            began_ms = clock.now_ms() - keeping_ms
             await self._read_new()
-            self._pass_time()
+            await self._pass_time(busy_ms=clock.now_ms() - began_ms)
             if self._lost and self._ending is None:
-                self._end_lost()
+                await self._end_lost()
             if self._ending is not None:
                 await self._hear_last_words()
                 await conclude(self._claim, self._around, self._ending)
                 return
+            kept_ms = clock.now_ms()
             await self._keep()
+            keeping_ms = clock.now_ms() - kept_ms
             await self._wait()
 
     async def _hear_last_words(self) -> None:
@@ -191,6 +204,7 @@ class _Follower:
         for entry in entries:
             if entry.kind == LOG:
                 self._watch.heard(entry.received_ms)
+            self._hear_late(entry)
             reading = self._fold.take(entry)
             self._live.read(entry.seq)
             measures.fold_s.observe(max(0, now_ms - entry.received_ms) / 1000)
@@ -229,13 +243,37 @@ class _Follower:
         if self._is_acting:
             self._hands.order(order)
 
-    def _pass_time(self) -> None:
-        if self._ending is not None:
+    async def _pass_time(self, *, busy_ms: int) -> None:
+        """Let alarms fire that are due, unless we ourselves were late: then what forestalls them may be at the door."""
+        due_ms, now_ms = self._fold.next_deadline_ms(), self._around.clock.now_ms()
+        if self._ending is not None or due_ms is None or due_ms > now_ms:
             return
-        effects = self._fold.advance(self._around.clock.now_ms())
+        if max(now_ms - due_ms, busy_ms) > LATE_MS and self._may_delay():
+            await self._note_deafness()
+            return
+        self._delays = 0
+        effects = self._fold.advance(now_ms)
         if effects:
             self._live.changed()
             self._obey(effects)
+
+    def _may_delay(self) -> bool:
+        self._delays += 1
+        _LOG.warning("alarms of a match were heard late", extra=self._about(delays=self._delays))
+        return self._delays <= MAX_DELAYS
+
+    def _hear_late(self, entry: RawEntry) -> None:
+        """The same for an entry that came long after an alarm which we slept through: it would fire the alarm."""
+        due_ms = self._fold.next_deadline_ms()
+        is_late = self._is_acting and due_ms is not None and entry.received_ms - due_ms > LATE_MS
+        if is_late and self._may_delay():
+            self._fold.take(msgspec.structs.replace(entry, kind=RESUMED))
+            # No entry before this one says so: whoever reads the match again begins after it.
+            self._is_snapshot_due, self._snapshot_ms = True, 0
+
+    async def _note_deafness(self) -> None:
+        now_ms = self._around.clock.now_ms()
+        await store(self._around.db, self._around.live, self._live.server_id, RESUMED, received_ms=now_ms, body=b"")
 
     # --- the server -----------------------------------------------------------------------------------------------
 
@@ -247,11 +285,17 @@ class _Follower:
         self._lost_as = CancelReason.SERVER_FAILED
         self._lose(why)
 
-    def _end_lost(self) -> None:
+    async def _end_lost(self) -> None:
+        await self._read_stored()  # its last words may have been stored since
+        if self._ending is not None:
+            return
         self._obey(self._fold.settle())  # it may have said how the match ended, and died
         if self._ending is None:
-            _LOG.warning("server lost", extra={"server_id": self._claim.row.id, "why": self._lost})
+            _LOG.warning("server lost", extra=self._about(why=self._lost))
             self._ending = Ending(reason=self._lost_as)
+
+    def _about(self, **fields: str | int) -> dict[str, str | int]:
+        return {"server_id": self._live.server_id, **fields}
 
     async def _keep(self) -> None:
         now_ms = self._around.clock.now_ms()

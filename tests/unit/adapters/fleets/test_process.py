@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, fill_words
+from matchpod.adapters.fleets.process_record import ProcessRecord, RecordFolder, identify
 
 VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{port} ;x"}
 
@@ -39,3 +43,14 @@ def test_slots_are_the_ports() -> None:
 def test_command_that_can_never_work_is_refused_at_once(command: tuple[str, ...]) -> None:
     with pytest.raises(ValueError):
         ProcessFleet(Path("nowhere"), ProcessOptions(command=command, ports=(27015,)))
+
+
+def test_server_counts_as_alive_when_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = ProcessFleet(tmp_path, ProcessOptions(command=("cs2",), ports=(27015,)))
+    RecordFolder(tmp_path).write(ProcessRecord(server_id="srv_1", slot="27015", process=identify(os.getpid())))
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert asyncio.run(fleet.is_alive("srv_1", "27015"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -53,6 +54,36 @@ def test_process_is_known_by_more_than_its_number() -> None:
     assert is_running(ours)
     assert not is_running(msgspec.structs.replace(ours, start_ticks=ours.start_ticks + 1))
     assert not is_running(msgspec.structs.replace(ours, boot_id="another boot"))
+
+
+def test_process_is_not_gone_because_no_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RecordFolder(tmp_path)
+    ours = identify(os.getpid())
+    assert ours is not None
+    folder.write(ProcessRecord(server_id="srv_1", slot="27015", process=ours))
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(OSError, match="Too many"):
+        identify(ours.pid)
+    with pytest.raises(OSError, match="Too many"):
+        is_running(ours)
+    with pytest.raises(OSError, match="Too many"):
+        folder.processes("srv_1")
+
+
+def test_search_for_marks_that_fails_is_not_a_search_without_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    folder = RecordFolder(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(OSError, match="Too many"):
+        folder.processes("srv_1")
 
 
 def test_number_that_no_process_has_is_nobody() -> None:

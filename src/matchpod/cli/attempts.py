@@ -1,0 +1,30 @@
+"""How is an attempt to deliver a callback printed? In the list of callbacks as on the page of a match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.result import iso_time
+from matchpod.storage.outbox import AttemptRow
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One attempt, as it is printed."""
+
+    number: int
+    at: str
+    status: int | None
+    duration_ms: int
+    error: str | None
+
+
+def attempt_views(attempts: Sequence[AttemptRow]) -> list[AttemptView]:
+    """The attempts as they are printed, in the same order."""
+    return [
+        AttemptView(
+            number=one.number, at=iso_time(one.at_ms), status=one.status, duration_ms=one.duration_ms, error=one.error
+        )
+        for one in attempts
+    ]
