@@ -24,9 +24,9 @@ run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
 
 test: $(READY) ## Run all tests, then check how much of the code they covered
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	$(BIN)/pytest -n 2 --dist loadfile -m "not soak" --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
+	$(BIN)/pytest -n 4 -m "not soak and not e2e" --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
-	$(BIN)/pytest -n 2 --dist loadfile -m soak
+	$(BIN)/pytest -n 4 --dist loadfile -m "soak or e2e"
 
 check: $(READY) ## Check format, lint, types, import contracts and layout rules
 	$(BIN)/ruff format --check .

@@ -80,7 +80,8 @@ def test_a_server_that_ends_while_it_is_set_up_is_replaced_at_once(home: databas
                 return len(around.region.orders) == 2
 
             await around.until(is_replaced, "there is another server", within_s=12.0)
-            assert (await around.row()).error == "it ended while it was set up"
+            # Which of them is noticed first is a matter of milliseconds.
+            assert (await around.row()).error in ("it ended while it was set up", "no answer")
             await around.phase(ServerPhase.RUNNING)
 
     home.run(scenario)

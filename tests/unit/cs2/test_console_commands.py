@@ -433,6 +433,7 @@ def _check_team_name(text: str) -> bool:
     return True
 
 
+@pytest.mark.soak
 def test_a_hundred_thousand_hostile_strings_are_refused_or_stay_one_argument() -> None:
     rng = random.Random(20260210)
     accepted: Counter[str] = Counter()

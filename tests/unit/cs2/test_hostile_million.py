@@ -28,6 +28,7 @@ TEXTS = 2_000
 MAX_NAME_CHARS = 127
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_hostile_names_and_chat_forge_nothing(shard: int) -> None:
     log = ServerLog().goes_live()
