@@ -24,7 +24,7 @@ run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
 
 test: $(READY) ## Run all tests, then check how much of the code they covered
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	$(BIN)/pytest -n 4 -m "not soak and not e2e" --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
+	$(BIN)/pytest -n 3 -m "not soak and not e2e" --cov --cov-branch --cov-report=term --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
 	$(BIN)/pytest -n 4 --dist loadfile -m "soak or e2e"
 

@@ -93,6 +93,16 @@ class Home:
 @pytest.fixture(params=["sqlite", "postgres"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     """An empty database of each kind."""
+    return _home(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
+def home_of_matches(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """The same for tests in which whole matches are driven: once is enough to see what they cover."""
+    return _home(request, tmp_path)
+
+
+def _home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     if request.param == "sqlite":
         return Home(tmp_path / "matchpod.sqlite")
     return Home(fresh_postgres_schema(request))

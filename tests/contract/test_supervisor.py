@@ -44,7 +44,7 @@ from tests.contract.driven_matches import (
 )
 from tests.contract.same_result import assert_same_match
 
-home = databases.home
+home = databases.home_of_matches
 
 FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
