@@ -17,7 +17,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "externalMatchId": "As given at creation.",
     "gameType": "Always `cs2`.",
     "createdAt": "ISO 8601 in UTC, with milliseconds.",
-    "rconPassword": "The console's password; null for keys that cannot create matches, and once the server has ended.",
+    "rconPassword": "The console's password; null for keys that cannot create matches, for servers whose password is "
+    "their operator's, and once the server has ended.",
     "match": "The match as it stands; null unless the server is running. Left out of the answer to a creation.",
     "result": "Null while in progress and when canceled; else the `result` of the `match_over` callback.",
     "ok": "Always true.",
