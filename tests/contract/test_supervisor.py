@@ -44,7 +44,9 @@ from tests.contract.driven_matches import (
 )
 from tests.contract.same_result import assert_same_match
 
-home = databases.home_of_matches
+home = databases.home
+
+pytestmark = pytest.mark.soak  # whole matches, which mostly wait
 
 FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
