@@ -12,7 +12,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -40,7 +40,7 @@ from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.service.spectators import Spectators
 from matchpod.storage import outbox, servers
-from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow
+from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary
 
 RCON_PASSWORD_BYTES: Final = 16
 """128 bits, written as 32 characters that need no quotes on any console."""
@@ -51,6 +51,8 @@ MAX_IDEMPOTENCY_KEY: Final = 255
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 # Wider than the ids we give out; it keeps what no database takes as text (NUL, lone surrogates) away from it.
 _SERVER_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+_Row = TypeVar("_Row", bound=ServerSummary)
 
 _log = logging.getLogger(__name__)
 
@@ -117,11 +119,14 @@ class Matches:
     @unavailable_when_away
     async def get(self, principal: Principal, server_id: str) -> ServerView:
         """The server, and how its match stands while it runs."""
-        row = await self._own_row(principal, server_id)
+        row = _own(principal, await servers.summary(self._db, server_id) if _SERVER_ID.fullmatch(server_id) else None)
         match = None
         if row.status is ServerStatus.RUNNING:
             live = self._live.get(row.id)
-            match = msgspec.Raw(live.view() if live is not None else await self._spectators.view(row))
+            if live is not None:
+                match = msgspec.Raw(live.view())
+            else:
+                match = msgspec.Raw(await self._spectators.view(await self._own_row(principal, server_id)))
         return self._view(principal, row, match=match)
 
     @unavailable_when_away
@@ -200,12 +205,7 @@ class Matches:
     # --- the rest -------------------------------------------------------------------------------------------------
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
-        row = await servers.get(self._db, server_id) if _SERVER_ID.fullmatch(server_id) else None
-        if row is None:
-            raise NotFoundError("There is no server with this id.")
-        if row.org_id != principal.org_id:
-            raise ForbiddenError("This server belongs to another organization.")
-        return row
+        return _own(principal, await servers.get(self._db, server_id) if _SERVER_ID.fullmatch(server_id) else None)
 
     async def _conclude_canceled(self, row: ServerRow) -> bool:
         """True when the match ended by this very call."""
@@ -223,13 +223,22 @@ class Matches:
         return True
 
     def _view(
-        self, principal: Principal, row: ServerRow, *, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+        self, principal: Principal, row: ServerSummary, *, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
     ) -> ServerView:
         password = None
         is_shown = principal.may_create and row.is_password_ours and not has_ended(row)
         if is_shown and row.rcon_password is not None:
             password = self._vault.open(row.rcon_password)
         return server_view(row, rcon_password=password, match=match)
+
+
+def _own(principal: Principal, row: _Row | None) -> _Row:
+    """The row, when there is one and it belongs to the caller."""
+    if row is None:
+        raise NotFoundError("There is no server with this id.")
+    if row.org_id != principal.org_id:
+        raise ForbiddenError("This server belongs to another organization.")
+    return row
 
 
 def _check_idempotency_key(key: str | None) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from matchpod.core.result import iso_time
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.validation import GAME_TYPE
-from matchpod.storage.servers import ServerRow
+from matchpod.storage.servers import ServerSummary
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,13 +38,13 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     result: msgspec.Raw | None
 
 
-def has_ended(row: ServerRow) -> bool:
+def has_ended(row: ServerSummary) -> bool:
     """True once the match has its outcome, whether or not the server is gone already."""
     return row.phase not in OPEN_PHASES
 
 
 def server_view(
-    row: ServerRow, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+    row: ServerSummary, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
 ) -> ServerView:
     """The server of a row; its address only when it was proven to be right."""
     was_running = row.running_at_ms is not None
@@ -64,7 +64,7 @@ def server_view(
     )
 
 
-def match_view(row: ServerRow, *, result: bytes | None) -> MatchView:
+def match_view(row: ServerSummary, *, result: bytes | None) -> MatchView:
     """The match of a row with its stored result, given as JSON."""
     return MatchView(
         external_match_id=row.external_match_id,

@@ -24,8 +24,8 @@ IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long a key answers the same server; after that it may be used anew."""
 
 
-class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One server and the match played on it; the fields are the columns."""
+class ServerSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What callers are told of a server; read far more often than the rest, and half as long."""
 
     id: str
     game_id: str
@@ -33,25 +33,32 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     phase: ServerPhase
     status: ServerStatus
-    settings: bytes
-    """JSON of the game's settings, without passwords."""
     external_match_id: str | None = None
     callback_url: str | None = None
-    callback_auth: bytes | None = None
-    """Sealed, as are the passwords."""
     rcon_password: bytes | None = None
+    """Sealed, as is everything secret here."""
+    is_password_ours: bool = True
+    """False where the console's password is its operator's: callers do not see it."""
+    ip: str | None = None
+    port: int | None = None
+    created_at_ms: int
+    running_at_ms: int | None = None
+
+
+class ServerRow(ServerSummary, frozen=True, kw_only=True):
+    """One server and the match played on it; the fields are the columns."""
+
+    settings: bytes
+    """JSON of the game's settings, without passwords."""
+    callback_auth: bytes | None = None
     server_password: bytes | None = None
     log_token: str
     report_token: str
     plugin_match_id: int
     slot: str | None = None
-    ip: str | None = None
-    port: int | None = None
     rcon_host: str | None = None
     rcon_port: int | None = None
-    created_at_ms: int
     allocated_at_ms: int | None = None
-    running_at_ms: int | None = None
     was_pending: bool = False
     next_at_ms: int
     lease_owner: str | None = None
@@ -61,8 +68,6 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int | None = None
     log_from_seq: int = 0
     """Its log counts after this number: what came before was said by a server that was given up."""
-    is_password_ours: bool = True
-    """False where the console's password is its operator's: callers do not see it."""
     changed_cvars: bytes | None = None
     """JSON: what console variables were set to, on a server that is used again, before this match changed them."""
     error: str | None = None
@@ -78,6 +83,7 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COLUMNS: Final = column_list(ServerRow)
+_SUMMARY: Final = f"SELECT {column_list(ServerSummary)} FROM servers WHERE id = :id"
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 
 
@@ -126,6 +132,12 @@ async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) ->
 async def get(db: Database, server_id: str) -> ServerRow | None:
     """The server of this id, whoever owns it."""
     return await _one(db, "id = :id", {"id": server_id})
+
+
+async def summary(db: Database, server_id: str) -> ServerSummary | None:
+    """What callers are told of the server of this id, whoever owns it."""
+    row = await db.look_up(_SUMMARY, {"id": server_id})
+    return None if row is None else from_row(ServerSummary, row)
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
