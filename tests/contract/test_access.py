@@ -13,7 +13,8 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.errors import UnauthorizedError, UnavailableError
 from matchpod.ports import Database, DatabaseAwayError, Row, Statement, Value
 from matchpod.service import access as rules
-from matchpod.service.access import Access, AccessError, KeyState, NewKey, Role, Scope
+from matchpod.service.access import Access, AccessError
+from matchpod.service.principals import KeyState, NewKey, Role, Scope
 from tests.contract import databases
 
 home = databases.home
@@ -266,14 +267,17 @@ def test_organizations_are_listed_by_name(home: databases.Home) -> None:
     run(home, scenario)
 
 
-def test_a_new_database_has_no_organizations(home: databases.Home) -> None:
-    async def scenario(db: Database) -> None:
-        office = Office(db)
-        assert not await office.access.has_organizations()
-        await office.access.create_organization("demo")
-        assert await office.access.has_organizations()
+def test_an_organization_is_founded_with_a_key_that_opens_everything_or_not_at_all(home: databases.Home) -> None:
+    async def scenario(office: Office) -> None:
+        made = await office.access.found_organization("demo", key_name="first")
+        principal = await office.access.authenticate(f"Bearer {made.text}")
+        assert principal.may_create
+        assert principal.scopes == frozenset(Scope)
+        with pytest.raises(AccessError, match="an organization named demo already"):
+            await office.access.found_organization("demo", key_name="second")
+        assert [key.name for key in await office.access.keys("demo")] == ["first"]
 
-    home.run(scenario)
+    run(home, scenario)
 
 
 def test_a_name_is_given_once(home: databases.Home) -> None:

@@ -28,12 +28,12 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseAwayError, DuplicateError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service import folding
-from matchpod.service.access import Principal, Role, Scope
 from matchpod.service.conclusion import Ending, conclude
 from matchpod.service.live import LiveMatch, LiveMatches
 from matchpod.service.matches import Matches
 from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Region, Regions
 from matchpod.service.server_views import ServerView
 from matchpod.service.spectators import Spectators

@@ -24,11 +24,11 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import ConsoleLostError, Database, FleetError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service import supervisor
-from matchpod.service.access import Principal, Role, Scope
 from matchpod.service.conclusion import Ending, conclude
 from matchpod.service.folding import LOG, PRESENCE, RESUMED, Fold
 from matchpod.service.ingest import Ingest
 from matchpod.service.matches import Matches
+from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Region
 from matchpod.service.runner import bring_up, configure, follow, hands, watch
 from matchpod.service.runner.claim import Claim

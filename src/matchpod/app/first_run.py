@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from matchpod.service.access import Access, AccessError, Role, Scope
+from matchpod.service.access import Access, AccessError
 
 ORGANIZATION: Final = "demo"
 EXTERNAL_ID: Final = "demo-1"
@@ -22,18 +22,12 @@ _FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
 
 async def first_key(access: Access) -> str | None:
     """The key of a new organization when there is none yet; None in every later run."""
-    existing = await access.organizations()
-    if not existing:
-        try:
-            await access.create_organization(ORGANIZATION)
-        except AccessError:
-            return None  # another process started at the same moment and shows its key
-    elif [one.name for one in existing] != [ORGANIZATION] or await access.keys(ORGANIZATION):
-        return None  # with only a `demo` that has no key, an earlier start was cut off half-way
-    made = await access.create_key(
-        ORGANIZATION, name="first key", role=Role.OWNER, scopes=frozenset(Scope), expires_in_s=None
-    )
-    return made.text
+    if await access.organizations():
+        return None
+    try:
+        return (await access.found_organization(ORGANIZATION, key_name="first key")).text
+    except AccessError:
+        return None  # another process started at the same moment and shows its key
 
 
 def welcome(key: str, *, base_url: str, region: str, command: str) -> str:

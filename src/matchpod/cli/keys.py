@@ -14,7 +14,8 @@ from matchpod.cli.opening import fail
 from matchpod.cli.organizations import run_with_access
 from matchpod.cli.terminal import Columns, minute, print_listing, say
 from matchpod.core.text_rules import shown
-from matchpod.service.access import CACHE_MS, KeyView, NewKey, Role, Scope
+from matchpod.service.access import CACHE_MS
+from matchpod.service.principals import KeyView, NewKey, Role, Scope
 
 UNIT_S: Final = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 

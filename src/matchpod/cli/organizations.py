@@ -10,7 +10,8 @@ import typer
 from matchpod.app import Ground
 from matchpod.cli.opening import fail, run_on_ground
 from matchpod.cli.terminal import Columns, minute, print_listing, say
-from matchpod.service.access import Access, AccessError, OrganizationView
+from matchpod.service.access import Access, AccessError
+from matchpod.service.principals import OrganizationView
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -12,18 +12,31 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Collection
-from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from matchpod.core.errors import UnauthorizedError
-from matchpod.core.result import iso_time
 from matchpod.core.text_rules import shown, unprintable_in
-from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Vault
+from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Statement, Vault
 from matchpod.service import webhook_signature
 from matchpod.service.availability import unavailable_when_away
 from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.principals import (
+    KeyState,
+    KeyView,
+    NewKey,
+    OrganizationView,
+    Principal,
+    Role,
+    Scope,
+    is_past,
+    key_view,
+    organization_view,
+    principal_of,
+    scopes_of,
+    state_of,
+)
 from matchpod.storage import api_keys, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.organizations import Organization
@@ -58,78 +71,8 @@ _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 _log = logging.getLogger(__name__)
 
 
-class Role(StrEnum):
-    """What the holder of a key is to the organization."""
-
-    OWNER = "owner"
-    ADMIN = "admin"
-    MEMBER = "member"
-
-
-class Scope(StrEnum):
-    """What a key was made for."""
-
-    SERVERS_READ = "servers:read"
-    SERVERS_WRITE = "servers:write"
-
-
-class KeyState(StrEnum):
-    """Whether a key opens anything."""
-
-    ACTIVE = "active"
-    EXPIRED = "expired"
-    REVOKED = "revoked"
-
-
 class AccessError(Exception):
     """An organization or key cannot be made, found or changed; the message is a sentence that says why."""
-
-
-class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who makes a request: an organization, by one of its keys."""
-
-    org_id: str
-    key_id: str
-    role: Role
-    scopes: frozenset[Scope]
-
-    @property
-    def may_create(self) -> bool:
-        """True when the key can create and cancel matches."""
-        return Scope.SERVERS_WRITE in self.scopes and self.role in (Role.OWNER, Role.ADMIN)
-
-
-class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An organization as operators see it."""
-
-    id: str
-    name: str
-    created_at: str
-
-
-class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A key as operators see it: everything but its text."""
-
-    id: str
-    name: str
-    prefix: str
-    role: Role
-    scopes: tuple[Scope, ...]
-    state: KeyState
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None
-
-
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that was just made, with the text that is never seen again."""
-
-    text: str
-    view: KeyView
-
-    def __repr__(self) -> str:
-        return f"NewKey({self.view.id})"
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +106,7 @@ class Access:
         known = self._known.get(key_hash)
         if known is None or now_ms - known.looked_up_at_ms >= CACHE_MS:
             known = await self._look_up(key_hash, now_ms)
-        if known is None or _is_past(known.expires_at_ms, now_ms):
+        if known is None or is_past(known.expires_at_ms, now_ms):
             raise UnauthorizedError(KEY_INVALID)
         return known.principal
 
@@ -172,12 +115,12 @@ class Access:
         key = await api_keys.by_hash(self._db, key_hash)
         # Taken out after the wait: a request beside this one may have noted the use meanwhile.
         before = self._known.pop(key_hash, None)
-        if key is None or _state(key, now_ms) is not KeyState.ACTIVE:
+        if key is None or state_of(key, now_ms) is not KeyState.ACTIVE:
             return None
         noted_at_ms = max(key.last_used_at_ms or 0, before.use_noted_at_ms if before else 0)
         is_use_new = now_ms - noted_at_ms >= NOTE_USE_MS
         known = _Known(
-            principal=_principal(key),
+            principal=principal_of(key),
             looked_up_at_ms=now_ms,
             expires_at_ms=key.expires_at_ms,
             use_noted_at_ms=now_ms if is_use_new else noted_at_ms,
@@ -200,27 +143,20 @@ class Access:
 
     async def create_organization(self, name: str) -> OrganizationView:
         """Add an organization with a webhook secret of its own; AccessError when the name is taken or unfit."""
-        _check_name(name, "The name of an organization", shortest=1)
-        organization = Organization(
-            id=self._new_id("org"),
-            name=name,
-            webhook_secret=self._vault.seal(self._new_webhook_secret()),
-            created_at_ms=self._clock.now_ms(),
-        )
-        try:
-            await organizations.create(self._db, organization)
-        except DuplicateError as exc:
-            raise AccessError(f"There is an organization named {name} already.") from exc
-        _log.info("organization created", extra={"org_id": organization.id})
-        return _organization_view(organization)
+        organization = self._new_organization(name)
+        await self._insert_organization(organization)
+        return organization_view(organization)
+
+    async def found_organization(self, name: str, *, key_name: str) -> NewKey:
+        """Add an organization with an owner's key that opens everything: both or neither."""
+        organization = self._new_organization(name)
+        text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope))
+        await self._insert_organization(organization, api_keys.insertion(key))
+        return self._announce(text, key)
 
     async def organizations(self) -> list[OrganizationView]:
         """All organizations, by name."""
-        return [_organization_view(organization) for organization in await organizations.list(self._db)]
-
-    async def has_organizations(self) -> bool:
-        """False on a new database."""
-        return bool(await organizations.list(self._db))
+        return [organization_view(organization) for organization in await organizations.list(self._db)]
 
     async def webhook_secret(self, org_name: str) -> str:
         """The secret that signs the organization's callbacks."""
@@ -237,6 +173,18 @@ class Access:
         await organizations.set_webhook_secret(self._db, organization.id, self._vault.seal(secret))
         _log.info("webhook secret replaced", extra={"org_id": organization.id})
         return secret
+
+    def _new_organization(self, name: str) -> Organization:
+        _check_name(name, "The name of an organization", shortest=1)
+        sealed, now_ms = self._vault.seal(self._new_webhook_secret()), self._clock.now_ms()
+        return Organization(id=self._new_id("org"), name=name, webhook_secret=sealed, created_at_ms=now_ms)
+
+    async def _insert_organization(self, organization: Organization, *also: Statement) -> None:
+        try:
+            await organizations.create(self._db, organization, *also)
+        except DuplicateError as exc:
+            raise AccessError(f"There is an organization named {organization.name} already.") from exc
+        _log.info("organization created", extra={"org_id": organization.id})
 
     async def _organization(self, name: str) -> Organization:
         # A name that cannot be stored cannot be asked for either: PostgreSQL refuses a NUL in a parameter.
@@ -258,15 +206,15 @@ class Access:
             raise AccessError(f"A key expires after 1 second to {MAX_EXPIRES_IN_S // DAY_S} days, or never.")
         organization = await self._organization(org_name)
         lifetime_ms = None if expires_in_s is None else expires_in_s * 1000
-        key = await self._insert_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
-        _log.info("key created", extra={"key_id": key.view.id, "org_id": organization.id, "role": role.value})
-        return key
+        text, key = self._new_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
+        await api_keys.insert(self._db, key)
+        return self._announce(text, key)
 
     async def keys(self, org_name: str) -> list[KeyView]:
         """All keys of an organization, ended ones included, the oldest first."""
         organization = await self._organization(org_name)
         now_ms = self._clock.now_ms()
-        return [_key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
+        return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
 
     async def rotate_key(self, key_id: str, *, overlap_s: int) -> NewKey:
         """Make a key like this one, which goes on for `overlap_s`; the new one lives as long as the old one was to."""
@@ -274,18 +222,19 @@ class Access:
             raise AccessError(f"An old key goes on for 0 seconds to {MAX_OVERLAP_S // DAY_S} days.")
         old = await self._key(key_id)
         now_ms = self._clock.now_ms()
-        state = _state(old, now_ms)
+        state = state_of(old, now_ms)
         if state is not KeyState.ACTIVE:
             raise AccessError(f"The key {old.id} is {state}; make a new one instead.")
         lifetime_ms = None if old.expires_at_ms is None else old.expires_at_ms - old.created_at_ms
         # The new one first: if we die in between, the old one goes on as if nothing had happened.
-        key = await self._insert_key(
-            old.org_id, name=old.name, role=Role(old.role), scopes=_scopes(old), lifetime_ms=lifetime_ms
+        text, key = self._new_key(
+            old.org_id, name=old.name, role=Role(old.role), scopes=scopes_of(old), lifetime_ms=lifetime_ms
         )
+        await api_keys.insert(self._db, key)
         await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
         self._known.clear()
-        _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.view.id, "org_id": old.org_id})
-        return key
+        _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})
+        return NewKey(text=text, view=key_view(key, now_ms))
 
     async def revoke_key(self, key_id: str) -> bool:
         """End a key, everywhere within CACHE_MS; False when it was revoked before, AccessError when there is none."""
@@ -296,9 +245,10 @@ class Access:
         _log.info("key revoked", extra={"key_id": key.id, "org_id": key.org_id})
         return True
 
-    async def _insert_key(
-        self, org_id: str, *, name: str, role: Role, scopes: Collection[Scope], lifetime_ms: int | None
-    ) -> NewKey:
+    def _new_key(
+        self, org_id: str, *, name: str, role: Role, scopes: Collection[Scope], lifetime_ms: int | None = None
+    ) -> tuple[str, ApiKey]:
+        """The text of a key, and what is stored of it."""
         now_ms = self._clock.now_ms()
         text = KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         key = ApiKey(
@@ -312,16 +262,17 @@ class Access:
             created_at_ms=now_ms,
             expires_at_ms=None if lifetime_ms is None else now_ms + lifetime_ms,
         )
-        await api_keys.insert(self._db, key)
-        return NewKey(text=text, view=_key_view(key, now_ms))
+        return text, key
+
+    def _announce(self, text: str, key: ApiKey) -> NewKey:
+        _log.info("key created", extra={"key_id": key.id, "org_id": key.org_id, "role": key.role})
+        return NewKey(text=text, view=key_view(key, key.created_at_ms))
 
     async def _key(self, key_id: str) -> ApiKey:
-        # Walks over all keys: rotations are rare and done by hand.
-        for organization in await organizations.list(self._db):
-            for key in await api_keys.list(self._db, organization.id):
-                if key.id == key_id:
-                    return key
-        raise AccessError(f"There is no key with the id {shown(key_id)!r}.")
+        found = None if unprintable_in(key_id) else await api_keys.get(self._db, key_id)
+        if found is None:
+            raise AccessError(f"There is no key with the id {shown(key_id)!r}.")
+        return found
 
     def _new_id(self, kind: str) -> str:
         return f"{kind}_{self._random_bytes(_ID_RANDOM_BYTES).hex()}"
@@ -346,48 +297,6 @@ def _read_header(authorization: str | None) -> str:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _is_past(at_ms: int | None, now_ms: int) -> bool:
-    return at_ms is not None and at_ms <= now_ms
-
-
-def _state(key: ApiKey, now_ms: int) -> KeyState:
-    if key.revoked_at_ms is not None:
-        return KeyState.REVOKED
-    return KeyState.EXPIRED if _is_past(key.expires_at_ms, now_ms) else KeyState.ACTIVE
-
-
-def _scopes(key: ApiKey) -> tuple[Scope, ...]:
-    # A scope that only a newer version knows opens nothing here.
-    return tuple(scope for scope in Scope if scope in key.scopes)
-
-
-def _principal(key: ApiKey) -> Principal:
-    return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(_scopes(key)))
-
-
-def _organization_view(row: Organization) -> OrganizationView:
-    return OrganizationView(id=row.id, name=row.name, created_at=iso_time(row.created_at_ms))
-
-
-def _key_view(key: ApiKey, now_ms: int) -> KeyView:
-    return KeyView(
-        id=key.id,
-        name=key.name,
-        prefix=key.prefix,
-        role=Role(key.role),
-        scopes=_scopes(key),
-        state=_state(key, now_ms),
-        created_at=iso_time(key.created_at_ms),
-        expires_at=_time(key.expires_at_ms),
-        revoked_at=_time(key.revoked_at_ms),
-        last_used_at=_time(key.last_used_at_ms),
-    )
-
-
-def _time(at_ms: int | None) -> str | None:
-    return None if at_ms is None else iso_time(at_ms)
 
 
 def _check_name(name: str, what: str, *, shortest: int) -> None:

@@ -31,11 +31,11 @@ from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError, Vault
 from matchpod.service import identifiers
-from matchpod.service.access import Principal
 from matchpod.service.availability import unavailable_when_away
 from matchpod.service.conclusion import MATCH_OVER, Ending, conclude
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
+from matchpod.service.principals import Principal
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.service.spectators import Spectators

@@ -32,10 +32,20 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 _COLUMNS: Final = column_list(ApiKey)
 
 
-async def insert(db: Database, key: ApiKey) -> None:
+def insertion(key: ApiKey) -> Statement:
     """Add a key; DuplicateError when its id or hash is taken."""
-    sql = f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({parameter_list(ApiKey)})"
-    await db.write([Statement(sql, to_params(key))])
+    return Statement(f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({parameter_list(ApiKey)})", to_params(key))
+
+
+async def insert(db: Database, key: ApiKey) -> None:
+    """Add a key by itself."""
+    await db.write([insertion(key)])
+
+
+async def get(db: Database, key_id: str) -> ApiKey | None:
+    """The key of this id, expired and revoked ones included."""
+    row = await db.look_up(f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id", {"id": key_id})
+    return None if row is None else from_row(ApiKey, row)
 
 
 async def by_hash(db: Database, key_hash: str) -> ApiKey | None:

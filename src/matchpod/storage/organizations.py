@@ -24,10 +24,10 @@ class Organization(msgspec.Struct, frozen=True, kw_only=True):
 _COLUMNS: Final = column_list(Organization)
 
 
-async def create(db: Database, organization: Organization) -> None:
-    """Add an organization; DuplicateError when its name or id is taken."""
+async def create(db: Database, organization: Organization, *also: Statement) -> None:
+    """Add an organization, with other statements or not at all; DuplicateError when its name or id is taken."""
     insert = f"INSERT INTO organizations ({_COLUMNS}) VALUES ({parameter_list(Organization)})"
-    await db.write([Statement(insert, to_params(organization))])
+    await db.write([Statement(insert, to_params(organization)), *also])
 
 
 async def get(db: Database, org_id: str) -> Organization | None:

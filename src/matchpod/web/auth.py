@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from matchpod.core.errors import ForbiddenError
-from matchpod.service.access import Access, Principal
+from matchpod.service.access import Access
+from matchpod.service.principals import Principal
 from matchpod.web.endpoint import Call, Endpoint
 from matchpod.web.rate_limit import RateLimiter
 

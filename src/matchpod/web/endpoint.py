@@ -9,8 +9,8 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from matchpod.core.errors import MatchpodError
-from matchpod.service.access import Principal, Role
-from matchpod.service.access import Scope as AccessScope
+from matchpod.service.principals import Principal, Role
+from matchpod.service.principals import Scope as AccessScope
 from matchpod.web.services import Services
 
 JSON = "application/json"

@@ -20,8 +20,8 @@ from matchpod.core.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from matchpod.service.access import Role, Scope
 from matchpod.service.metrics import CONTENT_TYPE
+from matchpod.service.principals import Role, Scope
 from matchpod.service.regions import RegionView
 from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters

@@ -14,6 +14,7 @@ from matchpod.app.first_run import EXTERNAL_ID, ORGANIZATION, first_key, welcome
 from matchpod.core.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.service.access import Access
+from matchpod.service.principals import OrganizationView
 from matchpod.storage.migrate import migrate
 
 
@@ -52,8 +53,8 @@ def test_of_two_first_starts_at_once_one_makes_the_key(tmp_path: Path) -> None:
     class Late(Access):
         """Looked before the other one wrote."""
 
-        async def has_organizations(self) -> bool:
-            return False
+        async def organizations(self) -> list[OrganizationView]:
+            return []
 
     async def scenario() -> None:
         db = await SqliteDatabase.open(tmp_path / "db")
@@ -63,7 +64,8 @@ def test_of_two_first_starts_at_once_one_makes_the_key(tmp_path: Path) -> None:
             made = [await first_key(access) for _ in range(2)]
             assert made[0] is not None
             assert made[1] is None
-            assert [one.name for one in await access.organizations()] == [ORGANIZATION]
+            assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
+            assert len(await access.keys(ORGANIZATION)) == 1
         finally:
             await db.close()
 

@@ -19,13 +19,14 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseAwayError, GameServer, Row, ServerOrder, Statement, Value
-from matchpod.service.access import Access, Role, Scope
+from matchpod.service.access import Access
 from matchpod.service.conclusion import Ending, conclude
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
 from matchpod.service.matches import Matches
 from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.principals import Role, Scope
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.service.spectators import Spectators

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.service.access import Role, Scope
+from matchpod.service.principals import Role, Scope
 from matchpod.storage import region_flags
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, OTHER_PLAYER, PLAYER, Site, away, check_error

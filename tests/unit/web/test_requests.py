@@ -12,8 +12,8 @@ import pytest
 from starlette.types import Message
 
 from matchpod.core.errors import MatchpodError
-from matchpod.service.access import Role, Scope
 from matchpod.service.metrics import Metrics
+from matchpod.service.principals import Role, Scope
 from matchpod.service.readiness import Readiness
 from matchpod.storage import api_keys
 from matchpod.web import create_web

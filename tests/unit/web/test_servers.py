@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.service.access import Role, Scope
 from matchpod.service.conclusion import Ending
+from matchpod.service.principals import Role, Scope
 from matchpod.storage import outbox
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site, check_error
