@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -17,8 +17,9 @@ import pytest
 
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
+from matchpod.core.events import PlayerJoinedSide, PlayersSeen
 from matchpod.core.match import Match, Phase
-from matchpod.core.model import CvarSetting
+from matchpod.core.model import CvarSetting, Side
 from matchpod.core.presence import NOT_LISTED
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.cvars import read_custom_cvars
@@ -45,6 +46,7 @@ home = databases.home_of_matches
 
 STAMP = "11/15/2026 - 09:00:00.000"
 STEAM_ID_BASE = 76561197960265728
+STRANGER = "76561198000000099"
 
 # --- getting a server -------------------------------------------------------------------------------------------------
 
@@ -254,11 +256,17 @@ def test_the_console_password_of_a_lent_server_is_not_shown(home: databases.Home
 
 
 class FakeLine:
-    """A console that answers with a map; for a while it refuses at once, as one does that is cut off by a load."""
+    """A console that answers with a map; for a while it refuses at once, as one does that is cut off by a load.
 
-    def __init__(self, *, refusals: int = 0, map_name: str = "de_nuke") -> None:
+    `cut_off_by` begins the commands that are heard and never answered.
+    """
+
+    def __init__(self, *, refusals: int = 0, map_name: str = "de_nuke", cut_off_by: str | None = None) -> None:
         self.refusals = refusals
         self.map_name = map_name
+        self.cut_off_by = cut_off_by
+        self.people: dict[str, str] = {}
+        """The names of who is on the server; their user ids begin at 2."""
         self.said: list[str] = []
 
     async def run(self, command: str, *, timeout_s: float = 5.0) -> str:
@@ -267,9 +275,18 @@ class FakeLine:
             self.refusals -= 1
             raise ConsoleLostError("the connection was reset")
         self.said.append(command)
+        if self.cut_off_by is not None and command.startswith(self.cut_off_by):
+            raise ConsoleLostError("the connection was reset")
         if command == "status_json":
-            return f'{{"server": {{"map": "{self.map_name}"}}}}'
+            clients = [{"steamid64": player_id, "name": name} for player_id, name in self.people.items()]
+            return json.dumps({"server": {"map": self.map_name, "clients": clients}})
+        if command == "status":
+            rows = [f"{number} 00:40 9 0 active 0 192.0.2.1:1 '{name}'\n" for number, name in self._numbered()]
+            return f"---------players--------\n{''.join(rows)}#end\n"
         return ""
+
+    def _numbered(self) -> Iterator[tuple[int, str]]:
+        return enumerate(self.people.values(), start=2)
 
 
 class ManualClock:
@@ -371,16 +388,73 @@ def test_a_server_that_never_loads_its_map_has_failed(tmp_path: Path) -> None:
     databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
 
 
+def test_a_map_change_that_cuts_the_console_off_is_one_change(tmp_path: Path) -> None:
+    """Tried again it would count as further refusals, and a server that is loading be given up."""
+
+    async def scenario(db: Database) -> None:
+        async with ground(db) as on:
+            line, why = FakeLine(map_name="de_mirage", cut_off_by="changelevel"), list[str]()
+            ours = hands_on(on, line, why.append)
+            on.match.phase = Phase.STARTING
+            async with at_work(ours):
+                for _ in range(hands.WRONG_MAPS * hands.PLUGIN_LOADS_AFTER):
+                    ours.order(StartPlay(1))
+                ours.order(Kick(STRANGER, UNKNOWN_USER_ID, NOT_LISTED))
+                await until(lambda: "status" in line.said)
+            assert why == []
+            assert line.said.count("changelevel de_nuke") == hands.WRONG_MAPS
+            assert on.around.measures.console_failures.value("eu") == 0
+
+    databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
+
+
+def test_a_stranger_whose_coming_no_line_told_is_kicked(tmp_path: Path) -> None:
+    async def scenario(db: Database) -> None:
+        async with ground(db) as on:
+            line = FakeLine()
+            line.people = {PLAYERS[0]: "listed", STRANGER: "it's me"}
+            ours = hands_on(on, line)
+            seen = PlayersSeen(0, names=line.people, load_ms=1)
+            on.match.presence.doubt(0)
+            joined = PlayerJoinedSide(0, STRANGER, "it's me", Side.CT, None)
+            orders = [*on.match.presence.apply(seen, 1), *on.match.presence.apply(joined, 1)]
+            assert orders == 2 * [Kick(STRANGER, UNKNOWN_USER_ID, NOT_LISTED)]
+            async with at_work(ours):
+                for order in orders:
+                    ours.order(order)
+                await until(lambda: line.said.count(f'kickid 3 "{NOT_LISTED}"') == len(orders))
+
+    databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
+
+
+def test_nobody_is_kicked_who_has_left(tmp_path: Path) -> None:
+    """Neither by a number, which may be another player's by now, nor when the server does not list him."""
+
+    async def scenario(db: Database) -> None:
+        async with ground(db) as on:
+            line = FakeLine()
+            line.people = {PLAYERS[0]: "listed"}
+            ours = hands_on(on, line)
+            async with at_work(ours):
+                ours.order(Kick(STRANGER, 2, NOT_LISTED))
+                for _ in range(2):  # when the second asks, the first is done
+                    ours.order(Kick(STRANGER, UNKNOWN_USER_ID, NOT_LISTED))
+                await until(lambda: line.said.count("status") == 2)
+            assert set(line.said) == {"status", "status_json"}
+
+    databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
+
+
 def test_a_stranger_from_before_a_pause_is_looked_up_by_name(tmp_path: Path) -> None:
     """The number he had may be another player's by now."""
 
     async def scenario(db: Database) -> None:
         async with ground(db) as on:
-            on.match.presence.turned_away["76561198000000099"] = 3
+            on.match.presence.turned_away[STRANGER] = 3
             ours = hands_on(on, FakeLine())
             ours.take_over()
             orders = [ours._orders.get_nowait() for _ in range(ours._orders.qsize())]
-            assert orders == [hands.TakeOver(), Kick("76561198000000099", UNKNOWN_USER_ID, NOT_LISTED)]
+            assert orders == [hands.TakeOver(), Kick(STRANGER, UNKNOWN_USER_ID, NOT_LISTED)]
 
     databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
 

@@ -23,9 +23,10 @@ from matchpod.core.timers import Timers
 from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
 from matchpod.service import supervisor
 from matchpod.service.folding import HEARING_MS
+from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.follow import SNAPSHOT_MS
 from matchpod.service.runner.watch import LOST_MS
-from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS
+from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import outbox, servers, slots, snapshots
 from matchpod.storage.servers import LEASE_MS, RENEW_MS
 from matchpod.storage.snapshots import Snapshot
@@ -43,6 +44,7 @@ from tests.contract.driven_matches import (
     world,
 )
 from tests.contract.same_result import assert_same_match
+from tests.contract.simulated_region import SimulatedRegion
 
 home = databases.home
 
@@ -426,6 +428,42 @@ def test_servers_and_places_without_a_match_are_swept(home: databases.Home) -> N
 
             await around.until(is_swept, "all is swept")
             assert around.region.releases == ["srv_unknown"]
+
+    home.run(scenario)
+
+
+class _Silent(SimulatedRegion):
+    """A fleet that does not say which servers it runs."""
+
+    async def servers(self) -> Sequence[str]:
+        raise FleetError("not now")
+
+
+def test_a_region_that_cannot_be_swept_does_not_keep_the_others_from_it(
+    home: databases.Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            process = around.start()
+            await process.end()
+            silent = Region(code="away", name="Away", location="there", fleet=_Silent(start_ms=0))
+            regions = Regions([silent, *process.around.regions.all()], db)
+            await slots.reserve(db, "eu", "srv_unknown", ["b"])
+            await around.region.allocate(FORGOTTEN)
+            sweeping = Supervisor(msgspec.structs.replace(process.around, regions=regions), owner="sweeping")
+            task = asyncio.create_task(sweeping.run())
+
+            async def is_swept() -> bool:
+                return not around.region.running and not await slots.taken(db)
+
+            await around.until(is_swept, "all is swept")
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert around.region.releases == ["srv_unknown"]
+            assert process.around.measures.crashes.value("sweep") == 0
+            assert [vars(one)["region"] for one in caplog.records if one.message == "a region was not swept"] == [
+                "away"
+            ]
 
     home.run(scenario)
 

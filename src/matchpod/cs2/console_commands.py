@@ -27,6 +27,24 @@ MATCH_END_DELAY_S = 120
 MAX_ROUND_MINUTES = 60
 """The game's own bound of `mp_roundtime`; it cuts a larger value silently."""
 
+STATUS = "status"
+"""Asks for the map and the people, with user ids and without Steam ids; see `parse_status`."""
+
+STATUS_JSON = "status_json"
+"""Asks for the map and the people, with Steam ids and without user ids; see `parse_status_json`."""
+
+LOG_LISTENERS = "logaddress_list_http"
+"""Asks where the log is sent; see `parse_log_listeners`."""
+
+FORGET_LOGS = "logaddress_delall_http"
+"""Send the log nowhere."""
+
+PLUGIN_STATUS = "get5_status"
+"""Asks the match plugin for its match; see `parse_get5_status`."""
+
+MODE_CVARS = ("game_type", "game_mode")
+"""What together says which mode a server plays; each is asked for by its name."""
+
 _BARE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _WORKSHOP = "workshop/"
@@ -96,15 +114,14 @@ def holds_warmup(settings: GameSettings) -> bool:
 
 def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
     """What a fresh server is told first; the last command loads the map and keeps the server busy for 5 to 20 s."""
-    game_type, game_mode = game_mode_of(settings.match_type)
+    mode = zip(MODE_CVARS, game_mode_of(settings.match_type), strict=True)
     return (
         _command("log", "on"),
         *_set_all(_OBSERVED),
         _password_command(settings),
         _command("bot_kick"),
         _set("bot_quota", "0"),
-        _command("game_type", bare(game_type)),
-        _command("game_mode", bare(game_mode)),
+        *(_command(name, bare(value)) for name, value in mode),
         load_map_command(map_name),
     )
 
@@ -190,6 +207,12 @@ def set_command(name: str, value: str) -> str:
 def end_match_command() -> str:
     """Make MatchZy forget its match; it refuses to load a second one."""
     return _command("css_endmatch")
+
+
+def leave_commands() -> tuple[str, ...]:
+    """What a server that goes on after its match is told when everybody was sent away."""
+    # Log listeners last but one: what happens until here is still part of the match's log.
+    return (_command("sv_password", quoted("")), FORGET_LOGS, _command("bot_kick"))
 
 
 def expected_cvars(settings: GameSettings) -> Mapping[str, str]:

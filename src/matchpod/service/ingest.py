@@ -56,6 +56,11 @@ Body = bytes | Callable[[], Awaitable[bytes]]
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
+def report_url(ingest_base: str) -> str:
+    """Where a server's match plugin reports, given where game servers reach us."""
+    return f"{ingest_base}/ingest/reports"
+
+
 class _Sender(msgspec.Struct, frozen=True):
     """Whose token it is, and until when that is believed; None once the match has ended: that never changes."""
 
@@ -97,7 +102,7 @@ class Ingest:
         self._clock = clock
         self._live = live
         self._measures = measures
-        self._report_url = f"{ingest_base.rstrip('/')}/ingest/reports"
+        self._report_url = report_url(ingest_base)
         self._log_tokens = _Tokens(servers.by_log_token, db)
         self._report_tokens = _Tokens(servers.by_report_token, db)
 

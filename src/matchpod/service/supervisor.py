@@ -10,12 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import DatabaseAwayError, DatabaseError, FleetError, NothingChangedError
 from matchpod.service.conclusion import Ending
+from matchpod.service.regions import Region
 from matchpod.service.runner.bring_up import bring_up
 from matchpod.service.runner.claim import Claim, ClaimLostError
 from matchpod.service.runner.ending import conclude, end
@@ -92,10 +94,10 @@ class Supervisor:
         """Drive matches until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._loop("claim", self._claim, POLL_S))
-                group.create_task(self._loop("renew", self._renew, RENEW_S))
-                group.create_task(self._loop("places", self._wake_waiting, PLACES_S))
-                group.create_task(self._loop("sweep", self._sweep, SWEEP_S))
+                group.create_task(self._loop("claim", self._claim, partial(self._wait_for_call, POLL_S)))
+                group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, RENEW_S)))
+                group.create_task(self._loop("places", self._wake_waiting, partial(asyncio.sleep, PLACES_S)))
+                group.create_task(self._loop("sweep", self._sweep, partial(asyncio.sleep, SWEEP_S)))
         finally:
             await self._stop()
 
@@ -110,7 +112,7 @@ class Supervisor:
             drive.task.cancel()
         await asyncio.gather(*(drive.task for drive in drives), return_exceptions=True)
 
-    async def _loop(self, name: str, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+    async def _loop(self, name: str, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await work()
@@ -118,21 +120,19 @@ class Supervisor:
             except DatabaseAwayError as exc:
                 self._note_away(exc)
                 await asyncio.sleep(AWAY_S)
-            except Exception:  # noqa: BLE001
+            except Exception:  # noqa: BLE001 - the loop must survive
                 self._around.measures.crashes.inc(name)
                 _LOG.exception("a loop of the supervisor failed", extra={"loop": name})
                 await asyncio.sleep(AWAY_S)
-            await self._pause(name, pause_s)
+            await pause()
 
     def _note_away(self, exc: DatabaseAwayError) -> None:
         if not self._is_away:  # once: every second and match would bury the rest
             _LOG.warning("database away", extra={"error": str(exc)})
         self._is_away = True
 
-    async def _pause(self, name: str, pause_s: float) -> None:
-        if name != "claim":
-            await asyncio.sleep(pause_s)
-            return
+    async def _wait_for_call(self, pause_s: float) -> None:
+        """Pause until somebody rings, but not longer than this."""
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._woken.wait()
@@ -213,7 +213,7 @@ class Supervisor:
         except DatabaseAwayError as exc:
             self._note_away(exc)
             await self._let_go(claim, self._around.clock.now_ms() + CRASH_MS)
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001 - a mistake of ours in one match must not end the others
             await self._survive(claim)
 
     async def _step(self, claim: Claim) -> None:
@@ -285,12 +285,18 @@ class Supervisor:
     async def _sweep(self) -> None:
         """Servers without a match are ended, places without a server are free again."""
         for region in self._around.regions.all():
-            running = await region.fleet.servers()
-            forgotten = set(running) - await servers.open_ids(self._around.db)
-            for server_id in forgotten:
-                _LOG.warning("server without a match is released", extra={"server_id": server_id})
-                with suppress(FleetError):
-                    await region.fleet.release(server_id, "")
+            try:
+                await self._sweep_region(region)
+            except FleetError as exc:  # one region's trouble; the next sweep comes soon
+                _LOG.warning("a region was not swept", extra={"region": region.code, "error": str(exc)})
         freed = await slots.free_forgotten(self._around.db)
         if freed:
             _LOG.warning("places without a match are free again", extra={"count": freed})
+
+    async def _sweep_region(self, region: Region) -> None:
+        # Listed first: a match that is created meanwhile is open by the time the rows are read.
+        running = await region.fleet.servers()
+        for server_id in set(running) - await servers.open_ids(self._around.db):
+            _LOG.warning("server without a match is released", extra={"server_id": server_id})
+            with suppress(FleetError):  # the others must go all the same
+                await region.fleet.release(server_id, "")

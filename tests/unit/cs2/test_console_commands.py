@@ -268,6 +268,7 @@ def test_single_commands_read_as_the_console_expects_them() -> None:
     assert console.say_command("good luck") == 'say "good luck"'
     assert console.log_address_command("https://a.example/l/t") == 'logaddress_add_http "https://a.example/l/t"'
     assert console.end_match_command() == "css_endmatch"
+    assert console.leave_commands() == ('sv_password ""', "logaddress_delall_http", "bot_kick")
     command = console.load_match_command("http://a/m", header_name="Authorization", header_value="Bearer x")
     assert tokenize(command) == [["matchzy_loadmatch_url", "http://a/m", "Authorization", "Bearer x"]]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from matchpod.adapters.rcon_client import accepts
 from matchpod.cs2.console_answers import parse_status
-from matchpod.cs2.console_commands import end_match_command, kick_command
+from matchpod.cs2.console_commands import STATUS, end_match_command, kick_command, leave_commands
 from matchpod.ports import (
     ConsoleError,
     ConsoleLostError,
@@ -112,15 +112,14 @@ class StaticFleet:
         try:
             await console.run(end_match_command())
             await _kick_everybody(console)
-            # Log listeners last but one: what happens until here is still part of the match's log.
-            for command in ('sv_password ""', "logaddress_delall_http", "bot_kick"):
+            for command in leave_commands():
                 await console.run(command)
         finally:
             await console.close()
 
 
 async def _kick_everybody(console: RemoteConsole) -> None:
-    status = parse_status(await console.run("status"))
+    status = parse_status(await console.run(STATUS))
     for player in status.players if status else ():
         if not player.is_bot:
             await console.run(kick_command(player.user_id, FAREWELL))

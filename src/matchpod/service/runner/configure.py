@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.console_answers import Get5State
+from matchpod.cs2.console_answers import Get5State, LogListener
 from matchpod.ports import ConsoleLostError
 from matchpod.service.folding import LOG
 from matchpod.service.ingest import TOKEN_HEADER
@@ -35,9 +35,6 @@ PLUGIN_S: Final = 20.0
 
 LOG_S: Final = 15.0
 """A server posts its log within a second; it may first have to look up our name."""
-
-FORGET_LOGS: Final = "logaddress_delall_http"
-"""Send the log nowhere."""
 
 
 class ConfigurationError(Exception):
@@ -78,7 +75,7 @@ async def _forget_other_match(line: ConsoleLine) -> None:
     """Take off what somebody else's match, or a try of ours that was given up, may have left on the server."""
     await wait_for_answer(line)
     # Without the plugin the first is an unknown command, which is fine.
-    for command in (commands.end_match_command(), FORGET_LOGS):
+    for command in (commands.end_match_command(), commands.FORGET_LOGS):
         with suppress(ConsoleLostError):  # the plugin may load a map at the end of its match
             await line.run(command)
     await wait_for_answer(line)
@@ -103,7 +100,7 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
 
 async def current_map(line: ConsoleLine) -> str | None:
     """The map the server is on; None when its answer does not tell."""
-    status = answers.parse_status_json(await line.run("status_json"))
+    status = answers.parse_status_json(await line.run(commands.STATUS_JSON))
     return status.map if status else None
 
 
@@ -120,7 +117,7 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
 async def forget_other_logs(line: ConsoleLine, url: str) -> None:
     """Stop the server from sending the log of this match to a process that is gone; ours must be registered before."""
     _, _, token = url.rpartition("/")
-    for listener in answers.parse_log_listeners(await line.run("logaddress_list_http")):
+    for listener in await _log_listeners(line):
         if listener.uri != url and listener.uri.endswith(f"/{token}"):
             await line.run(commands.forget_log_address_command(listener.uri))
 
@@ -188,12 +185,16 @@ async def wait_for_answer(line: ConsoleLine) -> None:
 
 
 async def _mode(line: ConsoleLine) -> tuple[str, ...]:
-    found = [answers.parse_cvar(await line.run(name), name) for name in ("game_type", "game_mode")]
+    found = [answers.parse_cvar(await line.run(name), name) for name in commands.MODE_CVARS]
     return tuple(one.value if one else "" for one in found)
 
 
 async def _is_registered(line: ConsoleLine, url: str) -> bool:
-    return any(listener.uri == url for listener in answers.parse_log_listeners(await line.run("logaddress_list_http")))
+    return any(listener.uri == url for listener in await _log_listeners(line))
+
+
+async def _log_listeners(line: ConsoleLine) -> tuple[LogListener, ...]:
+    return answers.parse_log_listeners(await line.run(commands.LOG_LISTENERS))
 
 
 async def _load_plugin_match(line: ConsoleLine, around: Surroundings, claim: Claim) -> None:
@@ -213,7 +214,7 @@ async def _load_plugin_match(line: ConsoleLine, around: Surroundings, claim: Cla
 
 async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     try:
-        status = answers.parse_get5_status(await line.run("get5_status"))
+        status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
     except ConsoleLostError:
         return False
     return status is not None and status.state is not Get5State.NONE and status.match_id == str(match_id)

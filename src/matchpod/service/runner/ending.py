@@ -9,7 +9,7 @@ from typing import Final
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.cs2.console_answers import parse_status
-from matchpod.cs2.console_commands import kick_command
+from matchpod.cs2.console_commands import STATUS, kick_command
 from matchpod.ports import ConsoleError, FleetError
 from matchpod.service.conclusion import Ending
 from matchpod.service.conclusion import conclude as conclusion
@@ -120,7 +120,7 @@ async def leave_server(claim: Claim, around: Surroundings, farewell: str | None)
 
 
 async def _kick_everybody(line: ConsoleLine, text: str) -> None:
-    status = parse_status(await line.run("status"))
+    status = parse_status(await line.run(STATUS))
     for player in status.players if status else ():
         if not player.is_bot:
             await line.run(kick_command(player.user_id, text))

@@ -147,8 +147,10 @@ class Hands:
 
     async def _kick(self, order: Kick) -> None:
         presence = self._match.presence
-        if order.player_id not in presence.turned_away and order.player_id not in presence.connected:
-            return
+        is_known = order.player_id in presence.turned_away or order.player_id in presence.connected
+        if order.user_id >= 0 and not is_known:
+            return  # he left, and his number may be somebody else's by now
+        # A stranger whose coming no line told is in neither list: the server itself says whether he is there.
         user_id = order.user_id if order.user_id >= 0 else await self._find_user_id(order)
         if user_id is None:
             return
@@ -157,9 +159,9 @@ class Hands:
 
     async def _find_user_id(self, order: Kick) -> int | None:
         """`status` knows no player ids and `status_json` no user ids: his name joins them, where it is his alone."""
-        clients = parse_status_json(await self._line.run("status_json"))
+        clients = parse_status_json(await self._line.run(commands.STATUS_JSON))
         named = [client.name for client in clients.humans if client.steam_id64 == order.player_id] if clients else []
-        status = parse_status(await self._line.run("status"))
+        status = parse_status(await self._line.run(commands.STATUS))
         rows = [row.user_id for row in status.players if not row.is_bot and row.name in named] if status else []
         return rows[0] if len(rows) == 1 else None
 
@@ -186,7 +188,7 @@ class Hands:
             return
         map_name = self._settings.maps[order.map_number - 1]
         _LOG.warning("server is on another map", extra={**self._about(order), "wanted": map_name})
-        await self._line.run(commands.load_map_command(map_name))
+        await self._change_map(map_name)
 
     async def _load_map(self, order: LoadMap) -> None:
         if self._match.phase is not Phase.BETWEEN_MAPS or self._match.map_number != order.map_number:
@@ -198,8 +200,11 @@ class Hands:
             return
         self._loads_asked = 0
         _LOG.info("map change", extra={**self._about(order), "map": order.map_name})
+        await self._change_map(order.map_name)
+
+    async def _change_map(self, map_name: str) -> None:
         with suppress(ConsoleLostError):  # loading may begin before it is answered
-            await self._line.run(commands.load_map_command(order.map_name))
+            await self._line.run(commands.load_map_command(map_name))
 
     async def _set_again(self) -> None:
         async with asyncio.timeout(map_load_s(self._region.speed)):

@@ -10,6 +10,7 @@ from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
 from matchpod.service.folding import settings_of
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.ingest import report_url
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
 from matchpod.service.regions import Regions
@@ -45,7 +46,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def report_url(self) -> str:
         """Where a server's match plugin reports."""
-        return f"{self.ingest_base}/ingest/reports"
+        return report_url(self.ingest_base)
 
     @property
     def match_url(self) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from matchpod.core.match import Match, Phase
 from matchpod.cs2.console_answers import parse_status_json
-from matchpod.cs2.console_commands import forget_log_address_command
+from matchpod.cs2.console_commands import STATUS_JSON, forget_log_address_command
 from matchpod.ports import ConsoleError
 from matchpod.service.entries import store
 from matchpod.service.folding import PRESENCE
@@ -119,7 +119,7 @@ class Watch:
         """Lines were lost: store who is on the server, as its console lists them, for the match to compare."""
         around, row = self._around, self._claim.row
         try:
-            status = parse_status_json(await self._line.run("status_json", timeout_s=ASK_S))
+            status = parse_status_json(await self._line.run(STATUS_JSON, timeout_s=ASK_S))
         except ConsoleError as exc:
             _LOG.debug("a server did not say who is on it", extra={"server_id": row.id, "error": str(exc)})
             return
@@ -133,7 +133,7 @@ class Watch:
 
     async def _ask(self) -> None:
         async with asyncio.timeout(ASK_S):
-            await self._line.run("status_json", timeout_s=ASK_S)
+            await self._line.run(STATUS_JSON, timeout_s=ASK_S)
             self._show_sign(self._clock.now_ms())
             try:
                 if self._told_again_ms is None and self._sign_ms - self._log_ms >= NO_LOG_MS:
