@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic, time
@@ -20,6 +21,8 @@ from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseAwayError, Row, ServerOrder, Statement, Value
 from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.history.rows import upcoming
+from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
@@ -27,10 +30,11 @@ from matchpod.service.metrics import Metrics
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.service.supervisor import Supervisor
-from matchpod.storage import outbox, servers, slots, snapshots
+from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.outbox import Outcome
 from matchpod.storage.servers import ServerRow
 from tests.contract.simulated_region import SimulatedRegion
+from tests.contract.told_history import assert_told
 
 SPEED = 2.0
 """Players have two and a half minutes to come; a server that was given up is replaced after a second."""
@@ -124,6 +128,7 @@ class Process:
             vault=VAULT,
             regions=Regions(regions, self.db),
             live=self.live,
+            streams=Streams(db=self.db, live=self.live),
             consoles=region,
             measures=measures,
             ingest_base=self.base,
@@ -180,7 +185,7 @@ class World:
         now_ms = self.clock.now_ms()
         row = ServerRow(
             id=name,
-            game_id=f"game of {name}",
+            game_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
             org_id="org_1",
             region="eu",
             phase=ServerPhase.ALLOCATING,
@@ -194,7 +199,9 @@ class World:
             created_at_ms=now_ms,
             next_at_ms=now_ms,
         )
-        await servers.create(self.db, msgspec.structs.replace(row, **fields), idempotency=None)
+        row = msgspec.structs.replace(row, **fields)
+        begun = history.begin(upcoming(row, settings, "Europe"))
+        await servers.create(self.db, row, idempotency=None, also=begun)
         for process in self.processes:
             process.supervisor.notify(name)
 
@@ -233,6 +240,7 @@ class World:
         assert name not in self.region.running
         assert name not in (await slots.taken(self.db)).get("eu", {}).values()
         assert await snapshots.load(self.db, name) is None
+        await assert_told(self.db, await self.row(name), self.speed)
         return outcome
 
     async def cancel(self, name: str = "srv_1") -> None:

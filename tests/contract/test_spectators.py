@@ -176,3 +176,18 @@ def test_matches_that_nobody_asks_for_are_forgotten(home: databases.Home) -> Non
         assert db.entries_read == 20
 
     home.run(scenario)
+
+
+def test_a_match_is_there_to_be_looked_at_and_keeps_no_items(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        row = await created(db)
+        await store(db, recorded().entries[: middle()])
+        seen = spectators(db)
+        match = await seen.match(row)
+        assert (
+            msgspec.json.encode(live_match(match)) == await seen.view(row) == expected(recorded().entries[: middle()])
+        )
+        (watched,) = seen._watched.values()
+        assert watched.fold.reader.timeline.take() == []
+
+    home.run(scenario)

@@ -63,7 +63,8 @@ def test_nothing_has_to_be_set() -> None:
     assert (settings.config, settings.database_url, settings.secret_key) == (None, None, None)
     assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
     assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", True)
-    assert (settings.pending_s, settings.raw_log_days, settings.rate_limit) == (600, 30, None)
+    assert (settings.pending_s, settings.rate_limit) == (600, None)
+    assert (settings.raw_log_days, settings.event_days) == (30, 365)
     assert settings.extra_cvars == ()
 
 

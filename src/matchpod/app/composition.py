@@ -20,6 +20,8 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
 from matchpod.service.callbacks import Outbox
+from matchpod.service.history.reading import History
+from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
 from matchpod.service.matches import Matches
@@ -58,10 +60,13 @@ def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
     around = _compose_surroundings(ground, measures=measures, ingest_base=ingest_base, on_concluded=outbox.wake)
     supervisor = Supervisor(around, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
+    spectators = Spectators(db=db, regions=around.regions)
     readiness = Readiness(db=db, clock=clock)
     services = Services(
         access=access,
-        matches=_compose_matches(ground, around, supervisor, outbox),
+        matches=_compose_matches(ground, around, supervisor, outbox=outbox, spectators=spectators),
+        history=History(db=db, live=around.live, spectators=spectators),
+        streams=around.streams,
         ingest=Ingest(db=db, clock=clock, live=around.live, measures=measures, ingest_base=ingest_base),
         regions=around.regions,
         metrics=metrics,
@@ -75,7 +80,7 @@ def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
         readiness=readiness,
         supervisor=supervisor,
         outbox=outbox,
-        upkeep=Upkeep(around, readiness=readiness, raw_log_days=settings.raw_log_days),
+        upkeep=Upkeep(around, readiness=readiness, raw_log_days=settings.raw_log_days, event_days=settings.event_days),
         sender=sender,
         web=create_web(services),
     )
@@ -116,13 +121,14 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
 def _compose_surroundings(
     ground: Ground, *, measures: Measures, ingest_base: str, on_concluded: Callable[[], None]
 ) -> Surroundings:
-    consoles = RconConsoles()
+    consoles, live = RconConsoles(), LiveMatches()
     return Surroundings(
         db=ground.db,
         clock=ground.clock,
         vault=ground.vault,
         regions=Regions(compose_regions(ground.settings, consoles), ground.db),
-        live=LiveMatches(),
+        live=live,
+        streams=Streams(db=ground.db, live=live),
         consoles=consoles,
         measures=measures,
         ingest_base=ingest_base,
@@ -132,7 +138,9 @@ def _compose_surroundings(
     )
 
 
-def _compose_matches(ground: Ground, around: Surroundings, supervisor: Supervisor, outbox: Outbox) -> Matches:
+def _compose_matches(
+    ground: Ground, around: Surroundings, supervisor: Supervisor, *, outbox: Outbox, spectators: Spectators
+) -> Matches:
     def notify(server_id: str) -> None:
         supervisor.notify(server_id)
         outbox.wake()  # a caller who cancels is told as well
@@ -143,7 +151,7 @@ def _compose_matches(ground: Ground, around: Surroundings, supervisor: Superviso
         vault=ground.vault,
         regions=around.regions,
         live=around.live,
-        spectators=Spectators(db=ground.db, regions=around.regions),
+        spectators=spectators,
         read_cvars=partial(read_custom_cvars, extra_names=frozenset(ground.settings.extra_cvars)),
         notify=notify,
         measures=around.measures,

@@ -9,10 +9,13 @@ import asyncio
 import logging
 from typing import Final
 
+import msgspec
+
 from matchpod.ports import DatabaseAwayError
+from matchpod.service.pruning import Retention, prune
 from matchpod.service.readiness import Readiness
 from matchpod.service.runner.surroundings import Surroundings
-from matchpod.storage import raw_log, servers, slots
+from matchpod.storage import servers, slots
 
 GAUGE_S: Final = 5.0
 """Scrapers come every 15 s or more."""
@@ -23,7 +26,6 @@ FIRST_SWEEP_S: Final = 60.0
 """After a start: late enough not to be in the way of matches that are picked up again."""
 RETRY_S: Final = 10 * 60.0
 """After a sweep that failed; the database may have been away."""
-_DAY_MS: Final = 24 * 60 * 60 * 1000
 
 _log = logging.getLogger(__name__)
 
@@ -31,13 +33,13 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The jobs that belong to no match."""
 
-    def __init__(self, around: Surroundings, *, readiness: Readiness, raw_log_days: int) -> None:
+    def __init__(self, around: Surroundings, *, readiness: Readiness, raw_log_days: int, event_days: int) -> None:
         self._db = around.db
         self._clock = around.clock
         self._regions = around.regions
         self._measures = around.measures
         self._readiness = readiness
-        self._raw_log_days = raw_log_days
+        self._keep = Retention(raw_log_days=raw_log_days, event_days=event_days)
 
     async def keep_gauges(self) -> None:
         """Set the gauges every few seconds, until cancelled."""
@@ -97,9 +99,7 @@ class Upkeep:
         self._measures.slots.replace(places)
 
     async def sweep(self) -> None:
-        """Delete logs past their days, and idempotency keys past their day."""
-        now_ms = self._clock.now_ms()
-        entries = await raw_log.prune(self._db, now_ms - self._raw_log_days * _DAY_MS)
-        keys = await servers.forget_idempotency(self._db, now_ms - servers.IDEMPOTENCY_MS)
-        if entries or keys:
-            _log.info("old entries deleted", extra={"log_entries": entries, "idempotency_keys": keys})
+        """Delete what is past its time."""
+        pruned = await prune(self._db, self._keep, self._clock.now_ms())
+        if not pruned.is_nothing:
+            _log.info("old entries deleted", extra=msgspec.structs.asdict(pruned))

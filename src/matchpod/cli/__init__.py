@@ -10,7 +10,18 @@ import sys
 
 import typer
 
-from matchpod.cli import callbacks, keys, listening, matches, organizations, regions, replaying, serving
+from matchpod.cli import (
+    callbacks,
+    keys,
+    listening,
+    matches,
+    organizations,
+    pruning,
+    recomputing,
+    regions,
+    replaying,
+    serving,
+)
 from matchpod.simulator.wire import command_line
 
 
@@ -46,6 +57,8 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(regions.app, name="regions")
 app.add_typer(matches.app, name="match")
 app.add_typer(callbacks.app, name="callbacks")
+app.command()(recomputing.recompute)
+app.command()(pruning.prune)
 app.command()(listening.listen)
 app.command()(replaying.replay)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(

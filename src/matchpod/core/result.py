@@ -6,8 +6,9 @@ those of the game's own scoreboard: flash assists included.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import asdict
@@ -38,6 +39,9 @@ from matchpod.core.stats.player_line import PlayerLine, add
 
 GAME = "cs2"
 
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: a log can claim to be later still, and no calendar goes there."""
+
 _Number = TypeVar("_Number", int, float)
 
 
@@ -54,7 +58,7 @@ def build_result(match: Match) -> Result:
         winner=match.winner,
         team1=_team(match, Team.TEAM1, won1, sum(played.team1_score for played in played)),
         team2=_team(match, Team.TEAM2, won2, sum(played.team2_score for played in played)),
-        overall=tuple(_overall_player(match, line) for line in overall if _is_published(match, line.player_id)),
+        overall=tuple(_overall_player(match, line) for line in overall if is_published(match, line.player_id)),
         maps=tuple(_map_entry(match, played) for played in played),
         anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
     )
@@ -64,7 +68,7 @@ def live_match(match: Match) -> LiveMatch:
     """The match as it stands: everybody who is connected or did something, most kills first."""
     current = match.current_map
     counts = {
-        player_id: count for player_id, count in current.ledger.live_counts().items() if _is_published(match, player_id)
+        player_id: count for player_id, count in current.ledger.live_counts().items() if is_published(match, player_id)
     }
     players = [
         LivePlayer(
@@ -108,13 +112,27 @@ def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
 
 def iso_time(ms: int) -> str:
     """UTC with milliseconds and `Z`."""
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest_ms:03d}Z"
 
 
-def map_players(match: Match, played: PlayedMap) -> tuple[MapPlayer, ...]:
-    """The humans of a map with all their numbers, most kills first."""
-    lines = (line for line in played.ledger.lines() if _is_published(match, line.player_id))
+def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
+    """What the humans of a map did, most kills first."""
+    return [line for line in played.ledger.lines() if is_published(match, line.player_id)]
+
+
+def players_of_map(
+    match: Match, played: PlayedMap, lines: Iterable[PlayerLine]
+) -> tuple[MapPlayer | DeathmatchPlayer, ...]:
+    """The players of a map as its result has them."""
+    if match.settings.match_type is MatchType.DEATHMATCH:
+        return tuple(_deathmatch_player(match, played, line) for line in lines)
     return tuple(_map_player(match, played, line) for line in lines)
+
+
+def count_players(match: Match, played: PlayedMap) -> int:
+    """How many players the result of a map has; far cheaper than the result."""
+    return sum(is_published(match, player_id) for player_id in played.ledger.player_ids())
 
 
 def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
@@ -125,7 +143,7 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
         team2_score=played.team2_score,
         winner=played.winner,
         duration=played.duration_s,
-        players=map_players(match, played),
+        players=tuple(_map_player(match, played, line) for line in published_lines(match, played)),
     )
 
 
@@ -143,7 +161,8 @@ def player_name(match: Match, player_id: PlayerId) -> str:
     return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")
 
 
-def _is_published(match: Match, player_id: PlayerId) -> bool:
+def is_published(match: Match, player_id: PlayerId) -> bool:
+    """True for people whom callers are told of: no bots, no strangers."""
     return is_human(player_id) and not match.presence.is_unlisted(player_id)
 
 
@@ -198,7 +217,7 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
 
 def _deathmatch(match: Match) -> DeathmatchResult:
     played = match.current_map
-    lines = [line for line in played.ledger.lines() if _is_published(match, line.player_id)]
+    lines = published_lines(match, played)
     winner = min(lines, key=lambda line: (-line.kills, line.deaths, -line.damage, line.player_id), default=None)
     return DeathmatchResult(
         game_mode=match.settings.match_type,

@@ -14,6 +14,7 @@ from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, GameEvent, LogGap, PlayersSeen, ServerRestarted, ShotsCounted
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId
+from matchpod.core.timeline import TOLD, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
@@ -41,6 +42,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
+    timeline: Timeline = msgspec.field(default_factory=Timeline)
     lines_read: int = 0
     lines_unknown: int = 0
 
@@ -96,6 +98,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         """Let time pass."""
         reading = self.settle(now_ms)
         reading.effects += self.match.tick(now_ms)
+        self.timeline.look(self.match)
         return reading
 
     def settle(self, now_ms: int) -> Reading:
@@ -138,8 +141,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def _fold(self, events: list[GameEvent], now_ms: int | None) -> Reading:
         effects: list[Effect] = []
+        match, timeline = self.match, self.timeline
         for event in events:
-            effects += self.match.apply(event, event.at_ms if now_ms is None else now_ms)
+            effects += match.apply(event, event.at_ms if now_ms is None else now_ms)
+            if type(event) in TOLD:
+                timeline.follow(event, match)
+        timeline.look(match)
         return Reading(events, effects)
 
     def _player_named(self, name: str) -> str:

@@ -11,7 +11,8 @@ from matchpod.core.model import PlayerId
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Statement
 from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
-from matchpod.storage import outbox, snapshots
+from matchpod.storage import history, outbox, snapshots
+from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 MATCH_OVER: Final = "match_over"
@@ -35,21 +36,20 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return ServerStatus.FAILED if self.reason in FAILURES else ServerStatus.STOPPED
 
 
-def conclude(row: ServerRow, ending: Ending, *, fence: int | None, now_ms: int, callback_id: str) -> list[Statement]:
-    """The transaction that ends a match; by whoever holds it (with its fence) or by its caller (without)."""
+def conclude(
+    row: ServerRow,
+    ending: Ending,
+    *,
+    fence: int | None,
+    now_ms: int,
+    callback_id: str,
+    final: MatchHistory | None = None,
+) -> list[Statement]:
+    """The transaction that ends a match; by whoever holds it (with its fence) or by its caller (without).
+
+    Whoever followed the match brings its `final` history; else what is open there is canceled, and settled later.
+    """
     body = _body(row, ending, now_ms)
-    callback = None
-    if row.callback_url is not None:
-        callback = outbox.CallbackRow(
-            id=callback_id,
-            server_id=row.id,
-            org_id=row.org_id,
-            url=row.callback_url,
-            auth=row.callback_auth,
-            body=body,
-            created_at_ms=now_ms,
-            next_at_ms=now_ms,
-        )
     outcome = outbox.Outcome(
         server_id=row.id,
         kind=MATCH_OVER if ending.result is not None else MATCH_CANCELED,
@@ -64,10 +64,26 @@ def conclude(row: ServerRow, ending: Ending, *, fence: int | None, now_ms: int, 
         fence=fence,
         status=ending.status,
         outcome=outcome,
-        callback=callback,
+        callback=_callback(row, body, callback_id=callback_id, now_ms=now_ms),
         now_ms=now_ms,
     )
-    return [*statements, snapshots.forget(row.id)]
+    past = history.cancel_open(row.id) if final is None else history.replace(final)
+    return [*statements, snapshots.forget(row.id), *past]
+
+
+def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> outbox.CallbackRow | None:
+    if row.callback_url is None:
+        return None
+    return outbox.CallbackRow(
+        id=callback_id,
+        server_id=row.id,
+        org_id=row.org_id,
+        url=row.callback_url,
+        auth=row.callback_auth,
+        body=body,
+        created_at_ms=now_ms,
+        next_at_ms=now_ms,
+    )
 
 
 def _body(row: ServerRow, ending: Ending, now_ms: int) -> bytes:

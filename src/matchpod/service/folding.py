@@ -28,7 +28,7 @@ PRESENCE: Final = "presence"
 """Who is on the server, by its console: names by player id."""
 
 HEARING_MS: Final = 10_000
-"""A server sends again what was not taken from it, every second or so; after this long it has caught up."""
+"""A server sends again what was not taken from it; after this long it is taken to have caught up."""
 
 MAX_ALARMS: Final = 100
 """Alarms that may be due at once. Each is one of seven, and most end the match."""
@@ -95,6 +95,11 @@ class Fold(msgspec.Struct):
         """The server says no more: believe what it had said once."""
         due_ms = self.reader.interpreter.flow.next_deadline_ms()
         return [] if due_ms is None else self.reader.settle(due_ms).effects
+
+    def cancel(self, reason: str, now_ms: int) -> None:
+        """The match ended without its server's doing."""
+        self.reader.match.cancel(reason, now_ms)
+        self.reader.timeline.look(self.reader.match)
 
     def next_deadline_ms(self) -> int | None:
         """When `advance` must be called at the latest."""

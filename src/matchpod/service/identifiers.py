@@ -34,11 +34,6 @@ def new_server_id(now_ms: int, random_bytes: bytes) -> str:
     return f"srv_{_sortable(now_ms, random_bytes)}"
 
 
-def new_series_id(now_ms: int, random_bytes: bytes) -> str:
-    """`ser_` and 26 characters that sort by time; takes 10 random bytes."""
-    return f"ser_{_sortable(now_ms, random_bytes)}"
-
-
 def new_callback_id(now_ms: int, random_bytes: bytes) -> str:
     """`msg_` and 26 characters that sort by time; takes 10 random bytes."""
     return f"msg_{_sortable(now_ms, random_bytes)}"

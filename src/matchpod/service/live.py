@@ -1,7 +1,7 @@
 """Which matches does this process follow, and how do they stand? The meeting point of ingest, runners and readers.
 
 An entry that was just stored is handed over here, so that its bytes are not read back from the database. Nothing
-depends on that: an inbox that is full or has a hole is emptied, and the runner reads the database instead.
+depends on that: where an inbox was full or has a hole, the runner reads the database instead.
 """
 
 from __future__ import annotations
@@ -78,9 +78,6 @@ class LiveMatches:
     def __init__(self) -> None:
         self._matches: dict[str, LiveMatch] = {}
 
-    def __len__(self) -> int:
-        return len(self._matches)
-
     def add(self, live: LiveMatch) -> None:
         """Begin to follow a match."""
         self._matches[live.server_id] = live
@@ -99,9 +96,3 @@ class LiveMatches:
         live = self._matches.get(entry.server_id)
         if live is not None:
             live.offer(entry)
-
-    def wake(self, server_id: str) -> None:
-        """Let whoever follows the match look at it."""
-        live = self._matches.get(server_id)
-        if live is not None:
-            live.woken.set()

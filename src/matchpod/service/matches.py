@@ -33,13 +33,15 @@ from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError,
 from matchpod.service import identifiers
 from matchpod.service.availability import unavailable_when_away
 from matchpod.service.conclusion import MATCH_OVER, Ending, conclude
+from matchpod.service.history.naming import server_name
+from matchpod.service.history.rows import upcoming
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
 from matchpod.service.principals import Principal
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.service.spectators import Spectators
-from matchpod.storage import outbox, servers
+from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary
 
 RCON_PASSWORD_BYTES: Final = 16
@@ -103,8 +105,9 @@ class Matches:
         if earlier is not None:
             raise _conflict()
         row = self._new_row(request, principal.org_id, now_ms)
+        begun = history.begin(upcoming(row, request.game_settings, self._server_name(row)))
         try:
-            await servers.create(self._db, row, idempotency=used)
+            await servers.create(self._db, row, idempotency=used, also=begun)
         except DuplicateError:
             # Somebody used the key since we looked. Without a key it is our own fault.
             earlier = await self._earlier(used) if used is not None else None
@@ -186,6 +189,10 @@ class Matches:
             created_at_ms=now_ms,
             next_at_ms=now_ms,
         )
+
+    def _server_name(self, row: ServerRow) -> str:
+        region = self._regions.get(row.region)
+        return server_name(region.name if region else row.region, row.id)
 
     def _announce_creation(self, row: ServerRow, request: MatchRequest) -> None:
         self._notify(row.id)

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.match import Match
 from matchpod.core.result import live_match
 from matchpod.ports import Database
 from matchpod.service.folding import Fold
@@ -43,6 +44,16 @@ class Spectators:
 
     async def view(self, row: ServerRow) -> bytes:
         """The live object as JSON."""
+        watched = await self._caught_up(row)
+        if not watched.view:
+            watched.view = msgspec.json.encode(live_match(watched.fold.reader.match))
+        return watched.view
+
+    async def match(self, row: ServerRow) -> Match:
+        """The match itself: to be looked at before anything is waited for, as others read on in it."""
+        return (await self._caught_up(row)).fold.reader.match
+
+    async def _caught_up(self, row: ServerRow) -> _Watched:
         watched = self._watched.get(row.id)
         if watched is None or watched.log_from_seq != row.log_from_seq:
             watched = await self._open(row)
@@ -53,10 +64,9 @@ class Spectators:
                     watched.fold.take(entry)
                     watched.seq = entry.seq
                     watched.view = b""
-        if not watched.view:
-            watched.view = msgspec.json.encode(live_match(watched.fold.reader.match))
+            watched.fold.reader.timeline.take()  # stored by whoever follows the match; here nobody wants the items
         self._keep(row.id, watched)
-        return watched.view
+        return watched
 
     async def _open(self, row: ServerRow) -> _Watched:
         snapshot = await snapshots.load(self._db, row.id)

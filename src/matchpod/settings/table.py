@@ -125,7 +125,14 @@ SERVICE = (
         key="raw_log_days",
         rule=rules.whole_number(1, 3650),
         default=30,
-        meaning="How many days the logs of ended matches are kept. Results are kept forever.",
+        meaning="How many days the logs of ended matches are kept, from which `matchpod recompute` reads them again. "
+        "Results are kept forever.",
+    ),
+    Setting(
+        key="event_days",
+        rule=rules.whole_number(1, 3650),
+        default=365,
+        meaning="How many days the events of ended matches are kept. Series, maps and statistics are kept forever.",
     ),
     Setting(
         key="rate_limit",

@@ -103,6 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     callback_private: bool
     pending_s: int
     raw_log_days: int
+    event_days: int
     rate_limit: int | None
     max_body_bytes: int
     extra_cvars: tuple[str, ...]

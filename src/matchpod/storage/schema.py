@@ -152,5 +152,97 @@ _FIRST = (
     """,
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST,)
+# What matches leave behind. The lists are read from their indexes alone, so each filter that a list has begins one;
+# `sort_ms` is when it started, 0 where it never did.
+_HISTORY = (
+    """
+    CREATE TABLE maps (
+        id TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        series_id TEXT,
+        map_number BIGINT NOT NULL,
+        map_name TEXT NOT NULL,
+        game_mode TEXT NOT NULL,
+        server_name TEXT NOT NULL,
+        team1_name TEXT,
+        team2_name TEXT,
+        team1_score BIGINT NOT NULL,
+        team2_score BIGINT NOT NULL,
+        winner TEXT,
+        status TEXT NOT NULL,
+        started_at_ms BIGINT,
+        finished_at_ms BIGINT,
+        duration_s BIGINT,
+        player_count BIGINT NOT NULL,
+        is_final BIGINT NOT NULL,
+        sort_ms BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX maps_of_server ON maps (server_id, map_number)",
+    "CREATE INDEX maps_newest ON maps (org_id, sort_ms DESC, id)",
+    "CREATE INDEX maps_by_status ON maps (org_id, status, sort_ms DESC, id)",
+    "CREATE INDEX maps_by_name ON maps (org_id, map_name, sort_ms DESC, id)",
+    "CREATE INDEX maps_by_name_and_status ON maps (org_id, map_name, status, sort_ms DESC, id)",
+    """
+    CREATE TABLE series (
+        id TEXT PRIMARY KEY,
+        series_id TEXT NOT NULL UNIQUE,
+        server_id TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        server_name TEXT NOT NULL,
+        format TEXT NOT NULL,
+        game_mode TEXT NOT NULL,
+        team1_name TEXT NOT NULL,
+        team2_name TEXT NOT NULL,
+        team1_maps_won BIGINT NOT NULL,
+        team2_maps_won BIGINT NOT NULL,
+        status TEXT NOT NULL,
+        winner_team TEXT,
+        started_at_ms BIGINT,
+        finished_at_ms BIGINT,
+        duration_s BIGINT,
+        sort_ms BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX series_of_server ON series (server_id)",
+    "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, id)",
+    "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, id)",
+    # Apart from the maps, which are read by the hundred: the numbers of one are far longer than its row.
+    """
+    CREATE TABLE map_stats (
+        map_id TEXT PRIMARY KEY,
+        stats_version BIGINT NOT NULL,
+        players BLOB NOT NULL,
+        anti_cheat BLOB NOT NULL,
+        leaderboard BLOB NOT NULL
+    )
+    """,
+    # How many maps and series there are for each filter: counting them would take longer with every match played.
+    """
+    CREATE TABLE history_counts (
+        org_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        status TEXT NOT NULL,
+        map_name TEXT NOT NULL,
+        day BIGINT NOT NULL,
+        count BIGINT NOT NULL,
+        PRIMARY KEY (org_id, kind, status, map_name, day)
+    )
+    """,
+    """
+    CREATE TABLE map_events (
+        map_id TEXT NOT NULL,
+        first_seq BIGINT NOT NULL,
+        count BIGINT NOT NULL,
+        at_ms BIGINT NOT NULL,
+        is_compressed BIGINT NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (map_id, first_seq)
+    )
+    """,
+    "CREATE INDEX map_events_by_age ON map_events (at_ms)",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY)
 """The statements that lead from version n to n + 1, at index n."""

@@ -6,6 +6,7 @@ claim is over finds no row and is refused (NothingChangedError).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -90,10 +91,13 @@ _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 # --- creation -----------------------------------------------------------------------------------------------------
 
 
-async def create(db: Database, row: ServerRow, *, idempotency: Idempotency | None) -> None:
+async def create(
+    db: Database, row: ServerRow, *, idempotency: Idempotency | None, also: Sequence[Statement] = ()
+) -> None:
     """Insert a server and its idempotency key; DuplicateError when the key was used within IDEMPOTENCY_MS."""
     statements = [
         Statement(f"INSERT INTO servers ({_COLUMNS}) VALUES ({parameter_list(ServerRow)})", to_params(row)),
+        *also,
     ]
     if idempotency is not None:
         statements += _use_key(idempotency, row.id)
@@ -250,6 +254,15 @@ def change(server_id: str, fence: int, **columns: Value) -> Statement:
     return Statement(
         f"UPDATE servers SET {settings} WHERE id = :claimed_id AND fence = :claimed_fence",
         {**plain(columns), "claimed_id": server_id, "claimed_fence": fence},
+        must_change=True,
+    )
+
+
+def hold(server_id: str, fence: int) -> Statement:
+    """Let nobody else claim a server until the transaction ends; NothingChangedError when somebody did."""
+    return Statement(
+        "UPDATE servers SET fence = fence WHERE id = :id AND fence = :fence",
+        {"id": server_id, "fence": fence},
         must_change=True,
     )
 

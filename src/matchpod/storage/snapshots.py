@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.ports import Database, Statement
+from matchpod.storage import servers
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -17,11 +18,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
     """Replace the snapshot; NothingChangedError when the server was claimed by somebody else meanwhile."""
     return [
-        Statement(
-            "UPDATE servers SET fence = fence WHERE id = :id AND fence = :fence",
-            {"id": server_id, "fence": fence},
-            must_change=True,
-        ),
+        servers.hold(server_id, fence),
         Statement(
             "INSERT INTO snapshots (server_id, seq, state) VALUES (:server_id, :seq, :state)"
             " ON CONFLICT (server_id) DO UPDATE SET seq = excluded.seq, state = excluded.state",

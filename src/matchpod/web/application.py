@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
@@ -19,8 +19,9 @@ from matchpod.service.readiness import ReadinessState
 from matchpod.web.auth import admit
 from matchpod.web.bodies import CallerGoneError
 from matchpod.web.docs import read_pages
-from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
+from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.errors import ServerFault, answer_to
+from matchpod.web.event_streams import HEADERS, Ending, pour
 from matchpod.web.lookup import Lookup
 from matchpod.web.openapi import describe
 from matchpod.web.rate_limit import RateLimiter
@@ -29,6 +30,8 @@ from matchpod.web.services import Services
 
 UNKNOWN_ROUTE = "unknown"
 """The label of requests to paths that are not there: the paths themselves are anybody's invention."""
+
+NO_CONTENT = 204
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +65,10 @@ class Application:
         self._seconds = metrics.histogram(
             "matchpod_http_request_seconds", "How long requests took.", ("route", "status_class")
         )
+        self._streams = metrics.gauge("matchpod_streams", "Streams that are open.")
+        self._streams_ended = metrics.counter(
+            "matchpod_streams_ended_total", "Streams that ended, by why.", ("route", "why")
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; of other kinds of connection only the server's own start and stop are known."""
@@ -74,7 +81,8 @@ class Application:
         try:
             endpoint, params = self._lookup.find(scope)
             route, method = endpoint.path, endpoint.method
-            answer = await self._handle(endpoint, Call(scope=scope, receive=receive, params=params))
+            call = Call(scope=scope, receive=receive, params=params)
+            answer: Answer | EventStream = await self._handle(endpoint, call)
         except MatchpodError as error:
             answer = answer_to(_told(error, request_id), request_id)
         except CallerGoneError:
@@ -83,10 +91,33 @@ class Application:
         except Exception:  # noqa: BLE001 - the caller learns nothing but the id under which the traceback is found
             _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
             answer = answer_to(_server_fault(), request_id)
+        if isinstance(answer, EventStream):
+            # Noted when it begins: how long it goes on is the length of a match, and says nothing about us.
+            self._note(route, method, 200, began=began, request_id=request_id)
+            await self._stream(answer, send, request_id, route)
+            return
         await _send(send, answer, request_id, is_head=scope["method"] == "HEAD")
         self._note(route, method, answer.status, began=began, request_id=request_id)
 
-    async def _handle(self, endpoint: Endpoint, call: Call) -> Answer:
+    async def _stream(self, stream: EventStream, send: Send, request_id: str, route: str) -> None:
+        headers = [*HEADERS, (b"x-request-id", request_id.encode())]
+        start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+        if stream.call.scope["method"] == "HEAD":
+            stream.frames.close()
+            await send(start)
+            await send({"type": "http.response.body", "body": b""})
+            return
+        self._streams.add(1)
+        ending = Ending.FAILED
+        try:
+            ending = await pour(stream, send, start=start, request_id=request_id)
+        finally:
+            self._streams.add(-1)
+            self._streams_ended.inc(route, ending)
+        level = logging.INFO if ending is Ending.SLOW else logging.DEBUG
+        _log.log(level, "stream ended", extra={"request_id": request_id, "route": route, "reason": ending.value})
+
+    async def _handle(self, endpoint: Endpoint, call: Call) -> Answer | EventStream:
         services = self._site.services
         state = services.readiness.state
         if state is not ReadinessState.READY and not _answers_while(endpoint, state):
@@ -131,18 +162,15 @@ def _server_fault() -> ServerFault:
 
 
 async def _send(send: Send, answer: Answer, request_id: str, *, is_head: bool) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": answer.status,
-            "headers": [
-                (b"content-type", answer.content_type),
-                (b"content-length", b"%d" % len(answer.body)),
-                (b"x-request-id", request_id.encode()),
-                *answer.headers,
-            ],
-        }
-    )
+    headers = [
+        (b"content-type", answer.content_type),
+        (b"content-length", b"%d" % len(answer.body)),
+        (b"x-request-id", request_id.encode()),
+        *answer.headers,
+    ]
+    if answer.status == NO_CONTENT:
+        del headers[:2]  # which HTTP forbids there
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
 
 

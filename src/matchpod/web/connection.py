@@ -1,7 +1,8 @@
 """How much may a stranger make us hold? A connection with limits on what comes before a request is known.
 
 uvicorn's own has none: it keeps headers as long as they come, waits for ever for their end, and takes as many
-requests ahead as fit into one read. Nobody needs a key for any of that.
+requests ahead as fit into one read. Nobody needs a key for any of that. A stream is the last answer of its connection:
+what the caller sends meanwhile is dropped, and his hanging up is noticed.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import sys
 from typing import Final
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.web.endpoint import LINE
 from matchpod.web.errors import answer_to
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -34,6 +38,9 @@ class ApiConnection(HttpToolsProtocol):
     _held = 0
     """Bytes taken in since a piece of a request was complete: what the parser may have to keep."""
     _deadline: asyncio.TimerHandle | None = None
+    _answering: RequestResponseCycle
+    """The request that is answered now; uvicorn's `cycle` is the newest one."""
+    _is_streaming = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for a request, but not for ever."""
@@ -44,9 +51,13 @@ class ApiConnection(HttpToolsProtocol):
         """Forget the time limit."""
         self._head_came()
         super().connection_lost(exc)
+        if self.scope is not None:
+            self.scope.pop("extensions", None)  # else the two would keep each other in memory for a while
 
     def data_received(self, data: bytes) -> None:
         """Read on; what is no HTTP, or never ends, is refused."""
+        if self._is_streaming:
+            return
         self._unset_keepalive_if_required()
         self._held += len(data)
         try:
@@ -63,6 +74,9 @@ class ApiConnection(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always hangs up
         """The caller sends no more; True keeps the connection until he has the answer he may still wait for."""
+        if self._is_streaming:  # one who is gone looks the same, and an answer without end is for those who are there
+            self.transport.abort()
+            return False
         if not self._is_answering() or self.cycle.more_body or self.pipeline:
             return False
         self.cycle.keep_alive = False  # hangs up after the answer
@@ -73,6 +87,7 @@ class ApiConnection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ValueError("too many requests sent ahead")  # the parser makes an HttpParserError of it
         super().on_headers_complete()
+        self.scope["extensions"] = {LINE: self}  # type: ignore[dict-item]  # uvicorn knows those of ASGI only
         self._held = 0
         self._head_came()
 
@@ -101,6 +116,37 @@ class ApiConnection(HttpToolsProtocol):
             lines = b"".join(b"%b: %b\r\n" % header for header in headers.items())
             self.transport.write(STATUS_LINE[answer.status] + lines + b"\r\n" + answer.body)
         self.transport.close()
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """True when sending does not have to wait for the caller."""
+        return not self.flow.write_paused
+
+    def begin_stream(self) -> None:
+        """Answer with a body without end from here on; the caller can only hang up."""
+        self._is_streaming = True
+        self.pipeline.clear()
+        self.cycle = self._answering  # which is told when the connection is lost
+        self.cycle.keep_alive = False
+        self.flow.resume_reading()
+        if self.cycle.scope["http_version"] == "1.0":
+            # Knows no chunks: the body ends where the connection does.
+            self.cycle.chunked_encoding = False
+            self.cycle.expected_content_length = sys.maxsize
+
+    def end_stream(self) -> None:
+        """The body is at its end."""
+        self.cycle.expected_content_length = 0
+
+    def cut(self) -> None:
+        """Drop the connection with whatever was not sent."""
+        self.transport.abort()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _is_next(self) -> bool:
         """True when the caller takes what is sent now for the answer to what he sent last."""

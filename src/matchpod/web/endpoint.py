@@ -1,9 +1,10 @@
-"""What is an endpoint, what does it get and what does it give back? The three values that the web is made of."""
+"""What is an endpoint, what does it get and what does it give back? The values that the web is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from typing import Final, Protocol
 
 import msgspec
 from starlette.types import Receive, Scope
@@ -14,6 +15,10 @@ from matchpod.service.principals import Scope as AccessScope
 from matchpod.web.services import Services
 
 JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+LINE: Final = "matchpod.line"
+"""The extension of a request's scope under which the connection hands itself to a stream."""
 
 Header = tuple[bytes, bytes]
 
@@ -67,7 +72,50 @@ class Call(msgspec.Struct, kw_only=True):
         return None
 
 
-Handler = Callable[[Site, Call], Awaitable[Answer]]
+class Line(Protocol):
+    """The connection under a stream."""
+
+    @property
+    def has_room(self) -> bool:
+        """True when sending does not have to wait for the caller."""
+
+    def begin_stream(self) -> None:
+        """Answer with a body without end from here on; the caller can only hang up."""
+
+    def end_stream(self) -> None:
+        """The body is at its end."""
+
+    def cut(self) -> None:
+        """Drop the connection with whatever was not sent."""
+
+
+class Frames(Protocol):
+    """Where a stream gets what it sends."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when everything was given and nothing more will come."""
+
+    async def next(self, within_s: float) -> bytes | None:
+        """What comes next; empty when nothing came within the time, None at the end."""
+
+    def close(self) -> None:
+        """End it, from wherever; closing twice changes nothing."""
+
+    def when_closed(self, act: Callable[[], None]) -> None:
+        """Do this when somebody closes it."""
+
+
+class EventStream(msgspec.Struct, frozen=True, kw_only=True):
+    """A response that goes on as long as something happens."""
+
+    call: Call
+    frames: Frames
+    is_welcome: Callable[[], Awaitable[bool]]
+    """Asked now and then: may the caller still read this?"""
+
+
+Handler = Callable[[Site, Call], Awaitable[Answer | EventStream]]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
+
+from matchpod.core.timeline_items import TimelineItem
 
 FIELDS: Final[Mapping[str, str]] = {
     # servers and matches
@@ -101,6 +103,61 @@ FIELDS: Final[Mapping[str, str]] = {
     "shotsFired": "Shots fired; left out where nobody counts them.",
     "shotsHit": "Shots that hit an enemy; left out where nobody counts them.",
     "accuracyPercent": "Hits of all shots, in percent; left out where nobody counts them.",
+    # lists
+    "page": "Which page this is, from 1.",
+    "pageSize": "The most items on a page.",
+    "total": "How many there are on all pages together.",
+    "items": "The items of this page, newest first.",
+    # series and maps
+    "id": "A UUID.",
+    "seriesId": "Names the series; null where the mode has none.",
+    "serverName": "The server's name for people.",
+    "team1Name": "The first team; null in a deathmatch.",
+    "team2Name": "The second team; null in a deathmatch.",
+    "team1MapsWon": "Maps won by the first team.",
+    "team2MapsWon": "Maps won by the second team.",
+    "winnerTeam": "The name of the team that won; null when undecided, tied or cancelled.",
+    "startedAt": "When it began to count; null when it has not.",
+    "finishedAt": "When it ended; null when it has not, or never began.",
+    "playerCount": "Players with numbers on this map.",
+    "statsVersion": "1; grows when the numbers of a finished map are worked out again.",
+    # timelines
+    "mapId": "The `id` of the map.",
+    "afterSeq": "As asked for.",
+    "limit": "The most items of this answer: as asked for, or 1000.",
+    "nextAfterSeq": "The `afterSeq` to go on with.",
+    "seq": "Grows by one from 1 on each map.",
+    "timestamp": "By the server's clock, ISO 8601 in UTC. The order is that of `seq`.",
+    "player": "Who did it; null when nobody can be named.",
+    "killer": "Who killed.",
+    "victim": "Who died.",
+    "teamKill": "The two were of one team.",
+    "headshot": "By a shot in the head.",
+    "wallbang": "Through a wall.",
+    "throughSmoke": "Through smoke.",
+    "attackerBlind": "While the killer was blinded.",
+    "noscope": "With a sniper rifle, without its scope.",
+    "inAir": "While the killer was in the air.",
+    "distance": "In game units; null when unknown.",
+    "flash": "By blinding the victim instead of hurting him.",
+    "site": "Where the bomb lies, in the server's word; null when unknown.",
+    "text": "What was written, by a stranger: show it as text only.",
+    "teamOnly": "For the player's own team only.",
+    "by": "Who asked for it, in the server's word.",
+    "team1Side": "Where the first team stands.",
+    "winnerSide": "The side that won; null after a draw.",
+    "roundsKept": "How many rounds still count.",
+    "detection": "What the anti-cheat saw.",
+    # leaderboards
+    "bulletsFired": "Shots fired; null where nobody counts them.",
+    "bulletsHit": "Shots that hit an enemy; null where nobody counts them.",
+    "utility": "Grenades thrown.",
+    "topWeapon": "The weapon with the most kills; null without kills.",
+    "weaponName": "The weapon, in the game's word.",
+    "he": "HE grenades.",
+    "smoke": "Smoke grenades.",
+    "molly": "Molotovs and incendiary grenades.",
+    "decoy": "Decoys.",
     # detections
     "type": "Which kind of cheat is suspected.",
     "reason": "The evidence, in short.",
@@ -109,7 +166,40 @@ FIELDS: Final[Mapping[str, str]] = {
     "detectedAt": "ISO 8601 in UTC, with milliseconds.",
 }
 
+_STANDING: Final = "How far it has come."
+
 OF_TYPE: Final[Mapping[tuple[str, str], str]] = {
+    **{
+        (name, "status"): _STANDING
+        for name in ("SeriesMap", "SeriesDetailMap", "SeriesItem", "SeriesDetail", "MapSummary", "MapDetail")
+    },
+    **{(item.__name__, "type"): "Which kind of item this is." for item in get_args(TimelineItem)},
+    ("LeaderboardView", "status"): _STANDING,
+    ("LeaderboardView", "players"): "The best first.",
+    ("LeaderboardPlayer", "team"): "1, 2, or 0 for none.",
+    ("LeaderboardPlayer", "accuracyPercent"): "Hits of all shots, in percent; null where nobody counts them.",
+    ("TopWeapon", "kills"): "Kills with it.",
+    ("UtilityThrown", "total"): "All together.",
+    ("UtilityThrown", "flash"): "Flashbangs.",
+    ("SeriesItem", "maps"): "All maps that it can have, in order.",
+    ("SeriesDetail", "maps"): "All maps that it can have, in order.",
+    ("EventsPage", "items"): "The next items, in order.",
+    ("StreamEvent", "id"): "The `Last-Event-ID` to come back with.",
+    ("StreamEvent", "event"): "The `type` of the item.",
+    ("StreamEvent", "data"): "The item as JSON, a `TimelineItem`.",
+    ("Person", "steamId"): "The 64-bit player ID; null for a bot.",
+    (
+        "MapLiveItem",
+        "score",
+    ): "Above 0:0 where the server was heard in the middle of the map only; null in a deathmatch.",
+    ("RoundEndItem", "winner"): "The team that won; null after a draw.",
+    ("RoundEndItem", "reason"): "What decided the round.",
+    ("RoundEndItem", "score"): "With this round; null in a deathmatch.",
+    ("RoundRestoredItem", "score"): "As it stood then; null in a deathmatch.",
+    ("KillItem", "weapon"): "In the game's word.",
+    ("PlayerDisconnectedItem", "reason"): "The server's word; empty where it gave none.",
+    ("MapEndItem", "status"): "`finished` with its final score, or `cancelled` as it stood.",
+    ("MapEndItem", "score"): "Rounds won; null in a deathmatch.",
     ("RegionView", "name"): "The region's name for people.",
     ("TeamEntry", "name"): "The team's name.",
     ("Health", "status"): "`ok` or `ready`.",

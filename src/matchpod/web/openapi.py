@@ -9,8 +9,9 @@ import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
+from matchpod.core.timeline_items import TimelineItem
 from matchpod.web.callback_schema import callback_schemas, webhooks
-from matchpod.web.endpoint import JSON, Endpoint, Parameter, Tag
+from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
 from matchpod.web.field_texts import text_of
 from matchpod.web.request_schema import create_match_schemas
@@ -20,7 +21,15 @@ Schema = dict[str, object]
 
 _REF = "#/components/schemas/{name}"
 _SCHEME = "apiKey"
-_NAMES = {"ServerView": "Server", "MatchView": "Match", "RegionView": "Region", "ErrorBody": "Error"}
+_NAMES = {
+    "ServerView": "Server",
+    "MatchView": "Match",
+    "RegionView": "Region",
+    "ErrorBody": "Error",
+    "SeriesItem": "Series",
+    "MapSummary": "Map",
+    "LeaderboardView": "Leaderboard",
+}
 """Types whose names say what they are here, and what callers call them."""
 
 _TAGS = {
@@ -29,11 +38,18 @@ _TAGS = {
     Tag.OPERATIONS: "What operators and their machines use.",
 }
 _LINKED = {
-    "getServer": ("id", "serverId"),
-    "cancelMatch": ("id", "serverId"),
-    "getMatchByExternalId": ("externalMatchId", "externalMatchId"),
+    "getServer": ("getServer", "id", "serverId"),
+    "cancelMatch": ("cancelMatch", "id", "serverId"),
+    "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
+    "listServerSeries": ("listServerSeries", "serverId", "serverId"),
+    "getSeries": ("getSeries", "seriesId", "seriesId"),
+    "getListedSeries": ("getSeries", "seriesId", "items/0/seriesId"),
+    "getListedMap": ("getMap", "mapId", "items/0/id"),
+    "getMapOfSeries": ("getMap", "mapId", "maps/0/id"),
+    "getMapEvents": ("getMapEvents", "mapId", "id"),
+    "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
 }
-"""Which parameter of an operation takes which field of an answer."""
+"""Which parameter of which operation takes which field of an answer."""
 
 _MEANINGS = {
     "INVALID_PARAMS": "The body or a parameter breaks a rule; `details` lists every fault.",
@@ -61,14 +77,16 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
     """The document, as JSON."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = msgspec.json.schema_components(
-        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult), ref_template=_REF
+        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, TimelineItem), ref_template=_REF
     )
+    components["TimelineItem"] = {"description": "Something that happened, told by its `type`.", **schemas[-1]}
     returned = iter(schemas)
     operations: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
-        schema: Schema = next(returned) if endpoint.returns is not None else {"type": "string"}
+        schema: Schema = next(returned) if endpoint.returns is not None else _written_shape(endpoint)
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
+    components["StreamEvent"] = _stream_event()
     _explain(components)
     written = {**create_match_schemas([region.code for region in services.regions.all()]), **callback_schemas()}
     if twice := written.keys() & components.keys():
@@ -105,7 +123,7 @@ def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
     if endpoint.parameters:
         operation["parameters"] = [_parameter(parameter) for parameter in endpoint.parameters]
     if endpoint.body is not None:
-        operation["requestBody"] = _content(JSON, {"$ref": _REF.format(name=endpoint.body)}, is_body=True)
+        operation["requestBody"] = _content(JSON, _ref(endpoint.body), is_body=True)
     elif endpoint.raw_body is not None:
         operation["requestBody"] = _content(endpoint.raw_body, {}, is_body=True)
     operation["responses"] = _responses(endpoint, schema)
@@ -141,12 +159,17 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
     for error in endpoint.errors:
         by_status.setdefault(error.status, []).append(error)
     failures = {str(status): _failure(by_status[status]) for status in sorted(by_status)}
+    if endpoint.content_type == EVENT_STREAM:
+        failures = {
+            "204": {"description": "Everything was sent; nothing will follow.", "headers": _headers(())},
+            **failures,
+        }
     return {str(endpoint.status): success, **failures}
 
 
 def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
     told = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
-    response = _content(JSON, {"$ref": _REF.format(name="ErrorBody")})
+    response = _content(JSON, _ref("ErrorBody"))
     return {"description": " ".join(told), "headers": _headers(errors), **response}
 
 
@@ -157,8 +180,8 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
 
 
 def _link(name: str) -> Schema:
-    parameter, field = _LINKED[name]
-    return {"operationId": name, "parameters": {parameter: f"$response.body#/{field}"}}
+    operation, parameter, field = _LINKED[name]
+    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{field}"}}
 
 
 def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schema:
@@ -169,13 +192,44 @@ def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schem
 def _fill_in_raw(components: Mapping[str, Schema]) -> None:
     """Name what is handed on as stored bytes: to msgspec such a field can be anything."""
     null: Schema = {"type": "null"}
-    live = {"anyOf": [{"$ref": _REF.format(name="LiveMatch")}, null]}
-    results = [{"$ref": _REF.format(name=name)} for name in ("SeriesResult", "DeathmatchResult")]
-    for name, field, schema in (("ServerView", "match", live), ("MatchView", "result", {"anyOf": [*results, null]})):
+    for name, field, schema in (
+        ("ServerView", "match", _one_of(_ref("LiveMatch"), null)),
+        ("MatchView", "result", _one_of(_ref("SeriesResult"), _ref("DeathmatchResult"), null)),
+        ("MapDetail", "players", _list_of(_one_of(_ref("MapPlayer"), _ref("DeathmatchPlayer")))),
+        ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),
+        ("EventsPage", "items", _list_of(_ref("TimelineItem"))),
+    ):
         properties = components[name]["properties"]
         if not isinstance(properties, dict) or field not in properties:
             raise LookupError(f"{name} has no field {field}")
         properties[field] = schema
+
+
+def _written_shape(endpoint: Endpoint) -> Schema:
+    """What is answered where it is no JSON; of a stream it is each event, as clients take them apart."""
+    return _ref("StreamEvent") if endpoint.content_type == EVENT_STREAM else {"type": "string"}
+
+
+def _stream_event() -> Schema:
+    item = {"type": "string", "contentMediaType": JSON, "contentSchema": _ref("TimelineItem")}
+    return {
+        "description": "One event of a stream.",
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": item},
+        "required": ["id", "event", "data"],
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": _REF.format(name=name)}
+
+
+def _one_of(*schemas: Schema) -> Schema:
+    return {"anyOf": list(schemas)}
+
+
+def _list_of(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
 
 
 def _explain(components: Mapping[str, Schema]) -> None:

@@ -1,22 +1,52 @@
-"""Which path parameters and headers are there? Each once, with the values it may have."""
+"""Which path and query parameters and headers are there? Each once, with the values it may have."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from matchpod.core import history_query
+from matchpod.core.played_map import MapStatus
+from matchpod.core.stats import leaderboard
+from matchpod.core.stats.leaderboard import LeaderboardSort
 from matchpod.core.text_rules import MAX_EXTERNAL_ID
 from matchpod.service import ingest
 from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
+from matchpod.web import event_streams
 from matchpod.web.endpoint import Parameter
 
 NO_CONTROL: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
 """Text without control characters."""
 
-SERVER_ID: Final = Parameter(
-    name="id",
+_UUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+
+_SERVER_ID: Final[dict[str, object]] = {
+    "type": "string",
+    "pattern": f"^{history_query.SERVER_ID}$",
+    "example": "srv_01hf7yat000000000000000000",
+}
+_DATE: Final[dict[str, object]] = {
+    "type": "string",
+    "anyOf": [{"format": "date"}, {"format": "date-time"}],
+    "example": "2026-09-21",
+}
+
+SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
+SERVER_OF_SERIES: Final = Parameter(name="serverId", place="path", text="The server.", schema=_SERVER_ID)
+MAP_ID: Final = Parameter(
+    name="mapId",
     place="path",
-    text="The `serverId`.",
-    schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,64}$", "example": "srv_01hf7yat000000000000000000"},
+    text="The `id` of the map.",
+    schema={"type": "string", "format": "uuid", "example": "3f1c0a52-6c1e-5b7a-9d3e-0123456789ab"},
+)
+SERIES_ID: Final = Parameter(
+    name="seriesId",
+    place="path",
+    text="The `seriesId` or the `id` of the series.",
+    schema={
+        "type": "string",
+        "pattern": f"^(ser_[0-9A-Za-z_-]{{1,60}}|{_UUID})$",
+        "example": "ser_01hf7yat000000000000000000",
+    },
 )
 EXTERNAL_MATCH_ID: Final = Parameter(
     name="externalMatchId",
@@ -49,3 +79,80 @@ FILE: Final = Parameter(
     text="The name of the file.",
     schema={"type": "string", "enum": ["docs.css", "docs.js"]},
 )
+
+# --- of lists -----------------------------------------------------------------------------------------------------
+
+
+def _query(name: str, text: str, schema: dict[str, object]) -> Parameter:
+    return Parameter(name=name, place="query", text=text, schema=schema, is_required=False)
+
+
+def _whole(at_least: int, at_most: int | None = None, default: int | None = None) -> dict[str, object]:
+    bounds = {"minimum": at_least, "maximum": at_most, "default": default}
+    return {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+PAGE: Final = _query("page", "Which page.", _whole(1, history_query.MAX_PAGE, 1))
+PAGE_SIZE: Final = _query(
+    "pageSize", "Items on a page.", _whole(1, history_query.MAX_PAGE_SIZE, history_query.DEFAULT_PAGE_SIZE)
+)
+PAGE_SIZE_ALIAS: Final = _query(
+    "limit",
+    "Another name of `pageSize`; where both are given they must be equal.",
+    _whole(1, history_query.MAX_PAGE_SIZE),
+)
+STATUS: Final = _query("status", "Only those that stand so.", {"type": "string", "enum": [*MapStatus]})
+OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
+MAP_NAME: Final = _query(
+    "map",
+    "Only those played on the map of this name.",
+    {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
+)
+DATE_FROM: Final = _query(
+    "dateFrom",
+    "Only those that started then or later, as `2026-09-21` or `2026-09-21T14:30:00Z`; UTC where no zone is given.",
+    _DATE,
+)
+DATE_TO: Final = _query("dateTo", "Only those that started until then; a date alone includes its whole day.", _DATE)
+SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+
+# --- of timelines and leaderboards --------------------------------------------------------------------------------
+
+AFTER_SEQ: Final = _query(
+    "afterSeq",
+    "Only items with a `seq` above this: the `nextAfterSeq` of the answer before.",
+    _whole(0, history_query.MAX_SEQ, 0),
+)
+EVENTS_LIMIT: Final = _query(
+    "limit",
+    f"The most items to answer with; more than {history_query.MAX_EVENTS} are served as {history_query.MAX_EVENTS}.",
+    _whole(1, default=history_query.DEFAULT_EVENTS),
+)
+SORT_BY: Final = _query(
+    "sortBy",
+    "What players are compared by, the most first.",
+    {"type": "string", "enum": [*LeaderboardSort], "default": LeaderboardSort.KILLS},
+)
+LEADERBOARD_LIMIT: Final = _query(
+    "limit", "The most players to answer with.", _whole(1, leaderboard.MAX_LIMIT, leaderboard.DEFAULT_LIMIT)
+)
+
+# --- of streams ---------------------------------------------------------------------------------------------------
+
+_SEQ: Final[dict[str, object]] = {"type": "string", "pattern": "^[0-9]{1,15}$"}
+_SEQS: Final[dict[str, object]] = {
+    "type": "string",
+    "pattern": rf"^[0-9]{{1,15}}(\.[0-9]{{1,15}}){{0,{event_streams.MAX_PARTS - 1}}}$",
+}
+_COMING_BACK: Final = "The `id` of the last event that you got; clients send it by themselves when they come back."
+_QUERY_TOO: Final = "The same, for clients that cannot set headers; the header counts more."
+
+
+def _last_event(schema: dict[str, object]) -> tuple[Parameter, Parameter]:
+    header = Parameter(name=event_streams.HEADER, place="header", text=_COMING_BACK, schema=schema, is_required=False)
+    return header, _query(event_streams.QUERY, _QUERY_TOO, schema)
+
+
+LAST_EVENT_OF_MAP: Final = _last_event(_SEQ)
+LAST_EVENT_OF_SERVER: Final = _last_event(_SEQS)

@@ -1,7 +1,7 @@
 """Which URLs are there? Every one, with who may use it, what it takes and gives, and how it can fail.
 
-The look-up of requests and the description of the API are both made from this page. To add an endpoint: one more
-`Endpoint` here, and its handler in the module of its subject.
+The look-up of requests and the description of the API are both made from this page; what reads the history stands on
+the next one. To add an endpoint: one more `Endpoint`, and its handler in the module of its subject.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from matchpod.core.errors import (
-    ForbiddenError,
     IdempotencyConflictError,
     InvalidParamsError,
     MatchpodError,
     NotFoundError,
     PayloadTooLargeError,
-    RateLimitError,
     ServerNotRunningError,
     UnauthorizedError,
-    UnavailableError,
 )
 from matchpod.service.metrics import CONTENT_TYPE
 from matchpod.service.principals import Role, Scope
@@ -27,9 +24,9 @@ from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import GoneError
+from matchpod.web.failures import ANYWHERE, WITH_KEY
+from matchpod.web.history_routes import HISTORY
 
-_ANY: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, UnavailableError)
-_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *_ANY)
 _MANAGERS: Final = (Role.OWNER, Role.ADMIN)
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
@@ -47,8 +44,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         body="CreateMatch",
         status=201,
         returns=ServerView,
-        links=("getServer", "cancelMatch", "getMatchByExternalId"),
-        errors=(*_KEY, InvalidParamsError, IdempotencyConflictError, PayloadTooLargeError),
+        links=("getServer", "cancelMatch", "getMatchByExternalId", "listServerSeries"),
+        errors=(*WITH_KEY, InvalidParamsError, IdempotencyConflictError, PayloadTooLargeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -63,7 +60,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.EXTERNAL_MATCH_ID,),
         returns=MatchView,
         links=("getServer",),
-        errors=(*_KEY, InvalidParamsError, NotFoundError),
+        errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
         handler=matches.by_external_id,
     ),
     Endpoint(
@@ -77,7 +74,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
         links=("cancelMatch", "getMatchByExternalId"),
-        errors=(*_KEY, NotFoundError),
+        errors=(*WITH_KEY, NotFoundError),
         handler=matches.get_server,
     ),
     Endpoint(
@@ -91,7 +88,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=_MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
-        errors=(*_KEY, NotFoundError, ServerNotRunningError),
+        errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
         handler=matches.cancel,
     ),
     Endpoint(
@@ -102,9 +99,10 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="List the regions",
         text="The `code` of a region is the `region` of a new match. No key is needed.",
         returns=list[RegionView],
-        errors=_ANY,
+        errors=ANYWHERE,
         handler=matches.list_regions,
     ),
+    *HISTORY,
     # --- from game servers --------------------------------------------------------------------------------------------
     Endpoint(
         method="POST",
@@ -115,7 +113,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
         returns=matches.Accepted,
-        errors=(*_ANY, PayloadTooLargeError, GoneError),
+        errors=(*ANYWHERE, PayloadTooLargeError, GoneError),
         handler=ingest.take_log,
     ),
     Endpoint(
@@ -127,7 +125,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.TOKEN_HEADER,),
         raw_body="application/json",
         returns=matches.Accepted,
-        errors=(*_ANY, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
         handler=ingest.take_report,
     ),
     Endpoint(
@@ -139,7 +137,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.TOKEN,),
         raw_body="application/json",
         returns=matches.Accepted,
-        errors=(*_ANY, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
         handler=ingest.take_detection,
     ),
     Endpoint(
@@ -150,7 +148,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Hand out the match file of the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,
-        errors=(*_ANY, UnauthorizedError),
+        errors=(*ANYWHERE, UnauthorizedError),
         handler=ingest.match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
@@ -171,7 +169,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         tag=Tag.OPERATIONS,
         summary="Can it be sent requests? If not, why?",
         returns=ops.Health,
-        errors=_ANY,
+        errors=ANYWHERE,
         handler=ops.readyz,
     ),
     Endpoint(

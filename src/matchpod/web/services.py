@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.service.access import Access
+from matchpod.service.history.reading import History
+from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
@@ -24,6 +26,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     access: Access
     matches: Matches
+    history: History
+    streams: Streams
     ingest: Ingest
     regions: Regions
     metrics: Metrics

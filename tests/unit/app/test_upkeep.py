@@ -18,14 +18,16 @@ from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
 from matchpod.ports import Database, DatabaseAwayError, DatabaseError, Row, Value
+from matchpod.service.history.streams import Streams
 from matchpod.service.live import LiveMatches
 from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.pruning import Pruned
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Regions
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.settings import load_settings
-from matchpod.storage import raw_log, servers, slots
+from matchpod.storage import map_events, raw_log, servers, slots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import PassedOn
@@ -48,6 +50,7 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
     async def main() -> None:
         settings = load_settings({"MATCHPOD_DATA_DIR": str(folder)}, lambda _: None)
         db = await SqliteDatabase.open(folder / "db")
+        live = LiveMatches()
         try:
             await migrate(db)
             await scenario(
@@ -56,7 +59,8 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
                     clock=ManualClock(),
                     vault=KeyFileVault(bytes(KEY_BYTES)),
                     regions=Regions(compose_regions(settings, RconConsoles()), db),
-                    live=LiveMatches(),
+                    live=live,
+                    streams=Streams(db=db, live=live),
                     consoles=RconConsoles(),
                     measures=Measures(Metrics()),
                     ingest_base="http://127.0.0.1:1",
@@ -72,7 +76,7 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
 
 
 def upkeep_of(around: Surroundings) -> Upkeep:
-    return Upkeep(around, readiness=Readiness(db=around.db, clock=around.clock), raw_log_days=30)
+    return Upkeep(around, readiness=Readiness(db=around.db, clock=around.clock), raw_log_days=30, event_days=60)
 
 
 def test_servers_and_places_are_counted(tmp_path: Path) -> None:
@@ -92,21 +96,28 @@ async def _entries(db: Database, server_id: str) -> int:
     return len(await raw_log.read_after(db, server_id, 0, limit=10))
 
 
-def test_what_is_old_is_deleted(tmp_path: Path) -> None:
+def test_what_is_old_is_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(around: Surroundings) -> None:
         db, now_ms = around.db, around.clock.now_ms()
         for days, key in ((31, "old"), (29, "new")):
             at_ms = now_ms - days * DAY_MS
             await db.write(raw_log.append("srv_gone", "log", received_ms=at_ms, headers=b"{}", body=key.encode()))
+        for days, first_seq in ((61, 1), (59, 2)):
+            await db.write([map_events.append("map_1", first_seq, [b"{}"], at_ms=now_ms - days * DAY_MS)])
         for hours, key in ((25, "old"), (23, "new")):
             used = Idempotency(org_id="org_1", key=key, body_hash="x", created_at_ms=now_ms - hours * 3_600_000)
             await servers.create(db, server(f"srv_{key}"), idempotency=used)
         await upkeep_of(around).sweep()
         assert await _entries(db, "srv_gone") == 1
+        assert await map_events.read_after(db, "map_1", 0, limit=10) == [(2, b"{}")]
         assert await servers.find_idempotent(db, "org_1", "old", 0) is None
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
+        await upkeep_of(around).sweep()
 
-    run(tmp_path, scenario)
+    with caplog.at_level(logging.INFO):
+        run(tmp_path, scenario)
+    (said,) = [one for one in caplog.records if one.message == "old entries deleted"]
+    assert [getattr(said, name) for name in Pruned.__struct_fields__] == [1, 1, 1, 0]
 
 
 def test_a_job_that_fails_is_done_again(

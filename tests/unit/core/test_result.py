@@ -218,3 +218,8 @@ def test_names_of_teams_and_players_have_a_fallback() -> None:
 
 def test_times_are_utc_with_milliseconds() -> None:
     assert iso_time(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
+
+
+@pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
+def test_times_that_no_calendar_has_are_told_as_the_nearest_it_has(ms: int, text: str) -> None:
+    assert iso_time(ms) == text

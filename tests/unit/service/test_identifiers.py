@@ -24,7 +24,7 @@ def test_ids_sort_like_their_times(first: int, chance: bytes, second: int, other
 @given(TIMES, CHANCE)
 def test_ids_are_a_prefix_and_26_readable_characters(now_ms: int, chance: bytes) -> None:
     assert re.fullmatch(r"srv_[0-9a-hjkmnp-tv-z]{26}", identifiers.new_server_id(now_ms, chance))
-    assert re.fullmatch(r"ser_[0-9a-hjkmnp-tv-z]{26}", identifiers.new_series_id(now_ms, chance))
+    assert re.fullmatch(r"msg_[0-9a-hjkmnp-tv-z]{26}", identifiers.new_callback_id(now_ms, chance))
 
 
 def test_known_ids_stay_as_they_are() -> None:

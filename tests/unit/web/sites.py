@@ -21,6 +21,8 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseAwayError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service.access import Access
 from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.history.reading import History
+from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.live import LiveMatches
 from matchpod.service.matches import Matches
@@ -142,13 +144,14 @@ class Site:
             self.db,
         )
         live, measures = LiveMatches(), Measures(self.metrics)
+        spectators = Spectators(db=self.db, regions=regions)
         matches = Matches(
             db=self.db,
             clock=self.clock,
             vault=self.vault,
             regions=regions,
             live=live,
-            spectators=Spectators(db=self.db, regions=regions),
+            spectators=spectators,
             read_cvars=read_custom_cvars,
             notify=lambda _: None,
             measures=measures,
@@ -157,6 +160,8 @@ class Site:
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.chance),
             matches=matches,
+            history=History(db=self.db, live=live, spectators=spectators),
+            streams=Streams(db=self.db, live=live),
             ingest=Ingest(
                 db=self.db, clock=self.clock, live=live, measures=measures, ingest_base="http://127.0.0.1:8080"
             ),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from matchpod.service.conclusion import Ending
-from tests.unit.web import sites
+from tests.unit.web import histories, sites
 from tests.unit.web.sites import PLAYER, Site
 
 site = sites.site
@@ -64,11 +64,51 @@ def not_found(site: Site) -> bytes:
     return site.get("/api/v1/servers/srv_0").content
 
 
+def played_map(site: Site) -> str:
+    """The id of a map with everything that a map can have."""
+    server_id = histories.new_series(site)
+    histories.finish(site, server_id)
+    return histories.map_ids(site, server_id)[0]
+
+
+def series_page(site: Site) -> bytes:
+    played_map(site)
+    return site.get("/api/v1/cs2/series").content
+
+
+def series_detail(site: Site) -> bytes:
+    series_id = msgspec.json.decode(series_page(site))["items"][0]["seriesId"]
+    return site.get(f"/api/v1/cs2/series/{series_id}").content
+
+
+def maps_page(site: Site) -> bytes:
+    site.new_server(gameSettings={"matchType": "deathmatch", "map": "de_dust2", "players": [PLAYER]})
+    played_map(site)
+    return site.get("/api/v1/cs2/matches?page=1&pageSize=3").content
+
+
+def map_detail(site: Site) -> bytes:
+    return site.get(f"/api/v1/cs2/matches/{played_map(site)}").content
+
+
+def map_events(site: Site) -> bytes:
+    return site.get(f"/api/v1/cs2/matches/{played_map(site)}/events").content
+
+
+def leaderboard(site: Site) -> bytes:
+    return site.get(f"/api/v1/cs2/matches/{played_map(site)}/leaderboard").content
+
+
+def invalid_query(site: Site) -> bytes:
+    return site.get("/api/v1/cs2/matches?pageSize=0&dateFrom=today&mapName=de_dust2").content
+
+
 @pytest.mark.parametrize(
     "make",
-    [created, live_server, match_in_progress, finished_match, canceled, regions, invalid_params, not_found],
+    [created, live_server, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
+     series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query],
     ids=lambda make: make.__name__,
-)
+)  # fmt: skip
 def test_resource_has_this_json(site: Site, make: Callable[[Site], bytes]) -> None:
     file = GOLDEN / f"http-{make.__name__.replace('_', '-')}.json"
     answered = msgspec.json.format(make(site), indent=2).decode() + "\n"

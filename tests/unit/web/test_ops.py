@@ -11,6 +11,7 @@ from matchpod.service.callback_bodies import CallbackSubject, match_canceled, ma
 from matchpod.service.metrics import CONTENT_TYPE
 from matchpod.storage import region_flags
 from matchpod.web.docs import read_pages
+from matchpod.web.endpoint import EVENT_STREAM
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, away, check_error
@@ -77,6 +78,8 @@ def test_description_has_every_endpoint_with_its_errors(site: Site) -> None:
         operation = document["paths"][endpoint.path][endpoint.method.lower()]
         assert operation["operationId"] == endpoint.name
         expected = {str(endpoint.status), *(str(error.status) for error in endpoint.errors)}
+        if endpoint.content_type == EVENT_STREAM:
+            expected.add("204")
         assert set(operation["responses"]) == expected
         assert ("security" in operation) == (endpoint.access is not None)
 

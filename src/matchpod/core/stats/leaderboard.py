@@ -80,26 +80,36 @@ _KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
 }
 
 
-def rank_players(
-    lines: Iterable[PlayerLine],
-    names: Mapping[PlayerId, str],
+def player_rows(
+    lines: Iterable[PlayerLine], names: Mapping[PlayerId, str], teams: Mapping[PlayerId, Team | None] | None = None
+) -> list[LeaderboardPlayer]:
+    """A row for every human; a player without a name goes by his id, `teams` stands above the team of the line."""
+    known = teams or {}
+    return [
+        _row(line, names.get(line.player_id) or line.player_id, known.get(line.player_id) or line.team)
+        for line in lines
+        if is_human(line.player_id)
+    ]
+
+
+def rank(
+    players: Iterable[LeaderboardPlayer],
     *,
     sort_by: LeaderboardSort = LeaderboardSort.KILLS,
     limit: int = DEFAULT_LIMIT,
 ) -> list[LeaderboardPlayer]:
-    """The best human players; ties go by kills, then damage, then name. A player without a name goes by his id."""
+    """The best players; ties go by kills, then damage, then name."""
     key = _KEYS[sort_by]
-    players = [_row(line, names.get(line.player_id, line.player_id)) for line in lines if is_human(line.player_id)]
     # The id comes last, so that two players of one name always stand in the same order.
-    players.sort(key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))
-    return players[: max(0, min(limit, MAX_LIMIT))]
+    ranked = sorted(players, key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))
+    return ranked[: max(0, min(limit, MAX_LIMIT))]
 
 
-def _row(line: PlayerLine, name: str) -> LeaderboardPlayer:
+def _row(line: PlayerLine, name: str, team: Team | None) -> LeaderboardPlayer:
     return LeaderboardPlayer(
         name=name,
         steam_id=line.player_id,
-        team=_TEAM_NUMBERS[line.team],
+        team=_TEAM_NUMBERS[team],
         kills=line.kills,
         deaths=line.deaths,
         assists=line.all_assists,

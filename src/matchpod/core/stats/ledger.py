@@ -121,6 +121,11 @@ class Ledger(msgspec.Struct, omit_defaults=True):
                 )
         return {player_id: LiveCount(*counts) for player_id, counts in totals.items()}
 
+    def player_ids(self) -> set[PlayerId]:
+        """Everybody who has a line."""
+        records = (*self.rounds, *(() if self.open_round is None else (self.open_round,)))
+        return {player_id for record in records for player_id in record.players}
+
     # --- the flow of a map --------------------------------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive) -> None:

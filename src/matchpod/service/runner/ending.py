@@ -10,14 +10,17 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.cs2.console_answers import parse_status
 from matchpod.cs2.console_commands import STATUS, kick_command
-from matchpod.ports import ConsoleError, FleetError
+from matchpod.ports import ConsoleError, DatabaseError, FleetError, NothingChangedError
 from matchpod.service.conclusion import Ending
 from matchpod.service.conclusion import conclude as conclusion
-from matchpod.service.runner.claim import Claim
+from matchpod.service.history.naming import server_name
+from matchpod.service.history.recorder import Recorder
+from matchpod.service.history.settling import settle
+from matchpod.service.runner.claim import Claim, ClaimLostError
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.surroundings import Surroundings
-from matchpod.storage import outbox, raw_log, servers, slots
+from matchpod.storage import map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0
 """For telling everybody why they have to go; a server that does not listen is released all the same."""
@@ -32,17 +35,18 @@ MATCH_CANCELED_TEXT: Final = "The match was canceled"
 _LOG = logging.getLogger(__name__)
 
 
-async def conclude(claim: Claim, around: Surroundings, ending: Ending) -> None:
+async def conclude(claim: Claim, around: Surroundings, ending: Ending, recorder: Recorder | None = None) -> None:
     """Give the match its one outcome; ClaimLostError when it has one already, or is somebody else's."""
-    row = claim.row
+    row, now_ms = claim.row, around.clock.now_ms()
     statements = conclusion(
         row,
         ending,
         fence=row.fence,
-        now_ms=around.clock.now_ms(),
+        now_ms=now_ms,
         callback_id=around.new_callback_id(),
+        final=recorder.final() if recorder else None,
     )
-    await claim.write(statements)
+    await (recorder.end(statements, now_ms) if recorder else claim.write(statements))
     claim.lose()  # concluding gives the claim back
     outcome = ending.reason or "match_over"
     around.measures.matches_ended.inc(row.region, outcome)
@@ -64,16 +68,40 @@ async def end(claim: Claim, around: Surroundings) -> None:
         try:
             await region.fleet.release(row.id, row.slot)
         except FleetError as exc:
+            await _settle_history(claim, around)
             await _release_later(claim, around, str(exc))
             return
         wake = servers.wake_waiting(row.region, around.clock.now_ms(), limit=1)
         await claim.change(slots.free(row.id), wake, slot=None)
     else:
         await claim.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
+    await _settle_history(claim, around)
     await raw_log.compress(around.db, row.id)
+    await map_events.compact(around.db, row.id)
     await claim.write([servers.release(row.id, row.fence)])
     claim.lose()
     _LOG.info("server released", extra={"server_id": row.id, "region": row.region})
+
+
+async def _settle_history(claim: Claim, around: Surroundings) -> None:
+    """Make the history of the match final; after the server is gone, which must not wait for it."""
+    row, region = claim.row, around.regions.get(claim.row.region)
+    try:
+        await settle(
+            around.db,
+            row,
+            speed=region.speed if region else 1.0,
+            server_name=server_name(region.name if region else row.region, row.id),
+            streams=around.streams,
+            now_ms=around.clock.now_ms(),
+        )
+    except NothingChangedError as exc:
+        raise ClaimLostError(row.id) from exc
+    except DatabaseError:
+        raise
+    except Exception:  # noqa: BLE001 - a log that cannot be read must not keep a server; it can be recomputed
+        around.measures.crashes.inc("history")
+        _LOG.exception("history was not settled", extra={"server_id": row.id})
 
 
 async def _release_later(claim: Claim, around: Surroundings, error: str) -> None:

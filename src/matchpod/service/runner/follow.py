@@ -17,9 +17,12 @@ from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.result import build_result
 from matchpod.cs2.console_commands import uses_plugin_match
+from matchpod.ports import Statement
 from matchpod.service.conclusion import Ending
 from matchpod.service.entries import store
 from matchpod.service.folding import LOG, RESUMED, Fold
+from matchpod.service.history.naming import server_name
+from matchpod.service.history.recorder import Recorder
 from matchpod.service.live import LiveMatch
 from matchpod.service.regions import Region
 from matchpod.service.runner.claim import Claim
@@ -96,10 +99,19 @@ class _Follower:
         self._is_snapshot_due = False
         self._is_acting = True
         self._delays = 0
+        self._recorder = Recorder(
+            claim.row,
+            live.fold.reader,
+            db=around.db,
+            write=claim.write,
+            streams=around.streams,
+            server_name=server_name(region.name, claim.row.id),
+        )
         self._hands = Hands(claim, around, region, line=line, match=self._match, on_failed=self._fail)
         self._watch = Watch(claim, around, region, line=line, match=self._match, on_lost=self._lose)
 
     async def run(self, *, is_resumed: bool) -> None:
+        await self._recorder.begin()
         if is_resumed:
             await self._resume()
         else:
@@ -136,7 +148,7 @@ class _Follower:
                 await self._end_lost()
             if self._ending is not None:
                 await self._hear_last_words()
-                await conclude(self._claim, self._around, self._ending)
+                await conclude(self._claim, self._around, self._ending, self._recorder)
                 return
             kept_ms = clock.now_ms()
             await self._keep()
@@ -164,8 +176,9 @@ class _Follower:
             self._live.read(entry.seq)
 
     async def _wait(self) -> None:
-        due_ms = self._fold.next_deadline_ms()
-        waits = [max(0, due_ms - self._around.clock.now_ms()) / 1000] if due_ms is not None else []
+        now_ms = self._around.clock.now_ms()
+        alarms_ms = (self._fold.next_deadline_ms(), self._recorder.due_ms())
+        waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
         if self._around.db.is_shared:
             waits.append(POLL_S)
         try:
@@ -201,13 +214,17 @@ class _Follower:
 
     def _read(self, entries: Sequence[RawEntry]) -> None:
         measures, now_ms = self._around.measures, self._around.clock.now_ms()
+        reader = self._fold.reader
         for entry in entries:
+            lines, unknown = reader.lines_read, reader.lines_unknown
             if entry.kind == LOG:
                 self._watch.heard(entry.received_ms)
             self._hear_late(entry)
             reading = self._fold.take(entry)
             self._live.read(entry.seq)
             measures.fold_s.observe(max(0, now_ms - entry.received_ms) / 1000)
+            measures.lines.inc("all", amount=reader.lines_read - lines)
+            measures.lines.inc("unknown", amount=reader.lines_unknown - unknown)
             self._note(reading.events)
             self._obey(reading.effects)
             if self._ending is not None:
@@ -292,18 +309,22 @@ class _Follower:
         self._obey(self._fold.settle())  # it may have said how the match ended, and died
         if self._ending is None:
             _LOG.warning("server lost", extra=self._about(why=self._lost))
+            self._fold.cancel(self._lost_as, self._around.clock.now_ms())
             self._ending = Ending(reason=self._lost_as)
 
     def _about(self, **fields: str | int) -> dict[str, str | int]:
         return {"server_id": self._live.server_id, **fields}
 
     async def _keep(self) -> None:
-        now_ms = self._around.clock.now_ms()
+        """Write what is new into the match's history, and now and then a snapshot with it."""
+        now_ms, due_ms = self._around.clock.now_ms(), self._recorder.due_ms()
+        snapshot: list[Statement] = []
         if self._is_snapshot_due and now_ms - self._snapshot_ms >= SNAPSHOT_MS:
             row = self._claim.row
-            snapshot = snapshots.Snapshot(self._live.seq, self._fold.to_bytes())
-            await self._claim.write(snapshots.save(row.id, row.fence, snapshot))
+            snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.to_bytes()))
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
+        if snapshot or (due_ms is not None and due_ms <= now_ms):
+            await self._recorder.write(now_ms, snapshot)
 
 
 def _cause(failed: BaseExceptionGroup) -> BaseException:

@@ -9,6 +9,7 @@ import msgspec
 from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
 from matchpod.service.folding import settings_of
+from matchpod.service.history.streams import Streams
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.ingest import report_url
 from matchpod.service.live import LiveMatches
@@ -25,6 +26,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     regions: Regions
     live: LiveMatches
+    streams: Streams
     consoles: Consoles
     measures: Measures
     ingest_base: str

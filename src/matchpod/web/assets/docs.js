@@ -57,12 +57,15 @@ function bounds(schema) {
   const told = [];
   if (target.const !== undefined) told.push("`" + target.const + "`");
   if (target.enum) told.push(target.enum.filter((v) => v !== null).map((v) => "`" + v + "`").join(", "));
-  if (target.minimum !== undefined && target.maximum !== undefined) told.push(`${target.minimum} to ${target.maximum}`);
-  else if (target.minimum !== undefined) told.push(`at least ${target.minimum}`);
+  const [least, most] = [target.minimum, target.maximum].map((n) => (n === undefined ? n : n.toLocaleString("en")));
+  if (least !== undefined && most !== undefined) told.push(`${least} to ${most}`);
+  else if (least !== undefined) told.push(`at least ${least}`);
   if (target.maxLength !== undefined) told.push(`${target.minLength || 0} to ${target.maxLength} characters`);
   if (target.maxItems !== undefined) told.push(`at most ${target.maxItems} entries`);
   if (target.pattern) told.push("`" + target.pattern + "`");
   else if (target.items && resolve(target.items).pattern) told.push("each `" + resolve(target.items).pattern + "`");
+  if (target.format && !target.pattern) told.push(target.format);
+  if (target.default !== undefined) told.push("default `" + target.default + "`");
   return told.join("; ");
 }
 
@@ -112,7 +115,8 @@ function sampleOf(schema, depth = 0) {
 }
 
 function curl(path, method, operation) {
-  const parts = [`curl${method === "GET" ? "" : " -X " + method}`];
+  const isStream = Object.values(operation.responses).some((r) => r.content && r.content["text/event-stream"]);
+  const parts = [`curl${method === "GET" ? "" : " -X " + method}${isStream ? " -N" : ""}`];
   if (operation.security) parts.push('-H "Authorization: Bearer $MATCHPOD_KEY"');
   for (const parameter of operation.parameters || [])
     if (parameter.in === "header" && parameter.required) parts.push(`-H "${parameter.name}: $TOKEN"`);
@@ -189,7 +193,8 @@ function responses(operation) {
       failures.push([make("code", null, status), prose(response.description, "span")]);
       continue;
     }
-    for (const [type, media] of Object.entries(response.content)) {
+    if (!response.content) parts.push(make("h4", null, `Answer ${status}`), prose(response.description));
+    for (const [type, media] of Object.entries(response.content || {})) {
       const schema = media.schema;
       const shown = type === "application/json" && Object.keys(schema).length ? typeOf(schema) : type;
       parts.push(make("h4", null, `Answer ${status} `, make("span", { class: "soft" }, shown)), ...expanded(schema));
@@ -204,6 +209,7 @@ function schemaSection(name, schema) {
   if (schema.description) section.append(prose(schema.description));
   if (schema.properties) section.append(fields(schema));
   else if (schema.enum) section.append(prose("One of " + bounds(schema) + "."));
+  else if (choices(schema).length) section.append(make("p", null, typeOf({ anyOf: choices(schema) })));
   return section;
 }
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matchpod.core.model import Team
-from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, rank_players
+from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, player_rows, rank
 from matchpod.core.stats.player_line import PlayerLine
 from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
 
@@ -16,7 +16,7 @@ NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
 
 
 def ids(lines: list[PlayerLine], sort_by: LeaderboardSort) -> list[str]:
-    return [player.steam_id for player in rank_players(lines, NAMES, sort_by=sort_by)]
+    return [player.steam_id for player in rank(player_rows(lines, NAMES), sort_by=sort_by)]
 
 
 def test_a_row_has_the_served_shape() -> None:
@@ -39,7 +39,7 @@ def test_a_row_has_the_served_shape() -> None:
         shots_hit=10,
         weapon_kills={"ak47": 1, "m4a1_silencer": 2},
     )
-    assert msgspec.to_builtins(rank_players([line], NAMES)) == [
+    assert msgspec.to_builtins(rank(player_rows([line], NAMES))) == [
         {
             "name": "Anna",
             "steamId": ANNA,
@@ -61,13 +61,13 @@ def test_a_row_has_the_served_shape() -> None:
 
 
 def test_what_nobody_counted_is_none() -> None:
-    (row,) = rank_players([PlayerLine(player_id=ANNA)], NAMES)
+    (row,) = player_rows([PlayerLine(player_id=ANNA)], NAMES)
     assert (row.bullets_fired, row.bullets_hit, row.accuracy_percent, row.top_weapon) == (None, None, None, None)
 
 
 def test_team_numbers_are_1_2_and_0_for_none() -> None:
     lines = [PlayerLine(player_id=ANNA, team=Team.TEAM1), PlayerLine(player_id=BEN, team=Team.TEAM2)]
-    rows = rank_players([*lines, PlayerLine(player_id=CARL)], NAMES)
+    rows = rank(player_rows([*lines, PlayerLine(player_id=CARL)], NAMES))
     assert [row.team for row in rows] == [1, 2, 0]
 
 
@@ -104,13 +104,13 @@ def test_ties_go_by_kills_then_damage_then_name() -> None:
 
 
 def test_weapons_of_equal_kills_go_by_name() -> None:
-    (row,) = rank_players([PlayerLine(player_id=ANNA, weapon_kills={"p90": 2, "awp": 2})], NAMES)
+    (row,) = player_rows([PlayerLine(player_id=ANNA, weapon_kills={"p90": 2, "awp": 2})], NAMES)
     assert row.top_weapon is not None
     assert row.top_weapon.weapon_name == "awp"
 
 
 def test_bots_are_left_out_and_the_nameless_go_by_id() -> None:
-    rows = rank_players([PlayerLine(player_id="BOT:Ivan", kills=9), PlayerLine(player_id=XENA)], NAMES)
+    rows = player_rows([PlayerLine(player_id="BOT:Ivan", kills=9), PlayerLine(player_id=XENA)], NAMES)
     assert [row.name for row in rows] == [XENA]
 
 
@@ -118,4 +118,4 @@ def test_bots_are_left_out_and_the_nameless_go_by_id() -> None:
 @given(limit=st.integers(-3, 50), players=st.integers(0, 50))
 def test_no_more_rows_than_asked_for_and_never_more_than_the_maximum(limit: int, players: int) -> None:
     lines = [PlayerLine(player_id=str(number)) for number in range(players)]
-    assert len(rank_players(lines, {}, limit=limit)) == max(0, min(limit, players, MAX_LIMIT))
+    assert len(rank(player_rows(lines, {}), limit=limit)) == max(0, min(limit, players, MAX_LIMIT))

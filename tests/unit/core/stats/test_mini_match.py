@@ -5,7 +5,7 @@ from __future__ import annotations
 from matchpod.core import events as ev
 from matchpod.core.model import Team
 from matchpod.core.stats import derived
-from matchpod.core.stats.leaderboard import LeaderboardSort, rank_players
+from matchpod.core.stats.leaderboard import LeaderboardSort, player_rows, rank
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA, YURI, ZOE, Tape, game_count, line_of
@@ -200,6 +200,6 @@ def test_annas_ratios_follow_from_her_line() -> None:
 
 
 def test_the_leaderboard_ranks_the_lines() -> None:
-    rows = rank_players(mini_match().lines(), {ZOE: "Zoe"}, sort_by=LeaderboardSort.UTILITY, limit=2)
+    rows = rank(player_rows(mini_match().lines(), {ZOE: "Zoe"}), sort_by=LeaderboardSort.UTILITY, limit=2)
     # Zoe and Xena threw one grenade each; Zoe has the kill.
     assert [(row.steam_id, row.utility.total) for row in rows] == [(ZOE, 1), (XENA, 1)]

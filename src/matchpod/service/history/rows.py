@@ -1,0 +1,150 @@
+"""What is stored of a match for its history? Its series, all maps of it, and their statistics, made from one state.
+
+The same match gives the same rows, and the same numbers as its result: both are made from the same lines.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core import series
+from matchpod.core.match import Match, Phase
+from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
+from matchpod.core.played_map import MapStatus, PlayedMap
+from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_name
+from matchpod.core.result_shapes import DeathmatchPlayer
+from matchpod.core.stats.leaderboard import player_rows
+from matchpod.service.history import naming
+from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
+from matchpod.storage.servers import ServerRow
+
+_encode = msgspec.json.Encoder().encode
+
+
+def upcoming(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
+    """The history of a match that was just created."""
+    return history_of(row, Match.create(settings, row.created_at_ms), server_name=server_name)
+
+
+def history_of(
+    row: ServerRow, match: Match, *, server_name: str, is_final: bool = False, stats_version: int = 1
+) -> MatchHistory:
+    """The history of a match as it stands; statistics only when nothing can change any more."""
+    played = [*match.maps, *_unplayed(match)]
+    maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
+    stats: tuple[MapStats, ...] = ()
+    if is_final:
+        stats = tuple(stats_of_map(match, one.id, one.map_number, stats_version) for one in maps)
+    has_series = match.settings.match_type.has_series
+    return MatchHistory(
+        maps=maps, series=_series_row(row, match, maps, server_name) if has_series else None, stats=stats
+    )
+
+
+def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1) -> MapStats:
+    """The statistics of a map: everybody's numbers, the rows of its leaderboard, and what looked like cheating."""
+    played = played_map(match, number)
+    lines = published_lines(match, played)
+    players = players_of_map(match, played, lines)
+    names = {player.steam_id: player.name for player in players}
+    teams: dict[PlayerId, Team | None] = {
+        player.steam_id: player.team for player in players if not isinstance(player, DeathmatchPlayer)
+    }
+    return MapStats(
+        map_id=map_id,
+        stats_version=stats_version,
+        players=_encode(players),
+        anti_cheat=_encode([anti_cheat_entry(one) for one in match.detections if one.map_number == number]),
+        leaderboard=_encode(player_rows(lines, names, teams)),
+    )
+
+
+def played_map(match: Match, number: int) -> PlayedMap:
+    """The map of this number as far as it was played; one that was not is upcoming, or canceled with its match."""
+    return next(one for one in (*match.maps, *_unplayed(match)) if one.number == number)
+
+
+def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
+    """How one map of a match that goes on stands."""
+    return _map_row(row, match, played_map(match, number), server_name=server_name, is_final=False)
+
+
+def _unplayed(match: Match) -> list[PlayedMap]:
+    """The maps of the series that nobody has come to; those of a match that is over never will be played."""
+    settings = match.settings
+    length = settings.series_format.length if settings.match_type.has_series else 1
+    rest = [PlayedMap.upcoming(settings, number) for number in range(match.current_map.number + 1, length + 1)]
+    if match.phase is Phase.OVER:
+        for one in rest:
+            one.cancel()
+    return rest
+
+
+def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: str, is_final: bool) -> MapRow:
+    has_teams = match.settings.match_type is not MatchType.DEATHMATCH
+    return MapRow(
+        id=naming.map_id(row.game_id, played.number),
+        server_id=row.id,
+        org_id=row.org_id,
+        series_id=naming.series_id(row.id) if match.settings.match_type.has_series else None,
+        map_number=played.number,
+        map_name=played.name,
+        game_mode=match.settings.match_type.value,
+        server_name=server_name,
+        team1_name=team_name(match, Team.TEAM1) if has_teams else None,
+        team2_name=team_name(match, Team.TEAM2) if has_teams else None,
+        team1_score=played.team1_score,
+        team2_score=played.team2_score,
+        winner=played.winner,
+        status=played.status,
+        started_at_ms=played.started_at_ms,
+        finished_at_ms=played.finished_at_ms,
+        duration_s=played.duration_s,
+        player_count=count_players(match, played),
+        is_final=is_final,
+        sort_ms=played.started_at_ms or 0,
+    )
+
+
+def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_name: str) -> SeriesRow:
+    won1, won2 = series.maps_won(match.map_winners)
+    started_ms = maps[0].started_at_ms
+    finished_ms = None
+    if match.phase is Phase.OVER:
+        finished_ms = max((one.finished_at_ms for one in maps if one.finished_at_ms is not None), default=None)
+    lasted_ms = None if started_ms is None or finished_ms is None else max(0, finished_ms - started_ms)
+    return SeriesRow(
+        id=naming.series_uuid(row.game_id),
+        series_id=naming.series_id(row.id),
+        server_id=row.id,
+        org_id=row.org_id,
+        server_name=server_name,
+        format=match.settings.series_format.value,
+        game_mode=match.settings.match_type.value,
+        team1_name=team_name(match, Team.TEAM1),
+        team2_name=team_name(match, Team.TEAM2),
+        team1_maps_won=won1,
+        team2_maps_won=won2,
+        status=_series_status(match),
+        winner_team=_winner_name(match),
+        started_at_ms=started_ms,
+        finished_at_ms=finished_ms,
+        duration_s=None if lasted_ms is None else lasted_ms // 1000,
+        sort_ms=started_ms or 0,
+    )
+
+
+def _series_status(match: Match) -> MapStatus:
+    if match.outcome is not None:
+        return MapStatus.FINISHED if match.outcome.is_finished else MapStatus.CANCELLED
+    return MapStatus.UPCOMING if match.maps[0].started_at_ms is None else MapStatus.LIVE
+
+
+def _winner_name(match: Match) -> str | None:
+    match match.winner:
+        case Winner.TEAM1:
+            return team_name(match, Team.TEAM1)
+        case Winner.TEAM2:
+            return team_name(match, Team.TEAM2)
+        case _:
+            return None

@@ -1,0 +1,205 @@
+"""What has a match left behind? Its maps and its series, from the creation of the match on, and the final numbers.
+
+Every write can be repeated: ids are derived from the match. Writes answer statements, so that they are made in one
+transaction with what they follow from. `status`, `sort_ms` and `map_name` are counted (see history_counts): what
+changes them does so between taking the rows off the counts and adding them again. The lists are in history_lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.played_map import MapStatus
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage import history_counts
+from matchpod.storage.rows import column_list, from_row, to_params
+
+
+class MapRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One map of a match; the fields are the columns."""
+
+    id: str
+    server_id: str
+    org_id: str
+    series_id: str | None = None
+    """As callers know the series (`ser_…`); None where a match is no series."""
+    map_number: int
+    map_name: str
+    game_mode: str
+    server_name: str
+    team1_name: str | None = None
+    team2_name: str | None = None
+    team1_score: int = 0
+    team2_score: int = 0
+    winner: str | None = None
+    status: MapStatus
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    duration_s: int | None = None
+    player_count: int = 0
+    is_final: bool = False
+    """True once nothing will change any more and its MapStats are stored."""
+    sort_ms: int = 0
+    """When it started; 0 where it never did, so that it comes last."""
+
+
+class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The series that a match is; the fields are the columns."""
+
+    id: str
+    series_id: str
+    server_id: str
+    org_id: str
+    server_name: str
+    format: str
+    game_mode: str
+    team1_name: str
+    team2_name: str
+    team1_maps_won: int = 0
+    team2_maps_won: int = 0
+    status: MapStatus
+    winner_team: str | None = None
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    duration_s: int | None = None
+    sort_ms: int = 0
+    """When it started; 0 where it never did, so that it comes last."""
+
+
+class MapStats(msgspec.Struct, frozen=True, kw_only=True):
+    """The final numbers of a map, as JSON arrays; `leaderboard` has all players in no particular order."""
+
+    map_id: str
+    stats_version: int
+    players: bytes
+    anti_cheat: bytes
+    leaderboard: bytes
+
+
+class MatchHistory(msgspec.Struct, frozen=True):
+    """All that one match leaves behind; `stats` only of maps whose numbers are final."""
+
+    maps: tuple[MapRow, ...]
+    series: SeriesRow | None = None
+    stats: tuple[MapStats, ...] = ()
+
+
+_MAP_COLUMNS: Final = column_list(MapRow)
+_SERIES_COLUMNS: Final = column_list(SeriesRow)
+_NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
+_COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
+_KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
+"""`started_at_ms` is what `sort_ms` says in another way: the two change together."""
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+def begin(history: MatchHistory) -> list[Statement]:
+    """Insert the rows of a new match and count them; DuplicateError when they are there already."""
+    if not history.maps:
+        return []
+    server_id = history.maps[0].server_id
+    return [*_insert(history, upsert=False), history_counts.count(server_id)]
+
+
+def replace(history: MatchHistory) -> list[Statement]:
+    """Make the rows of a match be these, also where they are missing; repeating it changes nothing."""
+    if not history.maps:
+        return []
+    first = history.maps[0]
+    return [
+        history_counts.lock(first.org_id),
+        history_counts.uncount(first.server_id),
+        *_insert(history, upsert=True),
+        history_counts.count(first.server_id),
+    ]
+
+
+def refresh(history: MatchHistory) -> list[Statement]:
+    """Set everything that is not counted (score, names, players, …) in rows that are there; and the final numbers."""
+    statements = [_update("maps", row) for row in history.maps]
+    if history.series is not None:
+        statements.append(_update("series", history.series))
+    return [*statements, *_insert(MatchHistory((), None, history.stats), upsert=True)]
+
+
+def cancel_open(server_id: str) -> list[Statement]:
+    """Cancel the maps and the series of a server that are upcoming or live, whatever the others have become."""
+    params: dict[str, Value] = {"server_id": server_id}
+    cancelled = "SET status = 'cancelled' WHERE server_id = :server_id AND status IN ('upcoming', 'live')"
+    return [
+        history_counts.lock_of_server(server_id),
+        history_counts.uncount(server_id),
+        Statement(f"UPDATE maps {cancelled}", params),
+        Statement(f"UPDATE series {cancelled}", params),
+        history_counts.count(server_id),
+    ]
+
+
+def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
+    tables: list[tuple[str, str, Sequence[msgspec.Struct]]] = [
+        ("maps", "id", history.maps),
+        ("series", "id", () if history.series is None else (history.series,)),
+        ("map_stats", "map_id", history.stats),
+    ]
+    return [_insert_rows(table, rows, key if upsert else None) for table, key, rows in tables if rows]
+
+
+def _insert_rows(table: str, rows: Sequence[msgspec.Struct], key: str | None) -> Statement:
+    """All rows at once, for each statement is a way to the database and back; `key` is what an upsert looks for."""
+    fields = rows[0].__struct_fields__
+    places = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(rows)))
+    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {places}"
+    if key is not None:
+        changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
+        sql += f" ON CONFLICT ({key}) DO UPDATE SET {changes}"
+    params = {f"{name}_{number}": value for number, row in enumerate(rows) for name, value in to_params(row).items()}
+    return Statement(sql, params)
+
+
+def _update(table: str, row: MapRow | SeriesRow) -> Statement:
+    params = {name: value for name, value in to_params(row).items() if name not in _KEPT_BY_REFRESH}
+    changes = ", ".join(f"{name} = :{name}" for name in params)
+    return Statement(f"UPDATE {table} SET {changes} WHERE id = :id", {**params, "id": row.id})
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+async def get_map(db: Database, map_id: str) -> MapRow | None:
+    """The map of this id, whoever owns it."""
+    row = await db.look_up(f"SELECT {_MAP_COLUMNS} FROM maps WHERE id = :id", {"id": map_id})
+    return None if row is None else from_row(MapRow, row)
+
+
+async def get_series(db: Database, series_id: str) -> SeriesRow | None:
+    """The series with this `id` or `series_id`, whoever owns it."""
+    sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE id = :id OR series_id = :id"
+    row = await db.look_up(sql, {"id": series_id})
+    return None if row is None else from_row(SeriesRow, row)
+
+
+async def maps_of(db: Database, server_id: str) -> list[MapRow]:
+    """The maps of a server's match, in the order they are played."""
+    rows = await db.read(
+        f"SELECT {_MAP_COLUMNS} FROM maps WHERE server_id = :server_id ORDER BY map_number", {"server_id": server_id}
+    )
+    return [from_row(MapRow, row) for row in rows]
+
+
+async def series_of(db: Database, server_id: str) -> SeriesRow | None:
+    """The series of a server's match."""
+    sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE server_id = :server_id"
+    row = await db.look_up(sql, {"server_id": server_id})
+    return None if row is None else from_row(SeriesRow, row)
+
+
+async def stats_of(db: Database, map_id: str) -> MapStats | None:
+    """The final numbers of a map; None while there are none."""
+    sql = f"SELECT {column_list(MapStats)} FROM map_stats WHERE map_id = :map_id"
+    row = await db.look_up(sql, {"map_id": map_id})
+    return None if row is None else from_row(MapStats, row)

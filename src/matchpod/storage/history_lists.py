@@ -1,0 +1,209 @@
+"""Which maps and series does an organization have, page by page? As fast with a million as with a thousand.
+
+The newest come first, those that never started last, equals by id. The ids of a page come from an index that has the
+filters in front; only then are the rows read. `total` comes from the counts, and with dates the two days at the edges
+are counted in the index. Deep pages skip whole days by their counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import msgspec
+
+from matchpod.core.history_query import ListQuery
+from matchpod.ports import Database, Row, Value
+from matchpod.storage import history
+from matchpod.storage.history import MapRow, SeriesRow
+from matchpod.storage.history_counts import (
+    DAY_MS,
+    CountKey,
+    DaySpan,
+    Kind,
+    days_sql,
+    key_params,
+    skip_days,
+    total_of_all_days,
+)
+from matchpod.storage.rows import column_list, from_row
+
+DEEP_OFFSET: Final = 2_000
+"""Up to here entries of an index are skipped one by one, in about a millisecond; further on by days."""
+
+_TABLES: Final = {Kind.MAP: "maps", Kind.SERIES: "series"}
+_SERIES_FIELDS: Final = SeriesRow.__struct_fields__
+_SERIES_AND_MAP: Final = ", ".join(
+    [f"series.{name}" for name in _SERIES_FIELDS] + [f"maps.{name}" for name in MapRow.__struct_fields__]
+)
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list has, all pages together; `from_ms` 0 where also what never started is wanted."""
+
+    key: CountKey
+    from_ms: int
+    before_ms: int | None
+
+    @property
+    def has_dates(self) -> bool:
+        return self.from_ms > 0 or self.before_ms is not None
+
+
+async def list_maps(
+    db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
+) -> tuple[int, list[MapRow]]:
+    """How many maps the query means in all, and those of its page."""
+    start = (query.page - 1) * query.page_size
+    if query.server_id is not None:
+        maps = [row for row in await history.maps_of(db, query.server_id) if _is_meant(row, org_id, query)]
+        maps.sort(key=lambda row: (-row.sort_ms, row.id))
+        return len(maps), maps[start : start + query.page_size]
+    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.MAP, status=query.status, map_name=query.map_name), query)
+    total = await _total(db, wanted)
+    if start >= total:
+        return total, []
+    page, params = await _page_of_ids(db, wanted, start, deep_offset)
+    rows = await db.read(
+        f"SELECT {column_list(MapRow)} FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id",
+        {**params, "page_size": query.page_size},
+    )
+    return total, [from_row(MapRow, row) for row in rows]
+
+
+async def list_series(
+    db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
+) -> tuple[int, list[tuple[SeriesRow, list[MapRow]]]]:
+    """How many series the query means in all, and those of its page with their maps in order."""
+    start = (query.page - 1) * query.page_size
+    if query.server_id is not None:
+        series = await history.series_of(db, query.server_id)
+        if series is None or not _is_meant(series, org_id, query):
+            return 0, []
+        return 1, [(series, await history.maps_of(db, query.server_id))][start:]
+    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.SERIES, status=query.status), query)
+    total = await _total(db, wanted)
+    if start >= total:
+        return total, []
+    page, params = await _page_of_ids(db, wanted, start, deep_offset)
+    rows = await db.read(
+        f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
+        " LEFT JOIN maps ON maps.server_id = series.server_id"
+        " ORDER BY series.sort_ms DESC, series.id, maps.map_number",
+        {**params, "page_size": query.page_size},
+    )
+    return total, _with_maps(rows)
+
+
+def _with_maps(rows: list[Row]) -> list[tuple[SeriesRow, list[MapRow]]]:
+    """Rows of a series and one of its maps each, put together; a series without maps has one with none."""
+    width = len(_SERIES_FIELDS)
+    return [
+        (from_row(SeriesRow, series), [from_row(MapRow, row[width:]) for row in own if row[width] is not None])
+        for series, own in itertools.groupby(rows, lambda row: row[:width])
+    ]
+
+
+# --- what a query means -------------------------------------------------------------------------------------------
+
+
+def _wanted(key: CountKey, query: ListQuery) -> _Wanted:
+    # What never started is on no day: with a date it is not meant.
+    has_dates = query.from_ms is not None or query.before_ms is not None
+    return _Wanted(key=key, from_ms=max(query.from_ms or 0, int(has_dates)), before_ms=query.before_ms)
+
+
+def _is_meant(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
+    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.MAP), query)
+    return (
+        row.org_id == org_id
+        and query.status in (None, row.status)
+        and (not isinstance(row, MapRow) or query.map_name in (None, row.map_name))
+        and row.sort_ms >= wanted.from_ms
+        and (wanted.before_ms is None or row.sort_ms < wanted.before_ms)
+    )
+
+
+def _conditions(wanted: _Wanted) -> tuple[str, dict[str, Value]]:
+    """The WHERE of everything but the dates. As the indexes have them, so that one fits."""
+    params = key_params(wanted.key)
+    del params["kind"]
+    for name in ("map_name", "status"):
+        if not params[name]:
+            del params[name]
+    return " AND ".join(f"{name} = :{name}" for name in params), params
+
+
+# --- totals -------------------------------------------------------------------------------------------------------
+
+
+def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple[int, int]]]:
+    """The whole days of a time, and the one or two pieces of days at its edges, from and before."""
+    first = -(-from_ms // DAY_MS)
+    if before_ms is None:
+        end = None
+        edges = [(from_ms, first * DAY_MS)]
+    elif (end := before_ms // DAY_MS) < first:
+        return DaySpan(first, first), [(from_ms, before_ms)] if from_ms < before_ms else []
+    else:
+        edges = [(from_ms, first * DAY_MS), (end * DAY_MS, before_ms)]
+    return DaySpan(first, end), [(lower, upper) for lower, upper in edges if lower < upper]
+
+
+async def _total(db: Database, wanted: _Wanted) -> int:
+    if not wanted.has_dates:
+        return await total_of_all_days(db, wanted.key)
+    span, edges = split_days(wanted.from_ms, wanted.before_ms)
+    whole, day_params = days_sql("CAST(COALESCE(SUM(count), 0) AS BIGINT)", span)
+    params = {**key_params(wanted.key), **day_params}
+    terms = [f"({whole})"]
+    for number, (lower, upper) in enumerate(edges):
+        terms.append(f"({_count_between(wanted, f'lower_{number}', f'upper_{number}')})")
+        params |= {f"lower_{number}": lower, f"upper_{number}": upper}
+    ((total,),) = await db.read(f"SELECT {' + '.join(terms)}", params)
+    return msgspec.convert(total, int)
+
+
+def _count_between(wanted: _Wanted, lower: str, upper: str) -> str:
+    conditions, _ = _conditions(wanted)
+    table = _TABLES[wanted.key.kind]
+    return f"SELECT COUNT(*) FROM {table} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
+
+
+# --- pages --------------------------------------------------------------------------------------------------------
+
+
+async def _page_of_ids(db: Database, wanted: _Wanted, offset: int, deep_offset: int) -> tuple[str, dict[str, Value]]:
+    """A query of the ids of a page, as `page_id`; the parameter `page_size` is still to be given."""
+    before_ms = wanted.before_ms
+    if offset > deep_offset:
+        day, offset = skip_days(await _newest_days(db, wanted), offset)
+        if day is not None:
+            day_ends_ms = (day + 1) * DAY_MS
+            before_ms = day_ends_ms if before_ms is None else min(before_ms, day_ends_ms)
+    conditions, params = _conditions(wanted)
+    params["offset"] = offset
+    if wanted.from_ms > 0:
+        conditions += " AND sort_ms >= :from_ms"
+        params["from_ms"] = wanted.from_ms
+    if before_ms is not None:
+        conditions += " AND sort_ms < :before_ms"
+        params["before_ms"] = before_ms
+    sql = (
+        f"SELECT id AS page_id FROM {_TABLES[wanted.key.kind]} WHERE {conditions}"
+        " ORDER BY sort_ms DESC, id LIMIT :page_size OFFSET :offset"
+    )
+    return sql, params
+
+
+async def _newest_days(db: Database, wanted: _Wanted) -> list[tuple[int, int]]:
+    """Days with their counts, the newest first; the oldest is left out where it is not meant as a whole."""
+    span, edges = split_days(wanted.from_ms, wanted.before_ms)
+    sql, day_params = days_sql("day, count", span)
+    params = {**key_params(wanted.key), **day_params}
+    if wanted.before_ms is not None and edges and edges[-1][1] == wanted.before_ms:
+        sql += f" UNION ALL SELECT CAST(:edge_day AS BIGINT), ({_count_between(wanted, 'lower', 'upper')})"
+        lower, upper = edges[-1]
+        params |= {"edge_day": lower // DAY_MS, "lower": lower, "upper": upper}
+    rows = await db.read(f"{sql} ORDER BY 1 DESC", params)
+    return msgspec.convert(rows, list[tuple[int, int]])

@@ -1,0 +1,241 @@
+"""What matches leave behind is stored once, can be written again, and is always counted right."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+import pytest
+
+from matchpod.core.played_map import MapStatus
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database, DuplicateError, Statement
+from matchpod.storage import history, servers
+from matchpod.storage.history import MapStats, MatchHistory
+from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.migrate import migrate
+from matchpod.storage.schema import MIGRATIONS
+from tests.contract import databases
+from tests.contract.match_histories import (
+    ORG,
+    MapState,
+    create_server,
+    map_id,
+    match_history,
+    stored_counts,
+    true_counts,
+)
+
+home = databases.home
+
+UPCOMING, LIVE, FINISHED, CANCELLED = MapStatus
+NOON_MS = 100 * DAY_MS + DAY_MS // 2
+
+
+def stats_of(server_id: str, number: int = 1, version: int = 1) -> MapStats:
+    return MapStats(
+        map_id=map_id(server_id, number),
+        stats_version=version,
+        players=b"[1]",
+        anti_cheat=b"[2]",
+        leaderboard=b"[3]",
+    )
+
+
+def test_a_match_that_begins_is_found_by_each_of_its_names(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        first = match_history("srv_1", [MapState(), MapState(name="de_nuke")])
+        await db.write(history.begin(first))
+        await db.write(history.begin(match_history("srv_2", is_series=False)))
+        assert first.series is not None
+        assert await history.maps_of(db, "srv_1") == list(first.maps)
+        assert await history.get_map(db, map_id("srv_1", 2)) == first.maps[1]
+        assert await history.series_of(db, "srv_1") == first.series
+        assert await history.get_series(db, first.series.id) == first.series
+        assert await history.get_series(db, "ser_srv_1") == first.series
+        assert await history.stats_of(db, map_id("srv_1")) is None
+        assert await history.get_map(db, "x") is None
+        assert await history.get_series(db, "x") is None
+        assert await history.maps_of(db, "x") == []
+        assert await history.series_of(db, "srv_2") is None
+
+    home.run(scenario)
+
+
+def test_a_match_begins_once(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await db.write(history.begin(match_history("srv_1")))
+        with pytest.raises(DuplicateError):
+            await db.write(history.begin(match_history("srv_1")))
+        assert await stored_counts(db) == await true_counts(db)
+
+    home.run(scenario)
+
+
+def test_a_match_without_maps_leaves_nothing(home: databases.Home) -> None:
+    nothing = MatchHistory(())
+    assert history.begin(nothing) == history.replace(nothing) == history.refresh(nothing) == []
+
+
+def test_replacing_again_changes_nothing(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        later = match_history("srv_1", [MapState(FINISHED, NOON_MS), MapState(CANCELLED, name="de_nuke")], score=13)
+        final = MatchHistory(
+            tuple(msgspec.structs.replace(row, is_final=True) for row in later.maps), later.series, (stats_of("srv_1"),)
+        )
+        await db.write(history.begin(match_history("srv_1", [MapState(), MapState(name="de_nuke")])))
+        for _ in range(2):
+            await db.write(history.replace(final))
+            assert await history.maps_of(db, "srv_1") == list(final.maps)
+            assert await history.series_of(db, "srv_1") == final.series
+            assert await history.stats_of(db, map_id("srv_1")) == final.stats[0]
+            assert await stored_counts(db) == await true_counts(db)
+        await db.write(history.replace(MatchHistory(final.maps, final.series, (stats_of("srv_1", version=2),))))
+        assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1", version=2)
+
+    home.run(scenario)
+
+
+def test_replacing_makes_the_rows_of_a_match_that_has_none(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        found = match_history("srv_1", [MapState(FINISHED, NOON_MS)] * 3)
+        await db.write(history.replace(found))
+        assert await history.maps_of(db, "srv_1") == list(found.maps)
+        assert await stored_counts(db) == await true_counts(db) != {}
+
+    home.run(scenario)
+
+
+def test_refreshing_sets_everything_but_what_is_counted(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await db.write(history.begin(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
+        later = match_history("srv_1", [MapState(FINISHED, NOON_MS + 1, "de_nuke")], score=7)
+        await db.write(history.refresh(MatchHistory(later.maps, later.series, (stats_of("srv_1"),))))
+        (row,) = await history.maps_of(db, "srv_1")
+        series = await history.series_of(db, "srv_1")
+        assert row == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).maps[0]
+        assert series == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).series
+        assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1")
+        assert await stored_counts(db) == await true_counts(db)
+
+    home.run(scenario)
+
+
+def test_refreshing_what_is_not_there_makes_nothing(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await db.write(history.refresh(match_history("srv_1")))
+        assert await history.maps_of(db, "srv_1") == []
+
+    home.run(scenario)
+
+
+def test_cancelling_leaves_what_has_ended_as_it_is(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await create_server(db, "srv_1")
+        states = [MapState(FINISHED, NOON_MS), MapState(LIVE, NOON_MS + 9), MapState()]
+        await db.write(history.begin(match_history("srv_1", states)))
+        await db.write(history.replace(match_history("srv_2", [MapState(LIVE, NOON_MS)])))
+        for _ in range(2):
+            await db.write(history.cancel_open("srv_1"))
+        rows = await history.maps_of(db, "srv_1")
+        assert [row.status for row in rows] == [FINISHED, CANCELLED, CANCELLED]
+        assert [row.sort_ms for row in rows] == [NOON_MS, NOON_MS + 9, 0]
+        assert [row.status for row in await history.maps_of(db, "srv_2")] == [LIVE]
+        assert await stored_counts(db) == await true_counts(db)
+
+    home.run(scenario)
+
+
+def random_history(chance: random.Random, server_id: str, org_id: str) -> MatchHistory:
+    size = 1 + int(server_id[-1]) % 3
+    states = [
+        MapState(
+            chance.choice(list(MapStatus)),
+            chance.choice([None, 1, DAY_MS - 1, DAY_MS, NOON_MS, NOON_MS + chance.randrange(3) * DAY_MS]),
+            chance.choice(["de_mirage", "de_nuke", "workshop/1/x"]),
+        )
+        for _ in range(size)
+    ]
+    return match_history(server_id, states, org_id=org_id, is_series=size > 1, score=chance.randrange(9))
+
+
+def random_change(chance: random.Random, server_id: str, org_id: str) -> list[Statement]:
+    kind = chance.choice(["replace", "replace", "refresh", "cancel"])
+    if kind == "cancel":
+        return history.cancel_open(server_id)
+    change = random_history(chance, server_id, org_id)
+    return history.replace(change) if kind == "replace" else history.refresh(change)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_right_after_any_sequence_of_changes(home: databases.Home, seed: int) -> None:
+    chance = random.Random(seed)
+    owners = {f"srv_{number}": f"org_{number % 2}" for number in range(8)}
+
+    async def scenario(db: Database) -> None:
+        for server_id, org_id in owners.items():
+            await create_server(db, server_id, org_id=org_id)
+            if chance.random() < 0.5:
+                await db.write(history.begin(random_history(chance, server_id, org_id)))
+        for _ in range(60):
+            server_id, org_id = chance.choice(list(owners.items()))
+            await db.write(random_change(chance, server_id, org_id))
+            assert await stored_counts(db) == await true_counts(db)
+
+    home.run(scenario)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_counts_are_right_after_changes_at_the_same_time(home: databases.Home, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def scenario(db: Database, peer: Database) -> None:
+        for number in range(3):
+            await create_server(db, f"srv_{number}")
+
+        async def change_on() -> None:
+            for _ in range(12):
+                server_id = f"srv_{chance.randrange(3)}"
+                await chance.choice([db, peer]).write(random_change(chance, server_id, ORG))
+
+        async def begin_others(name: str) -> None:
+            for number in range(8):
+                await peer.write(history.begin(random_history(chance, f"srv_{name}{number}", ORG)))
+
+        await asyncio.gather(*(change_on() for _ in range(6)), begin_others("a"), begin_others("b"))
+        assert await stored_counts(db) == await true_counts(db)
+
+    home.run_replicas(scenario)
+
+
+def test_cancelling_waits_for_whoever_just_makes_the_rows(home: databases.Home) -> None:
+    async def scenario(db: Database, peer: Database) -> None:
+        for number in range(20):
+            name = f"srv_{number}"
+            await create_server(db, name)
+            change = history.replace(match_history(name, [MapState(LIVE, NOON_MS)]))
+            await asyncio.gather(db.write(change), peer.write(history.cancel_open(name)))
+        assert await stored_counts(db) == await true_counts(db)
+
+    home.run_replicas(scenario)
+
+
+def test_a_database_of_the_first_version_keeps_what_it_has(home: databases.Home) -> None:
+    async def main() -> None:
+        db = await home.open()
+        try:
+            made = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
+            made.append("INSERT INTO schema_versions (version) VALUES (1)")
+            await db.write([Statement(sql) for sql in made])
+            await create_server(db, "srv_old", phase=ServerPhase.RELEASED)
+            before = await servers.get(db, "srv_old")
+            assert await migrate(db) == len(MIGRATIONS)
+            assert await servers.get(db, "srv_old") == before is not None
+            assert await history.maps_of(db, "srv_old") == []
+            await db.write(history.replace(match_history("srv_old", [MapState(FINISHED, NOON_MS)])))
+            assert await stored_counts(db) == await true_counts(db) != {}
+        finally:
+            await db.close()
+
+    asyncio.run(main())

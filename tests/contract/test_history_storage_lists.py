@@ -1,0 +1,182 @@
+"""Pages of maps and series put together are the whole, for every filter, and `total` says how many that is."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import msgspec
+import pytest
+
+from matchpod.core.history_query import ListQuery
+from matchpod.core.played_map import MapStatus
+from matchpod.ports import Database, Statement
+from matchpod.storage import history
+from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
+from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.history_lists import list_maps, list_series
+from tests.contract import databases
+from tests.contract.match_histories import ORG, MapState, match_history
+
+home = databases.home
+
+DAY = 20_000
+NOON_MS = DAY * DAY_MS + DAY_MS // 2
+STATUSES: tuple[MapStatus | None, ...] = (None, *MapStatus)
+NAMES = (None, "de_mirage", "de_nuke", "de_nowhere")
+TIMES: tuple[tuple[int | None, int | None], ...] = (
+    (None, None),
+    (NOON_MS, None),
+    (None, NOON_MS + DAY_MS),
+    (DAY * DAY_MS, (DAY + 2) * DAY_MS),
+    (NOON_MS - 1, NOON_MS + 2 * DAY_MS + 1),
+    (NOON_MS, NOON_MS + 1),
+    (NOON_MS + 5, NOON_MS),
+    (-5, 0),
+)
+NEVER_DEEP = 10**9
+
+
+def played_matches(seed: int, count: int = 40) -> list[MatchHistory]:
+    """Matches of two organizations in four days: many at the same moment, some never started, some long ago."""
+    chance = random.Random(seed)
+    matches = []
+    for number in range(count):
+        states = []
+        for _ in range(chance.choice([1, 1, 3])):
+            status = chance.choice(list(MapStatus))
+            moments = [NOON_MS + chance.randrange(4) * DAY_MS + chance.choice([-1, 0, 0, 1, DAY_MS // 2]), 1, DAY_MS]
+            started = None if status is MapStatus.UPCOMING else chance.choice([*moments[:1] * 6, *moments, None])
+            states.append(MapState(status, started, chance.choice(["de_mirage", "de_nuke"])))
+        org_id = ORG if chance.random() < 0.9 else "org_2"
+        matches.append(match_history(f"srv_{number}", states, org_id=org_id, is_series=chance.random() < 0.8))
+    return matches
+
+
+def is_meant(row: MapRow | SeriesRow, query: ListQuery) -> bool:
+    if query.from_ms is not None and (row.started_at_ms is None or row.started_at_ms < query.from_ms):
+        return False
+    if query.before_ms is not None and (row.started_at_ms is None or row.started_at_ms >= query.before_ms):
+        return False
+    if isinstance(row, MapRow) and query.map_name not in (None, row.map_name):
+        return False
+    return row.org_id == ORG and query.status in (None, row.status) and query.server_id in (None, row.server_id)
+
+
+def expected_maps(matches: list[MatchHistory], query: ListQuery) -> list[MapRow]:
+    rows = [row for match in matches for row in match.maps if is_meant(row, query)]
+    return sorted(rows, key=lambda row: (-(row.started_at_ms or 0), row.id))
+
+
+def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple[SeriesRow, list[MapRow]]]:
+    found = [(match.series, list(match.maps)) for match in matches if match.series and is_meant(match.series, query)]
+    return sorted(found, key=lambda entry: (-(entry[0].started_at_ms or 0), entry[0].id))
+
+
+async def store(db: Database, matches: list[MatchHistory]) -> None:
+    for match in matches:
+        await db.write(history.begin(match))
+
+
+async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[MapRow]:
+    rows: list[MapRow] = []
+    for page in itertools.count(1):
+        asked = msgspec.structs.replace(query, page=page)
+        total, items = await list_maps(db, ORG, asked, deep_offset=deep_offset)
+        rows += items
+        if len(items) < query.page_size:
+            assert total == len(rows)
+            return rows
+    raise AssertionError
+
+
+async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[tuple[SeriesRow, list[MapRow]]]:
+    rows: list[tuple[SeriesRow, list[MapRow]]] = []
+    for page in itertools.count(1):
+        asked = msgspec.structs.replace(query, page=page)
+        total, items = await list_series(db, ORG, asked, deep_offset=deep_offset)
+        rows += items
+        if len(items) < query.page_size:
+            assert total == len(rows)
+            return rows
+    raise AssertionError
+
+
+@pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
+def test_pages_of_maps_are_the_whole_for_every_filter(home: databases.Home, deep_offset: int) -> None:
+    matches = played_matches(1)
+
+    async def scenario(db: Database) -> None:
+        await store(db, matches)
+        for status, name, (from_ms, before_ms) in itertools.product(STATUSES, NAMES, TIMES):
+            query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
+            assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
+
+    home.run(scenario)
+
+
+@pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
+def test_pages_of_series_are_the_whole_for_every_filter(home: databases.Home, deep_offset: int) -> None:
+    matches = played_matches(2)
+
+    async def scenario(db: Database) -> None:
+        await store(db, matches)
+        for status, (from_ms, before_ms) in itertools.product(STATUSES, TIMES):
+            query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
+            assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
+
+    home.run(scenario)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 10, 100])
+def test_pages_of_any_size_are_the_whole(home: databases.Home, page_size: int) -> None:
+    matches = played_matches(3, count=20)
+
+    async def scenario(db: Database) -> None:
+        await store(db, matches)
+        for deep_offset, (from_ms, before_ms) in itertools.product([NEVER_DEEP, 3], TIMES[:5]):
+            query = ListQuery(from_ms=from_ms, before_ms=before_ms, page_size=page_size)
+            assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
+            assert await all_series(db, query, deep_offset) == expected_series(matches, query)
+
+    home.run(scenario)
+
+
+def test_lists_of_one_server_know_the_same_filters(home: databases.Home) -> None:
+    matches = played_matches(4, count=12)
+
+    async def scenario(db: Database) -> None:
+        await store(db, matches)
+        names = [f"srv_{number}" for number in range(13)]
+        for server_id, status, (from_ms, before_ms) in itertools.product(names, STATUSES, TIMES):
+            query = ListQuery(server_id=server_id, status=status, from_ms=from_ms, before_ms=before_ms, page_size=2)
+            assert await all_maps(db, query, NEVER_DEEP) == expected_maps(matches, query)
+            assert await all_series(db, query, NEVER_DEEP) == expected_series(matches, query)
+        named = ListQuery(server_id="srv_0", map_name="de_nuke")
+        assert (await list_maps(db, ORG, named))[1] == expected_maps(matches, named)
+
+    home.run(scenario)
+
+
+def test_a_page_past_the_end_is_empty_and_has_the_total(home: databases.Home) -> None:
+    matches = played_matches(5, count=5)
+
+    async def scenario(db: Database) -> None:
+        await store(db, matches)
+        far = ListQuery(page=1_000_000_000, page_size=100)
+        assert await list_maps(db, ORG, far) == (len(expected_maps(matches, far)), [])
+        assert await list_series(db, ORG, far) == (len(expected_series(matches, far)), [])
+        for list_any in (list_maps, list_series):
+            assert await list_any(db, "org_nobody", ListQuery()) == (0, [])
+
+    home.run(scenario)
+
+
+def test_a_series_without_maps_is_listed(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        match = match_history("srv_1")
+        await store(db, [match])
+        await db.write([Statement("DELETE FROM maps")])
+        assert await list_series(db, ORG, ListQuery()) == (1, [(match.series, [])])
+
+    home.run(scenario)

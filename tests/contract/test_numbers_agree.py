@@ -1,0 +1,381 @@
+"""Every number of a match is the same wherever it is read: lists, details, leaderboard, look-up, callback, live."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any
+
+import msgspec
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.history_query import LeaderboardQuery, ListQuery
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.result import build_result, live_match
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.stats.leaderboard import MAX_LIMIT
+from matchpod.ports import Database
+from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.folding import Fold
+from matchpod.service.history import naming, rows
+from matchpod.service.history.reading import History
+from matchpod.service.live import LiveMatch, LiveMatches
+from matchpod.service.regions import Regions
+from matchpod.service.spectators import Spectators
+from matchpod.simulator.scenarios import Scenario
+from matchpod.storage import history, outbox, servers
+from matchpod.storage.servers import ServerRow
+from tests.contract import databases
+from tests.contract.test_matches import READER, Desk
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+
+home = databases.home
+home_of_matches = databases.home_of_matches
+
+SEEDS = (1, 2)
+MORE_SEEDS = range(3, 30)
+EVERYBODY = LeaderboardQuery(limit=MAX_LIMIT)
+SERVER_NAME = "Europe 00000a"
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+SHARED_BY_MAPS = (
+    "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score", "status",
+    "startedAt", "finishedAt", "duration", "playerCount",
+)  # fmt: skip
+COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bombPlants", "bombDefuses")
+
+Shown = dict[str, Any]
+"""JSON, as a caller reads it."""
+
+
+def seen(view: msgspec.Struct) -> Shown:
+    return msgspec.json.decode(msgspec.json.encode(view), type=Shown)
+
+
+def listed(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    team1, team2 = TeamRoster("Alpha", PLAYERS[:size]), TeamRoster("Beta", PLAYERS[5 : 5 + size])
+    return mode_settings(match_type, team1=team1, team2=team2, **changes)
+
+
+THREE_MAPS = {"series_format": SeriesFormat.BO3, "maps": ("de_nuke", "de_mirage", "de_ancient")}
+GAMES: dict[str, tuple[GameSettings, Scenario]] = {
+    "competitive": (listed(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.ROUND_RESTORE),
+    "open to all": (mode_settings(MatchType.COMPETITIVE, max_rounds=6), Scenario.CHEATER),
+    "best of three": (listed(MatchType.COMPETITIVE, 3, max_rounds=4, **THREE_MAPS), Scenario.FULL_MATCH),
+    "tied": (listed(MatchType.COMPETITIVE, 2, max_rounds=4), Scenario.TIE),
+    "with a stranger": (listed(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.STRANGER),
+    "wingman": (listed(MatchType.WINGMAN, 2, max_rounds=6), Scenario.OVERTIME),
+    "wingman series": (listed(MatchType.WINGMAN, 2, max_rounds=4, **THREE_MAPS), Scenario.RAGE_QUIT_REJOIN),
+    "deathmatch": (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), Scenario.FULL_MATCH),
+    "team deathmatch": (
+        mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0, dm_sub_mode=DmSubMode.TEAM),
+        Scenario.RAGE_QUIT_REJOIN,
+    ),
+    "casual": (mode_settings(MatchType.CASUAL, max_rounds=5), Scenario.CHEATER),
+    "retakes": (mode_settings(MatchType.RETAKES, max_rounds=6), Scenario.FULL_MATCH),
+    "custom": (mode_settings(MatchType.CUSTOM, max_rounds=6), Scenario.SPOOFER),
+}
+
+
+class Reader:
+    """What one caller can read of one match."""
+
+    def __init__(self, db: Database, row: ServerRow) -> None:
+        self.row = row
+        self.live = LiveMatches()
+        self._history = History(db=db, live=self.live, spectators=Spectators(db=db, regions=Regions([], db)))
+
+    async def series_items(self) -> list[Shown]:
+        items: list[Shown] = seen(await self._history.series_list(READER, ListQuery(server_id=self.row.id)))["items"]
+        again = seen(await self._history.server_series(READER, self.row.id, ListQuery()))["items"]
+        assert again == items
+        return items
+
+    async def series(self) -> Shown:
+        return seen(await self._history.series(READER, naming.series_id(self.row.id)))
+
+    async def map_items(self) -> list[Shown]:
+        items: list[Shown] = seen(await self._history.maps(READER, ListQuery(server_id=self.row.id)))["items"]
+        return items
+
+    async def map(self, number: int) -> Shown:
+        return seen(await self._history.map(READER, naming.map_id(self.row.game_id, number)))
+
+    async def leaderboard(self, number: int) -> Shown:
+        return seen(await self._history.leaderboard(READER, naming.map_id(self.row.game_id, number), EVERYBODY))
+
+
+async def created(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:
+    """A server that runs, and whose match is in the history as at its creation."""
+    name = f"{seed:026}"
+    row = ServerRow(
+        id=f"srv_{name}",
+        game_id=str(uuid.UUID(int=seed)),
+        org_id=READER.org_id,
+        region="eu",
+        phase=ServerPhase.RUNNING,
+        status=ServerStatus.RUNNING,
+        external_match_id=f"cup-{seed}",
+        callback_url="https://a.example/cb",
+        settings=msgspec.json.encode(settings),
+        log_token=f"{name:l<43}",
+        report_token=f"{name:r<43}",
+        plugin_match_id=27,
+        created_at_ms=START_MS,
+        allocated_at_ms=START_MS,
+        running_at_ms=START_MS,
+        next_at_ms=START_MS,
+    )
+    await servers.create(db, row, idempotency=None)
+    await db.write(history.begin(rows.upcoming(row, settings, SERVER_NAME)))
+    return row
+
+
+async def finished(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
+    """The server of a match that was played to its end, with everything that is stored then."""
+    ending = Ending(result=msgspec.json.encode(build_result(played.reader.match)))
+    return await ended(db, played, seed, ending)
+
+
+async def canceled(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
+    """The same of one that was canceled."""
+    return await ended(db, played, seed, Ending(reason=CancelReason.CANCELED_BY_USER))
+
+
+async def ended(db: Database, played: PlayedMatch, seed: int, ending: Ending) -> ServerRow:
+    row = await created(db, played.settings, seed)
+    final = rows.history_of(row, played.reader.match, server_name=SERVER_NAME, is_final=True)
+    name = f"msg_{seed}"
+    await db.write(conclude(row, ending, fence=row.fence, now_ms=played.now_ms, callback_id=name, final=final))
+    return row
+
+
+def play(game: str, seed: int) -> PlayedMatch:
+    settings, scenario = GAMES[game]
+    played = PlayedMatch(settings, scenario=scenario, seed=seed)
+    assert played.play()
+    return played
+
+
+def play_partly(game: str, seed: int, *, steps: int) -> PlayedMatch:
+    """So far that somebody has killed somebody, and some steps further."""
+    settings, scenario = GAMES[game]
+    played = PlayedMatch(settings, scenario=scenario, seed=seed)
+    played.configure()
+    current = played.reader.match.current_map
+    assert played.run_until(lambda: any(count.kills for count in current.ledger.live_counts().values()))
+    for _ in range(steps):
+        played.step()
+    assert played.reader.match.outcome is None
+    return played
+
+
+def check_leaderboard(board: Shown, detail: Shown) -> None:
+    """The same map, players and numbers, in the order of the leaderboard."""
+    assert board["mapId"] == detail["id"]
+    assert board["mapName"] == detail["map"]
+    for name in ("seriesId", "mapNumber", "status", "startedAt", "finishedAt"):
+        assert board[name] == detail[name]
+    ranked = {player["steamId"]: player for player in board["players"]}
+    assert len(ranked) == len(detail["players"]) == detail["playerCount"]
+    for player in detail["players"]:
+        row = ranked[player["steamId"]]
+        extra = player["extraStats"]
+        for name in COUNTED_TWICE:
+            assert row[name] == player.get(name, extra.get(name)), (name, player["name"])
+        assert row["name"] == player["name"]
+        assert row["accuracyPercent"] == extra.get("accuracyPercent")
+        if "team" in player:
+            assert row["team"] == {"team1": 1, "team2": 2, None: 0}[player["team"]]
+        utility = row["utility"]
+        assert utility["total"] == sum(utility.values()) - utility["total"]
+        assert (row["topWeapon"] or {"kills": 0})["kills"] <= row["kills"]
+
+
+def check_series(item: Shown, detail: Shown, maps: list[Shown]) -> None:
+    """The list, the detail of the series and the details of its maps tell the same."""
+    assert {**detail, "maps": None} == {**item, "maps": None}
+    assert [{name: one[name] for name in ("id", "mapNumber", "mapName", "status")} for one in detail["maps"]] == item[
+        "maps"
+    ]
+    for one, whole in zip(detail["maps"], maps, strict=True):
+        assert one["mapName"] == whole["map"]
+        assert {name: one[name] for name in one if name != "mapName"} == {
+            name: whole[name] for name in one if name != "mapName"
+        }
+    for team in ("team1", "team2"):
+        assert detail[f"{team}MapsWon"] == sum(one["winner"] == team for one in detail["maps"])
+
+
+def check_series_result(detail: Shown, result: Shown) -> None:
+    """The series is the one that the result tells of."""
+    assert (detail["format"], detail["gameMode"]) == (result["format"], result["gameMode"])
+    for team in ("team1", "team2"):
+        told = result[team]
+        assert (detail[f"{team}Name"], detail[f"{team}MapsWon"]) == (told["name"], told["seriesScore"])
+        assert told["totalRounds"] == sum(one[f"{team}Score"] for one in detail["maps"])
+    names = {"team1": result["team1"]["name"], "team2": result["team2"]["name"]}
+    assert detail["winnerTeam"] == names.get(result["winner"])
+    assert detail["status"] == "finished"
+
+
+def check_map_result(detail: Shown, result: Shown) -> None:
+    """The map is the one in the result, to the last number."""
+    if result["gameMode"] == "deathmatch":
+        entry, score, winner = result, (0, 0), None
+        name = result["map"]
+    else:
+        entry = result["maps"][detail["mapNumber"] - 1]
+        score, winner = (entry["team1Score"], entry["team2Score"]), entry["winner"]
+        name = entry["mapName"]
+        assert entry["mapNumber"] == detail["mapNumber"]
+    assert detail["players"] == entry["players"]
+    assert (detail["team1Score"], detail["team2Score"]) == score
+    assert (detail["winner"], detail["duration"], detail["map"]) == (winner, entry["duration"], name)
+    assert detail["antiCheat"] == [one for one in result["antiCheat"] if one["mapNumber"] == detail["mapNumber"]]
+    assert detail["status"] == "finished"
+
+
+async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Shown], Shown | None]:
+    """All that can be read of a match, which agrees with itself; answers its maps and its series."""
+    items = {item["id"]: item for item in await reader.map_items()}
+    maps = [await reader.map(number) for number in range(1, len(items) + 1)]
+    for detail in maps:
+        assert {name: detail[name] for name in SHARED_BY_MAPS} == items[detail["id"]]
+        check_leaderboard(await reader.leaderboard(detail["mapNumber"]), detail)
+    series = await reader.series_items()
+    if not settings.match_type.has_series:
+        assert series == []
+        assert {detail["seriesId"] for detail in maps} == {None}
+        return maps, None
+    (item,) = series
+    whole = await reader.series()
+    check_series(item, whole, maps)
+    return maps, whole
+
+
+async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
+    """What is read of a match that was played to its end is what its result tells."""
+    reader = Reader(db, await finished(db, played, seed))
+    maps, series = await check_stored(reader, played.settings)
+    result = msgspec.json.decode(msgspec.json.encode(build_result(played.reader.match)))
+    for detail in maps:
+        if detail["status"] == "cancelled":
+            assert (detail["players"], detail["startedAt"], detail["winner"]) == ([], None, None)
+        else:
+            check_map_result(detail, result)
+    if series is not None:
+        check_series_result(series, result)
+        assert len(result["maps"]) == sum(detail["status"] == "finished" for detail in maps)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_number_of_a_finished_match_is_the_same_everywhere(game: str, home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        for seed in SEEDS:
+            await check_finished(db, play(game, seed), seed)
+
+    home.run(scenario)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("game", GAMES)
+def test_the_numbers_of_many_matches_are_the_same_everywhere(game: str, home_of_matches: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        for seed in MORE_SEEDS:
+            await check_finished(db, play(game, seed), seed)
+
+    home_of_matches.run(scenario)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home_of_matches: databases.Home) -> None:
+    chance = random.Random(game)
+
+    async def scenario(db: Database) -> None:
+        for seed in SEEDS:
+            played = play_partly(game, seed, steps=chance.randint(10, 100))
+            played.reader.match.cancel(CancelReason.CANCELED_BY_USER, played.now_ms)
+            maps, series = await check_stored(Reader(db, await canceled(db, played, seed)), played.settings)
+            statuses = [detail["status"] for detail in maps]
+            assert set(statuses) <= {"finished", "cancelled"}
+            assert "cancelled" in statuses
+            assert maps[0]["players"]
+            if series is not None:
+                assert (series["status"], series["winnerTeam"]) == ("cancelled", None)
+
+    home_of_matches.run(scenario)
+
+
+@pytest.mark.parametrize("game", ["open to all", "deathmatch", "team deathmatch", "custom"])
+def test_whoever_is_not_in_the_result_is_nowhere(game: str, home_of_matches: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        played = play(game, 1)
+        everybody = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
+        listed_ones = sorted(everybody)[::2]
+        played.reader.match.presence.roster = tuple(listed_ones)
+        reader = Reader(db, await finished(db, played, 1))
+        (detail,), _ = await check_stored(reader, played.settings)
+        assert sorted(player["steamId"] for player in detail["players"]) == listed_ones
+        assert detail["playerCount"] < len(everybody)
+
+    home_of_matches.run(scenario)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_look_up_has_the_bytes_of_the_callback(game: str, home_of_matches: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        row = await finished(db, play(game, 2), 2)
+        outcome = await outbox.outcome_of(db, row.id)
+        assert outcome is not None
+        told = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
+        found = await Desk(db).matches.by_external_id(READER, "cup-2")
+        assert found.result is not None
+        assert bytes(found.result) == bytes(told) == outcome.result
+
+    home_of_matches.run(scenario)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home_of_matches: databases.Home) -> None:
+    chance = random.Random(game)
+
+    async def scenario(db: Database) -> None:
+        settings, story = GAMES[game]
+        played = PlayedMatch(settings, scenario=story, seed=3)
+        reader = Reader(db, await created(db, settings))
+        reader.live.add(LiveMatch(reader.row.id, Fold(played.reader), 0))
+        played.configure()
+        looks = 0
+        while played.reader.match.outcome is None:
+            for _ in range(chance.randint(1, 60)):
+                played.step()
+            await check_now(reader, played)
+            looks += 1
+        assert looks > 5
+
+    home_of_matches.run(scenario)
+
+
+async def check_now(reader: Reader, played: PlayedMatch) -> None:
+    match = played.reader.match
+    standing = seen(live_match(match))
+    counted = {player["steamId"]: player for player in standing["players"]}
+    last = played.settings.series_format.length if played.settings.match_type.has_series else 1
+    for number in range(1, last + 1):
+        detail = await reader.map(number)
+        check_leaderboard(await reader.leaderboard(number), detail)
+        if number > match.current_map.number:
+            assert (detail["players"], detail["status"]) == ([], "cancelled" if match.outcome else "upcoming")
+        if number != match.current_map.number:
+            continue
+        assert (detail["status"], detail["map"]) == (match.current_map.status.value, standing["map"])
+        if "score" in standing:
+            assert standing["score"] == {"team1": detail["team1Score"], "team2": detail["team2Score"]}
+        for player in detail["players"]:
+            now = counted.pop(player["steamId"])
+            assert [now[name] for name in ("kills", "deaths", "assists")] == [
+                player[name] for name in ("kills", "deaths", "assists")
+            ]
+        # Whoever is left is connected and has done nothing yet.
+        assert all(now["kills"] == now["deaths"] == now["assists"] == 0 for now in counted.values())

@@ -1,0 +1,114 @@
+"""Dates and date-times of callers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchpod.core.iso_dates import Span, read_date
+
+NOON_MS = 1_789_992_000_000  # 2026-09-21T12:00:00Z
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [
+        ("2026-09-21T12:00", NOON_MS),
+        ("2026-09-21 12:00", NOON_MS),
+        ("2026-09-21t12:00", NOON_MS),
+        ("2026-09-21T12:00:00", NOON_MS),
+        ("2026-09-21T12:00:00Z", NOON_MS),
+        ("2026-09-21T12:00:00z", NOON_MS),
+        ("2026-09-21 12:00Z", NOON_MS),
+        ("2026-09-21T12:00:07", NOON_MS + 7_000),
+        ("2026-09-21T12:00:00.5", NOON_MS + 500),
+        ("2026-09-21T12:00:00,05", NOON_MS + 50),
+        ("2026-09-21T12:00:00.123Z", NOON_MS + 123),
+        ("2026-09-21T12:00:00.123999999Z", NOON_MS + 123),
+        ("2026-09-21T14:00:00+02:00", NOON_MS),
+        ("2026-09-21T14:00:00+0200", NOON_MS),
+        ("2026-09-21T14:00:00+02", NOON_MS),
+        ("2026-09-21T14:00:00.000+02:00", NOON_MS),
+        ("2026-09-21T06:30:00-05:30", NOON_MS),
+        ("2026-09-21T06:30-0530", NOON_MS),
+        ("2026-09-21T12:00:00-00:00", NOON_MS),
+        ("2026-09-22T01:00:00+13:00", NOON_MS),
+        ("1970-01-01T00:00", 0),
+        ("1969-12-31T23:59:59.999", -1),
+        ("2024-02-29T00:00", 1_709_164_800_000),
+        ("2000-02-29T23:59:59", 951_868_799_000),
+    ],
+)
+def test_date_time_means_its_millisecond(text: str, at_ms: int) -> None:
+    assert read_date(text) == Span(at_ms, at_ms + 1)
+
+
+@pytest.mark.parametrize("zone", ["02:00", "0200", "02"])
+def test_plus_that_nobody_encoded_arrives_as_a_blank(zone: str) -> None:
+    assert read_date(f"2026-09-21T14:00:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
+    assert read_date(f"2026-09-21 14:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "from_ms"),
+    [
+        ("2026-09-21", NOON_MS - DAY_MS // 2),
+        ("1970-01-01", 0),
+        ("2024-02-29", 1_709_164_800_000),
+        ("2000-02-29", 951_782_400_000),
+    ],
+)
+def test_date_means_its_whole_day(text: str, from_ms: int) -> None:
+    assert read_date(text) == Span(from_ms, from_ms + DAY_MS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "yesterday", "2026", "2026-09", "2026-9-21", "20260921", "26-09-21", "2026-W39-1", "2026-264",
+     "2026-13-01", "2026-00-10", "2026-01-00", "2026-04-31", "2026-02-29", "1900-02-29", "2100-02-29", "0000-01-01",
+     "2026-09-21T", "2026-09-21T12", "2026-09-21T1200", "2026-09-21T24:00", "2026-09-21T12:60", "2026-09-21T12:00:60",
+     "2026-09-21T12:00:00.", "2026-09-21T12:00:00.1234567890", "2026-09-21T12:00.5", "2026-09-21  12:00",
+     "2026-09-21T12:00:00+24:00", "2026-09-21T12:00:00+02:60", "2026-09-21T12:00:00+2", "2026-09-21T12:00:00 +02:00",
+     "2026-09-21T12:00:00ZZ", "2026-09-21Z", "2026-09-21+02:00", " 2026-09-21", "2026-09-21 ", "2026-09-21\n",
+     "+2026-09-21", "-2026-09-21", "٢٠٢٦-09-21", "2026-09-21T12:00:00−02:00", "1790000000", "x" * 4000]
+)  # fmt: skip
+def test_anything_else_is_no_date(text: str) -> None:
+    assert read_date(text) is None
+
+
+def test_years_at_the_edge_are_read_whatever_the_zone() -> None:
+    first, last = read_date("0001-01-01T00:00:00+23:59"), read_date("9999-12-31T23:59:59.999-23:59")
+    assert first is not None
+    assert last is not None
+    assert first.from_ms < -62_135_596_800_000
+    assert last.from_ms > 253_402_300_799_999
+
+
+@given(
+    st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 12, 31)),  # noqa: DTZ001 - the zone follows
+    st.integers(min_value=-23 * 60 - 59, max_value=23 * 60 + 59),
+    st.sampled_from(["minutes", "seconds", "milliseconds", "microseconds"]),
+)
+def test_what_python_writes_is_read_to_the_millisecond(moment: datetime, zone_minutes: int, precision: str) -> None:
+    text = moment.replace(tzinfo=timezone(timedelta(minutes=zone_minutes))).isoformat(timespec=precision)
+    since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
+    at_ms = since // timedelta(milliseconds=1)
+    assert read_date(text) == read_date(text.replace("+", " ")) == Span(at_ms, at_ms + 1)
+
+
+@given(st.dates())
+def test_days_follow_one_another_without_gaps(day: object) -> None:
+    span = read_date(str(day))
+    assert span is not None
+    assert span.before_ms - span.from_ms == DAY_MS
+    assert read_date(f"{day}T00:00") == Span(span.from_ms, span.from_ms + 1)
+    assert read_date(f"{day}T23:59:59.999") == Span(span.before_ms - 1, span.before_ms)
+
+
+@given(st.text(max_size=30))
+def test_no_text_is_too_strange_to_be_looked_at(text: str) -> None:
+    read_date(text)

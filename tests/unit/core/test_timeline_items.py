@@ -1,0 +1,67 @@
+"""Items look as callers read them: every type by its name, with the common fields, in camel case."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from matchpod.core import timeline_items as items
+from matchpod.core.model import Side, Team, Winner
+from matchpod.core.played_map import MapStatus
+from matchpod.core.result_shapes import Score
+from matchpod.core.timeline_items import Person, TimelineItem
+
+TYPES = (
+    "map_live", "round_start", "round_end", "kill", "assist", "bomb_planted", "bomb_defused", "bomb_exploded",
+    "player_connected", "player_disconnected", "chat", "paused", "unpaused", "side_swap", "round_restored",
+    "anti_cheat", "map_end",
+)  # fmt: skip
+
+ANN = Person(steam_id="76561198000000001", name="Ann", team=Team.TEAM1)
+HAN = Person(steam_id=None, name="Han", team=None)
+
+
+def shown(item: TimelineItem) -> object:
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+def test_the_types_are_those_that_callers_know() -> None:
+    assert tuple(kind.__struct_config__.tag for kind in get_args(TimelineItem)) == TYPES
+
+
+def test_every_item_has_a_number_a_time_and_a_round_and_nothing_else_in_common() -> None:
+    for kind in get_args(TimelineItem):
+        assert {"seq", "timestamp", "roundNumber"} <= set(kind.__struct_encode_fields__)
+        assert kind.__struct_config__.tag_field == "type"
+        assert "type" not in kind.__struct_encode_fields__
+
+
+def test_a_kill_is_shown_with_both_people_and_how_it_was_done() -> None:
+    kill = items.KillItem(
+        seq=7, timestamp="2026-01-20T09:06:40.123Z", round_number=3, killer=ANN, victim=HAN, weapon="ak47",
+        team_kill=False, headshot=True, wallbang=False, through_smoke=True, attacker_blind=False, noscope=False,
+        in_air=False, distance=512.5,
+    )  # fmt: skip
+    assert shown(kill) == {
+        "type": "kill", "seq": 7, "timestamp": "2026-01-20T09:06:40.123Z", "roundNumber": 3,
+        "killer": {"steamId": "76561198000000001", "name": "Ann", "team": "team1"},
+        "victim": {"steamId": None, "name": "Han", "team": None},
+        "weapon": "ak47", "teamKill": False, "headshot": True, "wallbang": False, "throughSmoke": True,
+        "attackerBlind": False, "noscope": False, "inAir": False, "distance": 512.5,
+    }  # fmt: skip
+
+
+def test_the_end_of_a_map_is_shown_with_its_status_winner_and_score() -> None:
+    end = items.MapEndItem(
+        seq=9, timestamp="t", round_number=24, status=MapStatus.FINISHED, winner=Winner.TIE, score=Score(12, 12)
+    )
+    assert shown(end) == {
+        "type": "map_end", "seq": 9, "timestamp": "t", "roundNumber": 24, "status": "finished", "winner": "tie",
+        "score": {"team1": 12, "team2": 12},
+    }  # fmt: skip
+
+
+def test_an_item_is_read_back_by_its_type() -> None:
+    swap = items.SideSwapItem(seq=1, timestamp="t", round_number=None, team1_side=Side.T)
+    assert msgspec.json.decode(msgspec.json.encode(swap), type=TimelineItem) == swap

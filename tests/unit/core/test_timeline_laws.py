@@ -1,0 +1,293 @@
+"""What holds for a timeline whatever happens, in random events and in whole simulated matches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matchpod.core import events as ev
+from matchpod.core import timeline_items as items
+from matchpod.core.match import Match
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, TeamRoster, is_human
+from matchpod.core.played_map import PlayedMap
+from matchpod.core.timeline import MapItem, Timeline
+from matchpod.core.timeline_items import Item, TimelineItem
+from matchpod.cs2.log_batches import LogPost
+from matchpod.cs2.match_reader import MatchReader
+from matchpod.simulator.scenarios import Scenario
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+
+from .match_builder import ANN, BEN
+from .test_match_laws import events, kinds, plots
+
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+
+
+def rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    team1, team2 = TeamRoster("Alpha", PLAYERS[:size]), TeamRoster("Beta", PLAYERS[5 : 5 + size])
+    return mode_settings(match_type, team1=team1, team2=team2, **changes)
+
+
+THREE_MAPS = {"series_format": SeriesFormat.BO3, "maps": ("de_nuke", "de_mirage", "de_ancient")}
+
+MATCHES = {
+    "series": (rostered(MatchType.WINGMAN, 2, max_rounds=4, **THREE_MAPS), Scenario.FULL_MATCH),
+    "overtime": (rostered(MatchType.WINGMAN, 2, max_rounds=6), Scenario.OVERTIME),
+    "restored": (rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.ROUND_RESTORE),
+    "deathmatch": (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), Scenario.RAGE_QUIT_REJOIN),
+    "rejoin": (rostered(MatchType.COMPETITIVE, 2, max_rounds=12), Scenario.RAGE_QUIT_REJOIN),
+    "stranger": (rostered(MatchType.COMPETITIVE, 2, max_rounds=4), Scenario.STRANGER),
+    "pauses": (rostered(MatchType.COMPETITIVE, 2, max_rounds=8), Scenario.PAUSES),
+    "spoofer": (mode_settings(MatchType.CUSTOM, max_rounds=5), Scenario.SPOOFER),
+    "cheater": (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.CHEATER),
+    "all leave": (rostered(MatchType.WINGMAN, 2), Scenario.ALL_LEAVE),
+    "log loss": (rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.LOG_LOSS),
+}
+
+
+@cache
+def simulated(name: str) -> PlayedMatch:
+    match_settings, scenario = MATCHES[name]
+    played = PlayedMatch(match_settings, scenario=scenario, seed=5)
+    assert played.play()
+    return played
+
+
+def by_map(told: Sequence[MapItem]) -> dict[int, list[TimelineItem]]:
+    maps: dict[int, list[TimelineItem]] = {}
+    for one in told:
+        maps.setdefault(one.map_number, []).append(one.item)
+    return maps
+
+
+def all_of(name: str) -> tuple[Match, dict[int, list[TimelineItem]]]:
+    reader = simulated(name).reader
+    return reader.match, by_map(reader.timeline.waiting)
+
+
+def check_numbers(told: Sequence[MapItem]) -> None:
+    for one in by_map(told).values():
+        assert [item.seq for item in one] == list(range(1, len(one) + 1))
+
+
+def check_turns(told: Sequence[MapItem]) -> None:
+    """Everybody comes before he leaves, and leaves before he comes again."""
+    here: set[str | None] = set()
+    for one in told:
+        match one.item:
+            case items.PlayerConnectedItem(player=player):
+                assert player.steam_id not in here
+                here.add(player.steam_id)
+            case items.PlayerDisconnectedItem(player=player):
+                here.remove(player.steam_id)
+
+
+def tag(item: Item) -> str:
+    return str(item.__struct_config__.tag)
+
+
+# --- random events ------------------------------------------------------------------------------------------------
+
+players = st.sampled_from([ANN, BEN, "BOT:Han", "", "76561198000000099"])
+at = st.integers(-(10**6), 10**15)
+more = st.one_of(
+    events,
+    st.builds(ev.ChatSaid, at, players, st.text(max_size=300), st.booleans(), st.text(max_size=300)),
+    st.builds(ev.PlayersSeen, at, st.dictionaries(st.sampled_from([ANN, BEN]), st.text()), st.sampled_from([0, 10])),
+    st.builds(ev.RoundDecided, at, st.integers(1, 30), st.none(), st.none(), st.just(ev.RoundEndReason.DRAW),
+              st.integers(0, 16), st.integers(0, 16)),
+    st.builds(ev.Assist, at, players, players, st.booleans(), st.booleans()),
+    st.builds(ev.BombPlanted, at, players, st.none() | st.text()),
+    st.builds(ev.BombDefused, at, st.none() | players),
+    st.builds(ev.SidesSwapped, at, st.sampled_from(Side)),
+    st.builds(ev.Paused, at, st.text()),
+    st.builds(ev.Unpaused, at, st.text()),
+    st.builds(ev.PlayerRenamed, at, players, st.text()),
+    st.builds(ev.WarmupBegan, at),
+)  # fmt: skip
+stories = st.lists(st.one_of(more.map(lambda event: (event,)), plots), max_size=30)
+
+
+class Folded(msgspec.Struct):
+    """What a snapshot has."""
+
+    match: Match
+    timeline: Timeline
+
+
+@settings(deadline=None, max_examples=300)
+@given(kinds, stories, st.integers(0, 30), st.booleans())
+def test_numbers_have_no_holes_turns_are_kept_and_a_snapshot_changes_nothing(
+    kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool
+) -> None:
+    told: list[list[MapItem]] = []
+    for is_stored in (False, True):
+        folded = Folded(Match.create(kind, START_MS), Timeline())
+        taken: list[MapItem] = []
+        for number, step in enumerate(story):
+            for event in step:
+                folded.match.apply(event, START_MS)
+                folded.timeline.follow(event, folded.match)
+            if is_stored and number == stored_at:
+                taken += folded.timeline.take()
+                folded = msgspec.msgpack.decode(msgspec.msgpack.encode(folded), type=Folded)
+        if is_canceled:
+            folded.match.cancel("canceled_by_user", START_MS)
+        folded.timeline.look(folded.match)
+        told.append(taken + folded.timeline.take())
+    assert told[0] == told[1]
+    check_numbers(told[0])
+    check_turns(told[0])
+    lines = [msgspec.json.encode(one.item) for one in told[0]]
+    assert [msgspec.json.decode(line, type=TimelineItem) for line in lines] == [one.item for one in told[0]]
+
+
+# --- simulated matches --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_a_whole_match_is_numbered_without_holes_and_everybody_comes_before_he_leaves(name: str) -> None:
+    waiting = simulated(name).reader.timeline.waiting
+    check_numbers(waiting)
+    check_turns(waiting)
+    assert {one.map_number for one in waiting} == {played.number for played in simulated(name).reader.match.maps}
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_every_played_map_ends_once_with_the_score_of_the_result(name: str) -> None:
+    match, maps = all_of(name)
+    for played in match.maps:
+        (end,) = [item for item in maps[played.number] if isinstance(item, items.MapEndItem)]
+        assert end is maps[played.number][-1]
+        assert (end.status, end.winner, end.round_number) == (played.status, played.winner, played.latest_round)
+        if played.is_scored:
+            assert end.score is not None
+            assert (end.score.team1, end.score.team2) == (played.team1_score, played.team2_score)
+
+
+def since_it_counts(told: Sequence[TimelineItem]) -> list[TimelineItem]:
+    """What happened since the map was (re)started last: a knife round is told, but counts for nothing."""
+    last = max(number for number, item in enumerate(told) if isinstance(item, items.MapLiveItem))
+    return list(told[last:])
+
+
+@pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
+def test_kills_assists_and_rounds_are_those_of_the_statistics(name: str) -> None:
+    match, maps = all_of(name)
+    for played in match.maps:
+        told = since_it_counts(maps[played.number])
+        kills = Counter(one.killer.steam_id for one in told if isinstance(one, items.KillItem) and not one.team_kill)
+        assists = Counter(one.player.steam_id for one in told if isinstance(one, items.AssistItem))
+        lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
+        assert {line.player_id: line.kills for line in lines if line.kills} == _of_people(kills)
+        assert {line.player_id: line.all_assists for line in lines if line.all_assists} == _of_people(assists)
+        decided = [one for one in told if isinstance(one, items.RoundEndItem)]
+        assert len(decided) == sum(record.is_decided for record in played.ledger.rounds) + _is_open(played)
+
+
+def _of_people(counted: Counter[str | None]) -> dict[str | None, int]:
+    return {player_id: count for player_id, count in counted.items() if player_id is not None}
+
+
+def _is_open(played: PlayedMap) -> bool:
+    record = played.ledger.open_round
+    return record is not None and record.is_decided
+
+
+def test_rounds_that_were_restored_stay_and_the_last_play_of_each_round_is_the_one_that_counts() -> None:
+    match, maps = all_of("restored")
+    told = since_it_counts(maps[1])
+    restores = [one for one in told if isinstance(one, items.RoundRestoredItem)]
+    decided = [one for one in told if isinstance(one, items.RoundEndItem)]
+    assert len(restores) == 2
+    assert len(decided) > len(match.maps[0].ledger.rounds)
+    kept: dict[int | None, list[TimelineItem]] = {}
+    for one in told:
+        if isinstance(one, items.RoundRestoredItem):
+            kept = {number: of for number, of in kept.items() if number is not None and number <= one.rounds_kept}
+        else:
+            kept.setdefault(one.round_number, []).append(one)
+    kills = Counter(
+        one.killer.steam_id
+        for of in kept.values()
+        for one in of
+        if isinstance(one, items.KillItem) and not one.team_kill
+    )
+    assert kills == {line.player_id: line.kills for line in match.maps[0].ledger.lines() if line.kills}
+
+
+def test_a_series_tells_each_map_in_its_own_timeline_and_a_map_change_sends_nobody_away() -> None:
+    match, maps = all_of("series")
+    assert len(match.maps) > 1
+    for played in match.maps[1:]:
+        assert [tag(item) for item in maps[played.number]].count("player_disconnected") == 0
+        assert {tag(item) for item in maps[played.number]} >= {"map_live", "round_start", "kill", "round_end"}
+
+
+def test_stories_are_told_in_their_own_items() -> None:
+    assert {tag(item) for item in all_of("pauses")[1][1]} >= {"paused", "unpaused"}
+    assert {tag(item) for item in all_of("overtime")[1][1]} >= {"side_swap"}
+    assert {tag(item) for item in all_of("cheater")[1][1]} >= {"anti_cheat"}
+    rejoin = [tag(item) for item in all_of("rejoin")[1][1]]
+    assert "player_connected" in rejoin[rejoin.index("player_disconnected") :]
+
+
+def test_a_stranger_is_named_nowhere() -> None:
+    played = simulated("stranger")
+    named = {
+        player.steam_id
+        for one in played.reader.timeline.waiting
+        for field in ("player", "killer", "victim")
+        if isinstance(player := getattr(one.item, field, None), items.Person)
+    }
+    assert named <= {*played.settings.roster, None}
+
+
+# --- the same bytes -----------------------------------------------------------------------------------------------
+
+
+def post(data: bytes, begin: int, end: int) -> LogPost:
+    return LogPost(body=data[begin:end], received_ms=START_MS, begin=begin, end=end, instance_token="7be6ded70c65df71")
+
+
+def read(name: str, cuts: Sequence[int], *, is_stored: bool = False, is_taken: bool = False) -> list[MapItem]:
+    data = b"".join(body for _, _, body in simulated(name).posts)
+    reader = MatchReader.create(simulated(name).settings, START_MS)
+    told: list[MapItem] = []
+    for begin, end in pairwise([0, *cuts, len(data)]):
+        reader.read_post(post(data, begin, end))
+        if is_taken:
+            told += reader.timeline.take()
+        if is_stored:
+            reader = msgspec.msgpack.decode(msgspec.msgpack.encode(reader), type=MatchReader)
+    return told + reader.timeline.take()
+
+
+@cache
+def read_at_once(name: str) -> list[MapItem]:
+    return read(name, [])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(["series", "restored", "deathmatch"]), st.data())
+def test_the_same_bytes_give_the_same_items_however_they_are_cut_stored_and_taken(
+    name: str, data: st.DataObject
+) -> None:
+    size = sum(len(body) for _, _, body in simulated(name).posts)
+    cuts = sorted(data.draw(st.lists(st.integers(1, size - 1), max_size=15), "cuts"))
+    is_stored, is_taken = data.draw(st.booleans(), "stored"), data.draw(st.booleans(), "taken")
+    assert read(name, cuts, is_stored=is_stored, is_taken=is_taken) == read_at_once(name)
+    assert len(read_at_once(name)) > 50
+
+
+def test_a_reader_stored_before_there_were_timelines_still_loads() -> None:
+    old = msgspec.to_builtins(MatchReader.create(MATCHES["series"][0], START_MS))
+    del old["timeline"]
+    assert msgspec.convert(old, type=MatchReader).timeline == Timeline()

@@ -1,0 +1,163 @@
+"""Two histories of one match are compared field by field."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from matchpod.core.played_map import MapStatus
+from matchpod.service.history.differences import Difference, Part, compare
+from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
+
+ANN = {"steamId": "1", "name": "Ann", "kills": 3, "extraStats": {"aces": 1}}
+BEN = {"steamId": "2", "name": "Ben", "kills": 2, "extraStats": None}
+FOUND = {"steamId": "1", "name": "Ann", "type": "Aimbot", "roundNumber": 3, "reason": "fast"}
+
+
+def map_row(**fields: object) -> MapRow:
+    row = MapRow(
+        id="m1",
+        server_id="srv_1",
+        org_id="org_1",
+        series_id="ser_1",
+        map_number=1,
+        map_name="de_nuke",
+        game_mode="wingman",
+        server_name="Europe 1",
+        status=MapStatus.FINISHED,
+        started_at_ms=0,
+        finished_at_ms=60_000,
+        duration_s=60,
+        is_final=True,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def series_row(**fields: object) -> SeriesRow:
+    row = SeriesRow(
+        id="s1",
+        series_id="ser_1",
+        server_id="srv_1",
+        org_id="org_1",
+        server_name="Europe 1",
+        format="bo1",
+        game_mode="wingman",
+        team1_name="Reds",
+        team2_name="Blues",
+        status=MapStatus.FINISHED,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def statistics(
+    players: object = (ANN, BEN), *, leaders: object = (ANN,), detections: object = (), version: int = 1
+) -> MapStats:
+    return MapStats(
+        map_id="m1",
+        stats_version=version,
+        players=json.dumps(players).encode(),
+        anti_cheat=json.dumps(detections).encode(),
+        leaderboard=json.dumps(leaders).encode(),
+    )
+
+
+def history(
+    row: MapRow | None = None, *, series: SeriesRow | None = None, stats: MapStats | None = None
+) -> MatchHistory:
+    return MatchHistory((row or map_row(),), series, (stats or statistics(),))
+
+
+def test_the_same_history_has_no_differences() -> None:
+    assert compare(history(), history()) == []
+
+
+def test_what_no_log_can_change_is_not_compared() -> None:
+    renamed = history(map_row(server_name="Europa 1"), stats=statistics(version=7))
+    assert compare(history(), renamed) == []
+
+
+def test_columns_are_named_as_callers_see_them() -> None:
+    old = map_row(winner="team1", finished_at_ms=None, duration_s=None)
+    assert compare(history(old), history(map_row(winner=None, status=MapStatus.CANCELLED))) == [
+        Difference(part=Part.MAP, map_number=1, field="winner", old="team1", new=None),
+        Difference(part=Part.MAP, map_number=1, field="status", old=MapStatus.FINISHED, new=MapStatus.CANCELLED),
+        Difference(part=Part.MAP, map_number=1, field="finishedAt", old=None, new="1970-01-01T00:01:00.000Z"),
+        Difference(part=Part.MAP, map_number=1, field="duration", old=None, new=60),
+    ]
+
+
+def test_what_lists_are_sorted_by_is_compared() -> None:
+    (found,) = compare(history(map_row(sort_ms=1)), history(map_row(sort_ms=2)))
+    assert (found.field, found.old, found.new) == ("sortedAt", 1, 2)
+
+
+def test_players_are_compared_by_who_they_are() -> None:
+    better = {**ANN, "kills": 4, "extraStats": {"aces": 2, "knifeKills": 1}}
+    ann = Difference(part=Part.PLAYERS, map_number=1, steam_id="1", name="Ann")
+    assert compare(history(), history(stats=statistics([BEN, better]))) == [
+        msgspec.structs.replace(ann, field="kills", old=3, new=4),
+        msgspec.structs.replace(ann, field="extraStats.aces", old=1, new=2),
+        msgspec.structs.replace(ann, field="extraStats.knifeKills", new=1),
+    ]
+
+
+def test_a_number_that_was_null_and_is_an_object_now_is_found() -> None:
+    fields = compare(history(), history(stats=statistics([ANN, {**BEN, "extraStats": {"aces": 0}}])))
+    assert [(one.field, one.old, one.new) for one in fields] == [
+        ("extraStats.aces", msgspec.UNSET, 0),
+        ("extraStats", None, msgspec.UNSET),
+    ]
+
+
+def test_players_come_and_go_as_a_whole() -> None:
+    old, new = history(stats=statistics([ANN])), history(stats=statistics([BEN]))
+    assert compare(old, new) == [
+        Difference(part=Part.PLAYERS, map_number=1, steam_id="2", name="Ben", new=BEN),
+        Difference(part=Part.PLAYERS, map_number=1, steam_id="1", name="Ann", old=ANN),
+    ]
+
+
+def test_another_order_is_a_difference_too() -> None:
+    (found,) = compare(history(), history(stats=statistics([BEN, ANN])))
+    assert (found.part, found.field, found.old, found.new) == (Part.PLAYERS, "order", ["1", "2"], ["2", "1"])
+
+
+def test_one_who_is_listed_twice_is_compared_twice() -> None:
+    (found,) = compare(history(stats=statistics([ANN, ANN])), history(stats=statistics([ANN])))
+    assert (found.steam_id, found.field, found.old) == ("1", None, ANN)
+
+
+def test_leaderboard_and_detections_are_compared() -> None:
+    new = statistics(leaders=[{**ANN, "kills": 4}], detections=[FOUND])
+    leader, detection = compare(history(), history(stats=new))
+    assert (leader.part, leader.field) == (Part.LEADERBOARD, "kills")
+    assert (detection.part, detection.steam_id, detection.new) == (Part.ANTI_CHEAT, "1", FOUND)
+    old = statistics(detections=[FOUND])
+    (changed,) = compare(history(stats=old), history(stats=statistics(detections=[{**FOUND, "reason": "slow"}])))
+    assert (changed.part, changed.field, changed.new) == (Part.ANTI_CHEAT, "reason", "slow")
+
+
+def test_numbers_that_were_never_stored_are_all_new() -> None:
+    found = compare(MatchHistory((map_row(),)), history())
+    assert [(one.part, one.steam_id, one.old) for one in found] == [
+        (Part.PLAYERS, "1", msgspec.UNSET),
+        (Part.PLAYERS, "2", msgspec.UNSET),
+        (Part.LEADERBOARD, "1", msgspec.UNSET),
+    ]
+
+
+def test_a_map_or_series_that_was_never_stored_is_new_as_a_whole() -> None:
+    found = compare(MatchHistory(()), history(series=series_row()))
+    assert [(one.part, one.map_number, one.field, one.old) for one in found] == [
+        (Part.MAP, 1, None, msgspec.UNSET),
+        (Part.SERIES, None, None, msgspec.UNSET),
+    ]
+
+
+def test_the_series_is_compared() -> None:
+    old, new = history(series=series_row()), history(series=series_row(winner_team="Reds", team1_maps_won=1))
+    assert compare(old, new) == [
+        Difference(part=Part.SERIES, field="team1MapsWon", old=0, new=1),
+        Difference(part=Part.SERIES, field="winnerTeam", old=None, new="Reds"),
+    ]

@@ -1,0 +1,174 @@
+"""Rows of the history as callers see them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.history_query import EventsQuery, ListQuery
+from matchpod.core.played_map import MapStatus
+from matchpod.service.history import views
+from matchpod.storage.history import MapRow, MapStats, SeriesRow
+
+STARTED_MS = 1_790_000_000_123
+MAP = MapRow(
+    id="m1",
+    server_id="srv_1",
+    org_id="org_1",
+    series_id="ser_1",
+    map_number=2,
+    map_name="de_nuke",
+    game_mode="wingman",
+    server_name="Europe 1",
+    team1_name="Reds",
+    team2_name="Blues",
+    team1_score=9,
+    team2_score=4,
+    winner="team1",
+    status=MapStatus.FINISHED,
+    started_at_ms=STARTED_MS,
+    finished_at_ms=STARTED_MS + 90_999,
+    duration_s=90,
+    player_count=4,
+    is_final=True,
+    sort_ms=STARTED_MS,
+)
+SERIES = SeriesRow(
+    id="s1",
+    series_id="ser_1",
+    server_id="srv_1",
+    org_id="org_1",
+    server_name="Europe 1",
+    format="bo3",
+    game_mode="wingman",
+    team1_name="Reds",
+    team2_name="Blues",
+    team1_maps_won=2,
+    team2_maps_won=1,
+    status=MapStatus.FINISHED,
+    winner_team="Reds",
+    started_at_ms=STARTED_MS,
+    finished_at_ms=STARTED_MS + 1,
+    duration_s=0,
+    sort_ms=STARTED_MS,
+)
+STATS = MapStats(map_id="m1", stats_version=3, players=b'[{"kills":1}]', anti_cheat=b"[]", leaderboard=b"[]")
+SUMMARY = {
+    "id": "m1",
+    "serverId": "srv_1",
+    "serverName": "Europe 1",
+    "map": "de_nuke",
+    "gameMode": "wingman",
+    "team1Name": "Reds",
+    "team2Name": "Blues",
+    "team1Score": 9,
+    "team2Score": 4,
+    "status": "finished",
+    "startedAt": "2026-09-21T14:13:20.123Z",
+    "finishedAt": "2026-09-21T14:14:51.122Z",
+    "duration": 90,
+    "playerCount": 4,
+}
+SERIES_FIELDS = {
+    "id": "s1",
+    "seriesId": "ser_1",
+    "serverId": "srv_1",
+    "serverName": "Europe 1",
+    "format": "bo3",
+    "team1Name": "Reds",
+    "team2Name": "Blues",
+    "team1MapsWon": 2,
+    "team2MapsWon": 1,
+    "status": "finished",
+    "gameMode": "wingman",
+    "startedAt": "2026-09-21T14:13:20.123Z",
+    "finishedAt": "2026-09-21T14:13:20.124Z",
+    "duration": 0,
+    "winnerTeam": "Reds",
+}
+IN_SERIES = {"id": "m1", "mapNumber": 2, "mapName": "de_nuke", "status": "finished"}
+
+
+def seen(view: msgspec.Struct) -> dict[str, object]:
+    return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, object])
+
+
+def test_a_page_of_maps() -> None:
+    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP])
+    assert seen(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
+
+
+def test_a_map_passes_its_statistics_on_as_they_are() -> None:
+    view = views.map_detail(MAP, STATS)
+    assert bytes(view.players) == STATS.players
+    assert seen(view) == {
+        **SUMMARY,
+        "seriesId": "ser_1",
+        "mapNumber": 2,
+        "winner": "team1",
+        "players": [{"kills": 1}],
+        "antiCheat": [],
+        "statsVersion": 3,
+    }
+
+
+def test_what_has_not_happened_is_null() -> None:
+    unplayed = MapRow(
+        id="m2",
+        server_id="srv_1",
+        org_id="org_1",
+        map_number=1,
+        map_name="de_dust2",
+        game_mode="deathmatch",
+        server_name="Europe 1",
+        status=MapStatus.UPCOMING,
+    )
+    shown = seen(views.map_detail(unplayed, STATS))
+    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId")
+    assert [shown[name] for name in absent] == [None] * len(absent)
+    assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
+
+
+def test_a_page_of_series() -> None:
+    page = views.series_page(ListQuery(), 1, [(SERIES, [MAP])])
+    assert seen(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
+
+
+def test_one_series_has_the_scores_of_its_maps() -> None:
+    scores = {
+        name: SUMMARY[name]
+        for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
+    }
+    assert seen(views.series_detail(SERIES, [MAP])) == {
+        **SERIES_FIELDS,
+        "maps": [{**IN_SERIES, **scores, "winner": "team1"}],
+    }
+
+
+def test_a_timeline_goes_on_after_its_last_item() -> None:
+    query = EventsQuery(after_seq=4, limit=2)
+    page = views.events_page("m1", query, [(5, b'{"seq":5}'), (6, b'{"seq":6}')])
+    assert seen(page) == {
+        "mapId": "m1",
+        "afterSeq": 4,
+        "limit": 2,
+        "nextAfterSeq": 6,
+        "items": [{"seq": 5}, {"seq": 6}],
+    }
+
+
+def test_a_timeline_without_news_stays_where_it_is() -> None:
+    page = views.events_page("m1", EventsQuery(after_seq=4), [])
+    assert (page.next_after_seq, page.items) == (4, ())
+
+
+def test_a_leaderboard_names_its_map() -> None:
+    assert seen(views.leaderboard_view(MAP, [])) == {
+        "mapId": "m1",
+        "seriesId": "ser_1",
+        "mapNumber": 2,
+        "mapName": "de_nuke",
+        "status": "finished",
+        "startedAt": "2026-09-21T14:13:20.123Z",
+        "finishedAt": "2026-09-21T14:14:51.122Z",
+        "players": [],
+    }
