@@ -414,6 +414,24 @@ def test_a_live_map_is_the_same_whichever_process_is_asked(home: databases.Home)
     run(home, scenario)
 
 
+def test_a_map_has_ended_when_its_end_is_stored_with_its_last_events_and_not_before(home: databases.Home) -> None:
+    async def scenario(desk: Desk) -> None:
+        row = await created(desk.db, recorded().settings)
+        stored = rows.history_of(row, folded(row, in_the_second_map()).reader.match, server_name=SERVER_NAME)
+        lagging = msgspec.structs.replace(stored.maps[0], status=MapStatus.LIVE, winner=None, finished_at_ms=None)
+        await desk.db.write(history.replace(msgspec.structs.replace(stored, maps=(lagging, *stored.maps[1:]))))
+        desk.live.add(LiveMatch(row.id, folded(row, in_the_second_map()), in_the_second_map()))
+        before = await desk.map(map_of(row))
+        assert [before[name] for name in ("status", "winner", "finishedAt", "duration")] == ["live", None, None, None]
+        await desk.db.write(history.replace(stored))
+        after = await desk.map(map_of(row))
+        assert after["status"] == "finished"
+        assert after["winner"] is not None
+        assert after["players"] == before["players"]
+
+    run(home, scenario)
+
+
 def test_a_map_that_its_caller_canceled_keeps_its_numbers(home: databases.Home) -> None:
     async def scenario(desk: Desk) -> None:
         row = await created(desk.db, recorded().settings)

@@ -45,6 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: Supervisor
     outbox: Outbox
     upkeep: Upkeep
+    streams: Streams
     sender: CallbackSender
     web: ASGIApp
 
@@ -81,6 +82,7 @@ def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
         supervisor=supervisor,
         outbox=outbox,
         upkeep=Upkeep(around, readiness=readiness, raw_log_days=settings.raw_log_days, event_days=settings.event_days),
+        streams=around.streams,
         sender=sender,
         web=create_web(services),
     )
@@ -128,7 +130,7 @@ def _compose_surroundings(
         vault=ground.vault,
         regions=Regions(compose_regions(ground.settings, consoles), ground.db),
         live=live,
-        streams=Streams(db=ground.db, live=live),
+        streams=Streams(db=ground.db, live=live, measures=measures),
         consoles=consoles,
         measures=measures,
         ingest_base=ingest_base,

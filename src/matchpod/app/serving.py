@@ -1,6 +1,6 @@
 """How does the service live and end? It is started, watched, and stopped in an order that loses nothing.
 
-Stopping: others are told (readiness), no match is driven any more, callbacks under way end, then the API closes.
+Stopping: others are told (readiness), no match is driven any more, callbacks under way end, then streams and the API.
 Matches go on in their servers; whoever starts next picks them up. A part that ends by itself ends the whole process:
 half a service would keep its leases and do nothing for them.
 """
@@ -132,6 +132,8 @@ class Watch:
         _log.info("stopping")
         await _end("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
         await _end("callbacks", self._service.outbox.drain(DRAIN_CALLBACKS_S), DRAIN_CALLBACKS_S + 1)
+        # Not before: a reader comes back at once, and would take a service that refuses him for the end of the stream.
+        self._service.streams.close()
         self._http.stop()
         await _end("requests", asyncio.wait([http]), DRAIN_REQUESTS_S)
 

@@ -25,6 +25,7 @@ from matchpod.core.errors import (
     NotFoundError,
     ServerNotRunningError,
 )
+from matchpod.core.history_query import read_server_id
 from matchpod.core.model import MatchRequest
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import external_id_fault
@@ -51,8 +52,6 @@ MAX_IDEMPOTENCY_KEY: Final = 255
 """Room for a UUID or a compound key, and short enough to be indexed everywhere."""
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
-# Wider than the ids we give out; it keeps what no database takes as text (NUL, lone surrogates) away from it.
-_SERVER_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 _Row = TypeVar("_Row", bound=ServerSummary)
 
@@ -122,7 +121,7 @@ class Matches:
     @unavailable_when_away
     async def get(self, principal: Principal, server_id: str) -> ServerView:
         """The server, and how its match stands while it runs."""
-        row = _own(principal, await servers.summary(self._db, server_id) if _SERVER_ID.fullmatch(server_id) else None)
+        row = _own(principal, await servers.summary(self._db, server_id) if read_server_id(server_id) else None)
         match = None
         if row.status is ServerStatus.RUNNING:
             live = self._live.get(row.id)
@@ -212,7 +211,7 @@ class Matches:
     # --- the rest -------------------------------------------------------------------------------------------------
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
-        return _own(principal, await servers.get(self._db, server_id) if _SERVER_ID.fullmatch(server_id) else None)
+        return _own(principal, await servers.get(self._db, server_id) if read_server_id(server_id) else None)
 
     async def _conclude_canceled(self, row: ServerRow) -> bool:
         """True when the match ended by this very call."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import socket
 import sys
 from typing import Final
 
@@ -26,6 +27,8 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 """Far more than the headers of any proxy; one read more may be held before it is noticed."""
 HEAD_TIMEOUT_S: Final = 30.0
 """For the head of a request to come, from the opening of the connection or its first byte."""
+LOST_MS: Final = 30_000
+"""For what a stream sent to arrive: the other end may vanish without a word, and TCP waits a quarter of an hour."""
 MAX_PIPELINED: Final = 32
 """Requests sent ahead on one connection while one is answered; clients and proxies in use send none."""
 
@@ -130,7 +133,9 @@ class ApiConnection(HttpToolsProtocol):
         self.pipeline.clear()
         self.cycle = self._answering  # which is told when the connection is lost
         self.cycle.keep_alive = False
-        self.flow.resume_reading()
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+            plain = self.transport.get_extra_info("socket")
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LOST_MS)
         if self.cycle.scope["http_version"] == "1.0":
             # Knows no chunks: the body ends where the connection does.
             self.cycle.chunked_encoding = False

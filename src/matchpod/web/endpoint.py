@@ -119,7 +119,7 @@ Handler = Callable[[Site, Call], Awaitable[Answer | EventStream]]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A path parameter or header as the documentation shows it; `schema` is JSON Schema."""
+    """A path or query parameter or header as the documentation shows it; `schema` is JSON Schema."""
 
     name: str
     place: str

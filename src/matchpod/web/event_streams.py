@@ -37,7 +37,7 @@ HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
 """Of silence: proxies close what says nothing for 30 s or more, and a caller who is gone is noticed by sending."""
 CHECK_KEY_S: Final = 30.0
-"""How long a stream goes on with a key that was revoked."""
+"""How often it is asked whether the key is still good, at the next thing to send."""
 SEND_TIMEOUT_S: Final = 10.0
 """For a caller to make room for more; he gets everything when he comes back."""
 HURRY_S: Final = 0.2

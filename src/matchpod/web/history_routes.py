@@ -48,7 +48,7 @@ _STREAM_MAP: Final = Endpoint(
     tag=Tag.API,
     summary="Follow the timeline of a map",
     text="Server-sent events: `event` is the `type` of an item, `id` its `seq`, `data` the item as polling has it. "
-    "The stream ends with the map; when there is nothing left to come it is answered 204.",
+    "The stream ends with the match; when there is nothing left to come it is answered 204.",
     access=Scope.SERVERS_READ,
     parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
     content_type=EVENT_STREAM,

@@ -11,9 +11,9 @@ from matchpod.core import timeline_items as items
 from matchpod.core.match import Phase
 from matchpod.core.model import MatchType, SeriesFormat, Side, Team, Winner
 from matchpod.core.played_map import MapStatus
-from matchpod.core.result import anti_cheat_entry
+from matchpod.core.result import LAST_MS, anti_cheat_entry
 from matchpod.core.result_shapes import Score
-from matchpod.core.timeline import LAST_MS, MAX_PEOPLE, MAX_TEXT_CHARS, Stamp, Timeline
+from matchpod.core.timeline import MAX_PEOPLE, MAX_TEXT_CHARS, Stamp, Timeline
 from matchpod.core.timeline_items import Person
 
 from .match_builder import ANN, BEN, CAT, EVE, MAPS, START_MS, deathmatch, open_match

@@ -414,6 +414,25 @@ def test_finished_map_ends_its_readers_when_they_have_everything(play: Callable[
     play(scenario)
 
 
+def test_map_that_ends_while_its_first_reader_joins_is_given_whole(play: Callable[[Scenario], None]) -> None:
+    async def scenario(ground: Ground) -> None:
+        await ground.store(1, 2)
+        held = ground.db.hold()
+        opening = asyncio.create_task(ground.open())
+        await ground.db.reached.wait()
+        before = ground.db.reads
+        await ground.store(3, 3)
+        await ground.end()
+        ground.streams.finish("map-1")
+        while ground.db.reads == before:  # the end is looked at before the reader is there
+            await asyncio.sleep(0)
+        ground.db.held = None
+        held.set()
+        assert await read_all(await opening) == ["1", "2", "3"]
+
+    play(scenario)
+
+
 def test_map_that_is_final_is_read_to_its_end_and_then_there_is_nothing(play: Callable[[Scenario], None]) -> None:
     async def scenario(ground: Ground) -> None:
         await ground.store(1, 3)

@@ -149,6 +149,9 @@ def _folded(row: MapRow, server: ServerRow, match: Match) -> tuple[MapRow, MapSt
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
         # Its caller ended it, of which the server says nothing.
         now = msgspec.structs.replace(now, status=row.status)
+    elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
+        # Its end is about to be stored together with its last events: who reads until both are there misses none.
+        now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
     return now, rows.stats_of_map(match, row.id, row.map_number)
 
 

@@ -52,7 +52,7 @@ class Recorder:
         self._server_name = server_name
         self._stored: dict[str, int] = {}
         """The last stored item of each map."""
-        self._written: MatchHistory | None = None
+        self._written = MatchHistory(maps=())
         self._flushed_ms = 0
 
     async def begin(self) -> None:
@@ -62,8 +62,14 @@ class Recorder:
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
 
     def due_ms(self) -> int | None:
-        """When `write` is to be called; None while there is nothing new."""
-        return self._flushed_ms + FLUSH_MS if self._reader.timeline.waiting else None
+        """When `write` is to be called: at once where a map began or ended; None while there is nothing new."""
+        if not self._written.maps:
+            return 0  # it began before there was a history
+        if not self._reader.timeline.waiting:
+            return None
+        played = self._reader.match.current_map
+        is_as_stored = self._written.maps[played.number - 1].status is played.status
+        return self._flushed_ms + FLUSH_MS if is_as_stored else 0
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store what happened and how the match stands, together with other statements."""
@@ -80,7 +86,7 @@ class Recorder:
     async def end(self, conclusion: Sequence[Statement], now_ms: int) -> None:
         """Store the end of the match (its `final` history is part of the conclusion), and what happened last."""
         await self._commit(conclusion, now_ms)
-        for one in self._written.maps if self._written else ():
+        for one in self._written.maps:
             self._streams.finish(one.id)
 
     async def _commit(self, statements: Sequence[Statement], now_ms: int) -> None:
@@ -104,7 +110,7 @@ class Recorder:
         """The least that must be written; most changes are of a score, which no list is sorted or counted by."""
         if standing == self._written:
             return []
-        if self._written is None or _counted(standing) != _counted(self._written):
+        if _counted(standing) != _counted(self._written):
             return history.replace(standing)
         before = set(self._written.maps)
         changed = tuple(one for one in standing.maps if one not in before)

@@ -13,8 +13,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-RING: Final = 512
-"""Items kept at least, once there were as many: minutes of play, for readers who are a little behind."""
+RING: Final = 64
+"""Items kept at least, once there were as many: half a minute of play, for readers who are a little behind. Twice as
+many take some 100 KB, for each map that somebody reads."""
 
 DEFAULT_TYPE: Final = b"message"
 """What the protocol takes for the type of an event that names none."""
