@@ -2,7 +2,7 @@
 
 The newest come first, those that never started last, equals by id. The ids of a page come from an index that has the
 filters in front; only then are the rows read. `total` comes from the counts, and with dates the two days at the edges
-are counted in the index. Deep pages skip whole days by their counts.
+are counted in the index. Deep pages skip whole days by their counts, and those near the end are read from there.
 """
 
 from __future__ import annotations
@@ -50,6 +50,20 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.from_ms > 0 or self.before_ms is not None
 
 
+class _Stretch(msgspec.Struct, frozen=True):
+    """Where a page lies in its list: so many rows, and how many come before and after them."""
+
+    before: int
+    size: int
+    after: int
+
+    @classmethod
+    def of(cls, query: ListQuery, total: int) -> _Stretch:
+        before = (query.page - 1) * query.page_size
+        size = min(query.page_size, total - before)
+        return cls(before, size, total - before - size)
+
+
 async def list_maps(
     db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
 ) -> tuple[int, list[MapRow]]:
@@ -63,10 +77,10 @@ async def list_maps(
     total = await _total(db, wanted)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, wanted, start, deep_offset)
+    page, params = await _page_of_ids(db, wanted, _Stretch.of(query, total), deep_offset)
     rows = await db.read(
         f"SELECT {column_list(MapRow)} FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id",
-        {**params, "page_size": query.page_size},
+        params,
     )
     return total, [from_row(MapRow, row) for row in rows]
 
@@ -85,12 +99,12 @@ async def list_series(
     total = await _total(db, wanted)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, wanted, start, deep_offset)
+    page, params = await _page_of_ids(db, wanted, _Stretch.of(query, total), deep_offset)
     rows = await db.read(
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
         " LEFT JOIN maps ON maps.server_id = series.server_id"
         " ORDER BY series.sort_ms DESC, series.id, maps.map_number",
-        {**params, "page_size": query.page_size},
+        params,
     )
     return total, _with_maps(rows)
 
@@ -173,16 +187,18 @@ def _count_between(wanted: _Wanted, lower: str, upper: str) -> str:
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-async def _page_of_ids(db: Database, wanted: _Wanted, offset: int, deep_offset: int) -> tuple[str, dict[str, Value]]:
-    """A query of the ids of a page, as `page_id`; the parameter `page_size` is still to be given."""
-    before_ms = wanted.before_ms
-    if offset > deep_offset:
+async def _page_of_ids(db: Database, wanted: _Wanted, page: _Stretch, deep_offset: int) -> tuple[str, dict[str, Value]]:
+    """A query of the ids of a page, as `page_id`; in no order that is to be relied on."""
+    before_ms, offset, order = wanted.before_ms, page.before, "sort_ms DESC, id"
+    if offset > deep_offset >= page.after:
+        offset, order = page.after, "sort_ms, id DESC"
+    elif offset > deep_offset:
         day, offset = skip_days(await _newest_days(db, wanted), offset)
         if day is not None:
             day_ends_ms = (day + 1) * DAY_MS
             before_ms = day_ends_ms if before_ms is None else min(before_ms, day_ends_ms)
     conditions, params = _conditions(wanted)
-    params["offset"] = offset
+    params |= {"page_size": page.size, "offset": offset}
     if wanted.from_ms > 0:
         conditions += " AND sort_ms >= :from_ms"
         params["from_ms"] = wanted.from_ms
@@ -191,7 +207,7 @@ async def _page_of_ids(db: Database, wanted: _Wanted, offset: int, deep_offset: 
         params["before_ms"] = before_ms
     sql = (
         f"SELECT id AS page_id FROM {_TABLES[wanted.key.kind]} WHERE {conditions}"
-        " ORDER BY sort_ms DESC, id LIMIT :page_size OFFSET :offset"
+        f" ORDER BY {order} LIMIT :page_size OFFSET :offset"
     )
     return sql, params
 

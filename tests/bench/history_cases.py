@@ -1,0 +1,162 @@
+"""What is asked of the history while it is measured? Every list with every filter, and the details of a map.
+
+The caller is of the organization that has half of everything. Names, dates, servers and maps differ from time to time.
+Dates lie at least a year apart and last pages are full ones, so that pages have as many rows at every stage.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from matchpod.core.history_query import EventsQuery, LeaderboardQuery, ListQuery
+from matchpod.core.played_map import MapStatus
+from matchpod.core.stats.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
+from matchpod.ports import Database
+from matchpod.service.history.reading import History
+from matchpod.service.live import LiveMatches
+from matchpod.service.principals import Principal, Role, Scope
+from matchpod.service.regions import Regions
+from matchpod.service.spectators import Spectators
+from matchpod.storage import history, map_events
+from matchpod.storage.history import MapRow, MapStats, MatchHistory
+from matchpod.storage.history_counts import DAY_MS
+from tests.bench.history_rows import BIG, FIRST_MS, MAP_NAMES, SPAN_MS, big_server_id, big_servers
+
+CALLER: Final = Principal(org_id=BIG, key_id="key_bench", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ}))
+CHOSEN: Final = 40
+"""Maps from all of the time that get statistics and a timeline of real length, and are asked for."""
+ITEMS: Final = 1_200
+PLAYERS: Final = 10
+
+Case = Callable[[random.Random], Awaitable[object]]
+"""Asks once; what exactly is up to chance."""
+_Choice = Callable[[random.Random], ListQuery]
+
+_KILL: Final = (
+    b'{"type":"kill","seq":%d,"timestamp":"2026-09-21T14:14:00.000Z","roundNumber":1,"killer":{"steamId":'
+    b'"76561198000000001","name":"Ann","team":"team1"},"victim":{"steamId":"76561198000000002","name":"Bob","team":'
+    b'"team2"},"weapon":"ak47","teamKill":false,"headshot":true,"wallbang":false,"throughSmoke":false,'
+    b'"attackerBlind":false,"noscope":false,"inAir":false,"distance":412.5}'
+)
+
+
+async def cases(db: Database, maps: int) -> dict[str, Case]:
+    """All of them by name, for a history of so many maps."""
+    service = History(db=db, live=LiveMatches(), spectators=Spectators(db=db, regions=Regions((), db)))
+    lists = await _map_lists(service) | await _series_lists(service)
+    return {"yardstick: SELECT 1": lambda _: db.read("SELECT 1")} | lists | await _details(db, service, maps)
+
+
+async def _map_lists(service: History) -> dict[str, Case]:
+    finished, cancelled = MapStatus.FINISHED, MapStatus.CANCELLED
+
+    async def last(status: MapStatus | None = None) -> int:
+        page = await service.maps(CALLER, ListQuery(status=status))
+        return page.total // page.page_size
+
+    everything, all_finished, all_cancelled = await last(), await last(finished), await last(cancelled)
+    choices: dict[str, _Choice] = {
+        "first page": lambda _: ListQuery(),
+        "page 50, of 10": lambda _: ListQuery(page=50, page_size=10),
+        "page in the middle": lambda _: ListQuery(page=everything // 2),
+        "last page": lambda _: ListQuery(page=everything),
+        "status": lambda _: ListQuery(status=finished),
+        "status, last page": lambda _: ListQuery(status=finished, page=all_finished),
+        "status cancelled, last page": lambda _: ListQuery(status=cancelled, page=all_cancelled),
+        "status cancelled, in the middle": lambda _: ListQuery(status=cancelled, page=max(1, all_cancelled // 2)),
+        "map": lambda chance: ListQuery(map_name=chance.choice(MAP_NAMES)),
+        "dateFrom": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS)),
+        "dateTo": lambda chance: ListQuery(before_ms=_late(chance, DAY_MS)),
+        "dates": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS), before_ms=_late(chance, DAY_MS)),
+        "dates with times": lambda chance: ListQuery(from_ms=_early(chance), before_ms=_late(chance)),
+        "status, map": lambda chance: ListQuery(status=finished, map_name=chance.choice(MAP_NAMES)),
+        "status, map, dates with times": lambda chance: ListQuery(
+            status=finished, map_name=chance.choice(MAP_NAMES), from_ms=_early(chance), before_ms=_late(chance)
+        ),
+    }
+    return {f"maps: {name}": _asking(service.maps, choice) for name, choice in choices.items()}
+
+
+async def _series_lists(service: History) -> dict[str, Case]:
+    finished = MapStatus.FINISHED
+    first = await service.series_list(CALLER, ListQuery())
+    choices: dict[str, _Choice] = {
+        "first page": lambda _: ListQuery(),
+        "page 50, of 5": lambda _: ListQuery(page=50, page_size=5),
+        "last page": lambda _: ListQuery(page=first.total // first.page_size),
+        "status": lambda _: ListQuery(status=finished),
+        "dates": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS), before_ms=_late(chance, DAY_MS)),
+        "dates with times": lambda chance: ListQuery(from_ms=_early(chance), before_ms=_late(chance)),
+        "status, dates with times": lambda chance: ListQuery(
+            status=finished, from_ms=_early(chance), before_ms=_late(chance)
+        ),
+    }
+    return {f"series: {name}": _asking(service.series_list, choice) for name, choice in choices.items()}
+
+
+def _asking(ask: Callable[[Principal, ListQuery], Awaitable[object]], choice: _Choice) -> Case:
+    return lambda chance: ask(CALLER, choice(chance))
+
+
+def _early(chance: random.Random, step_ms: int = 1) -> int:
+    """A time in the first quarter of all the time."""
+    return FIRST_MS + chance.randrange(0, SPAN_MS // 4, step_ms)
+
+
+def _late(chance: random.Random, step_ms: int = 1) -> int:
+    """A time in the last quarter of all the time."""
+    return FIRST_MS + SPAN_MS - chance.randrange(0, SPAN_MS // 4, step_ms)
+
+
+# --- single maps and series ---------------------------------------------------------------------------------------
+
+
+async def _details(db: Database, service: History, maps: int) -> dict[str, Case]:
+    chosen = [row.id for row in await _choose_maps(db, maps)]
+    servers = big_servers(maps)
+
+    def server(chance: random.Random) -> str:
+        return big_server_id(chance.randrange(servers))
+
+    def events(chance: random.Random) -> Awaitable[object]:
+        after = chance.randrange(ITEMS - 100)
+        return service.events(CALLER, chance.choice(chosen), EventsQuery(after_seq=after, limit=100))
+
+    return {
+        "maps: serverId": lambda chance: service.maps(CALLER, ListQuery(server_id=server(chance))),
+        "series: serverId": lambda chance: service.series_list(CALLER, ListQuery(server_id=server(chance))),
+        "series detail": lambda chance: service.series(CALLER, server(chance).replace("srv_", "ser_")),
+        "map detail": lambda chance: service.map(CALLER, chance.choice(chosen)),
+        "events: 100 of a map": events,
+        "leaderboard": lambda chance: service.leaderboard(CALLER, chance.choice(chosen), LeaderboardQuery()),
+    }
+
+
+async def _choose_maps(db: Database, maps: int) -> list[MapRow]:
+    """Finished maps from all of the time, with what they have in life."""
+    servers = big_servers(maps)
+    found = [await history.maps_of(db, big_server_id(number * servers // CHOSEN)) for number in range(CHOSEN)]
+    chosen = [row for rows in found for row in rows if row.status is MapStatus.FINISHED]
+    players = b"[%s]" % b",".join([b'{"steamId":"76561198000000001","extraStats":{%s}}' % (b" " * 800)] * PLAYERS)
+    leaderboard = msgspec.json.encode([_player(number) for number in range(PLAYERS)])
+    items = [_KILL % seq for seq in range(1, ITEMS + 1)]
+    for row in chosen:
+        stats = MapStats(map_id=row.id, stats_version=1, players=players, anti_cheat=b"[]", leaderboard=leaderboard)
+        await db.write(history.refresh(MatchHistory((), None, (stats,))))
+        if not await map_events.read_after(db, row.id, 1, limit=1):
+            await db.write([map_events.append(row.id, 2, items[1:], at_ms=row.sort_ms)])
+            await map_events.compact(db, row.server_id)
+    return chosen
+
+
+def _player(number: int) -> LeaderboardPlayer:
+    return LeaderboardPlayer(
+        name=f"player {number}", steam_id=str(76561197960265728 + number), team=number % 2 + 1, kills=number + 7,
+        deaths=9, assists=3, headshots=4, damage_dealt=1500 + number, bullets_fired=None, bullets_hit=None,
+        accuracy_percent=None, bomb_plants=1, bomb_defuses=0, top_weapon=TopWeapon("ak47", 6),
+        utility=UtilityThrown(total=5, he=1, flash=2, smoke=1, molly=1, decoy=0),
+    )  # fmt: skip

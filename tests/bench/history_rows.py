@@ -1,0 +1,169 @@
+"""What would years of matches have left behind? SQL that makes it up inside the database, the same on both kinds.
+
+Every eight maps are four matches: of one, three, two and two maps. They lie evenly over two years and are stored oldest
+first. One organization has half of everything. Nothing is random: what differs between matches goes by a hash of their
+numbers. The database has a function `uuid_of(text)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.schema import MIGRATIONS
+
+FIRST_MS: Final = 20_000 * DAY_MS
+SPAN_MS: Final = 730 * DAY_MS
+
+ORGANIZATIONS: Final = 50
+BIG: Final = "org_big"
+MAP_NAMES: Final = (
+    "de_ancient", "de_anubis", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
+)  # fmt: skip
+
+MAPS_OF_GROUP: Final = 8
+MATCHES_OF_GROUP: Final = 4
+_MATCH_OF_MAP: Final = (0, 1, 1, 1, 2, 2, 3, 3)
+_NUMBER_OF_MAP: Final = (1, 1, 2, 3, 1, 2, 1, 2)
+_MAPS_OF_MATCH: Final = (1, 3, 2, 2)
+_DECIDER: Final = 3
+"""The map that is not played where one team won the two before it, as in every other match."""
+_MAP_MS: Final = 45 * 60 * 1000
+
+# Of a thousand matches; the rest is upcoming.
+_FINISHED: Final = 940
+_CANCELLED: Final = 50
+_LIVE: Final = 5
+
+_ID_ZEROS: Final = "0" * 16
+_ID_START: Final = 1_000_000_000
+
+INDEXES: Final = {
+    statement.split()[2]: statement
+    for migration in MIGRATIONS
+    for statement in migration
+    if statement.startswith("CREATE INDEX") and statement.split()[4] in ("maps", "series", "map_events")
+}
+"""What finds the history, by name."""
+
+
+def big_server_id(number: int) -> str:
+    """The server of a match of one map of the large organization; they are numbered from 0."""
+    return f"srv_{_ID_ZEROS}{_ID_START + number * 2 * MATCHES_OF_GROUP}"
+
+
+def big_servers(maps: int) -> int:
+    """How many of them there are."""
+    return -(-maps // (2 * MAPS_OF_GROUP))
+
+
+def filling(maps: int) -> Iterator[tuple[str, str]]:
+    """Statements for empty tables, each after a word for what it makes."""
+    # Making an index of many rows is faster than adding the rows to it.
+    yield from (("rows", f"DROP INDEX {name}") for name in INDEXES)
+    matches = maps // MAPS_OF_GROUP * MATCHES_OF_GROUP
+    match = f"i / {MAPS_OF_GROUP} * {MATCHES_OF_GROUP} + {_choose(f'i % {MAPS_OF_GROUP}', _MATCH_OF_MAP)}"
+    yield "rows", f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
+    yield "rows", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
+    ended = "FROM maps WHERE is_final = 1 AND sort_ms > 0"
+    # Far shorter than they are in life, or they would be gigabytes; those that are asked for get the real length.
+    yield "stats", f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
+    yield "events", f"INSERT INTO map_events SELECT id, 1, 1, sort_ms, 0, {_SHORT} {ended}"
+    for chosen in itertools.product(("status", "''"), ("map_name", "''"), ("day", "-1")):
+        yield "counts", _count("map", "maps", chosen)
+        if "map_name" not in chosen:
+            yield "counts", _count("series", "series", chosen)
+    yield from (("indexes", statement) for statement in INDEXES.values())
+
+
+def _count(kind: str, table: str, chosen: tuple[str, ...]) -> str:
+    """Counts by some columns, whatever the others are; all at once, as it is done for a match, would take longer."""
+    grouped = ", ".join(["org_id", *(name for name in chosen if name.isidentifier())])
+    return (
+        "INSERT INTO history_counts (org_id, kind, status, map_name, day, count)"
+        f" SELECT org_id, '{kind}', {', '.join(chosen)}, COUNT(*)"
+        f" FROM (SELECT *, sort_ms / {DAY_MS} AS day FROM {table}) AS counted GROUP BY {grouped}"
+    )
+
+
+def _choose(key: str, values: tuple[object, ...]) -> str:
+    cases = " ".join(f"WHEN {number} THEN {value!r}" for number, value in enumerate(values))
+    return f"CASE {key} {cases} END"
+
+
+def _numbers(end: int) -> str:
+    return f"numbers (i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < {end})"
+
+
+def _matches(end: int, match: str) -> str:
+    """The match with the number `match` for each i: its ids, organization, fate and beginning."""
+    number = f"('{_ID_ZEROS}' || ({_ID_START} + n))"
+    # The upper half of a product with a large prime: neighbours have nothing in common.
+    return f"""
+        numbered AS (SELECT i, {match} AS n FROM numbers),
+        hashed AS (SELECT i, n, n * 2654435761 % 4294967296 / 65536 AS hash FROM numbered),
+        matches AS (
+            SELECT i, n, hash, 'srv_' || {number} AS server_id, 'ser_' || {number} AS series_id,
+                CASE WHEN n / {MATCHES_OF_GROUP} % 2 = 0 THEN '{BIG}'
+                    ELSE 'org_' || (n / {2 * MATCHES_OF_GROUP} % {ORGANIZATIONS - 1}) END AS org_id,
+                CASE WHEN hash % 1000 < {_FINISHED} THEN 'finished'
+                    WHEN hash % 1000 < {_FINISHED + _CANCELLED} THEN 'cancelled'
+                    WHEN hash % 1000 < {_FINISHED + _CANCELLED + _LIVE} THEN 'live'
+                    ELSE 'upcoming' END AS fate,
+                {FIRST_MS} + n * {SPAN_MS} / {end} AS begin_ms
+            FROM hashed
+        )"""
+
+
+_SHORT: Final = "CAST('[]' AS BLOB)"
+
+# Of a match that was cancelled, every other one had begun; of one that is live, the first map is.
+_MAPS: Final = f"""
+    , played AS (
+        SELECT *, {_choose(f"i % {MAPS_OF_GROUP}", _NUMBER_OF_MAP)} AS number FROM matches
+    ), placed AS (
+        SELECT *, begin_ms + (number - 1) * {_MAP_MS} AS start_ms,
+            CASE WHEN fate = 'finished' AND number = {_DECIDER} AND hash / 1000 % 2 = 0 THEN 'cancelled'
+                WHEN fate = 'live' AND number > 1 THEN 'upcoming'
+                ELSE fate END AS status,
+            CASE WHEN fate = 'finished' THEN number <> {_DECIDER} OR hash / 1000 % 2 = 1
+                WHEN fate = 'cancelled' THEN number = 1 AND hash % 2 = 0
+                ELSE fate = 'live' AND number = 1 END AS is_started
+        FROM played
+    )
+    INSERT INTO maps (id, server_id, org_id, series_id, map_number, map_name, game_mode, server_name, team1_name,
+        team2_name, team1_score, team2_score, winner, status, started_at_ms, finished_at_ms, duration_s, player_count,
+        is_final, sort_ms)
+    SELECT uuid_of('map ' || i), server_id, org_id, series_id, number,
+        {_choose(f"(hash + number) % {len(MAP_NAMES)}", MAP_NAMES)}, 'competitive',
+        'Frankfurt ' || substr(server_id, 25), 'Team ' || (n % 97), 'Team ' || (hash % 89),
+        CASE WHEN is_started THEN 13 ELSE 0 END, CASE WHEN is_started THEN hash % 12 ELSE 0 END,
+        CASE WHEN status = 'finished' THEN 'team1' END, status,
+        CASE WHEN is_started THEN start_ms END,
+        CASE WHEN status = 'finished' THEN start_ms + {_MAP_MS} END,
+        CASE WHEN status = 'finished' THEN {_MAP_MS // 1000} END,
+        CASE WHEN is_started THEN 10 ELSE 0 END,
+        CASE WHEN status IN ('finished', 'cancelled') THEN 1 ELSE 0 END,
+        CASE WHEN is_started THEN start_ms ELSE 0 END
+    FROM placed
+    """
+_SERIES: Final = f"""
+    , placed AS (
+        SELECT *, {_choose(f"n % {MATCHES_OF_GROUP}", _MAPS_OF_MATCH)} AS maps,
+            fate IN ('finished', 'live') OR (fate = 'cancelled' AND hash % 2 = 0) AS is_started
+        FROM matches
+    )
+    INSERT INTO series (id, series_id, server_id, org_id, server_name, format, game_mode, team1_name, team2_name,
+        team1_maps_won, team2_maps_won, status, winner_team, started_at_ms, finished_at_ms, duration_s, sort_ms)
+    SELECT uuid_of('series ' || n), series_id, server_id, org_id, 'Frankfurt ' || substr(server_id, 25),
+        'bo' || maps, 'competitive', 'Team ' || (n % 97), 'Team ' || (hash % 89),
+        CASE WHEN fate = 'finished' THEN (maps + 1) / 2 ELSE 0 END, 0, fate,
+        CASE WHEN fate = 'finished' THEN 'Team ' || (n % 97) END,
+        CASE WHEN is_started THEN begin_ms END,
+        CASE WHEN fate = 'finished' THEN begin_ms + maps * {_MAP_MS} END,
+        CASE WHEN fate = 'finished' THEN maps * {_MAP_MS // 1000} END,
+        CASE WHEN is_started THEN begin_ms ELSE 0 END
+    FROM placed
+    """
