@@ -39,10 +39,11 @@ fix: $(READY) ## Mend what ruff can mend: lint, then format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## Measure speed: reading logs, the API, the history, and a farm of simulated servers
+bench: $(READY) ## Measure speed: reading logs, the API, the history, streams, and a farm of simulated servers
 	@$(BIN)/python tests/bench/run.py
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
+	@$(BIN)/python tests/bench/streams.py
 	@$(BIN)/python tests/bench/farm.py
 
 # --- the set-up: three files, each made once ----------------------------------------------------------------------

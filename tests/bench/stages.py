@@ -13,6 +13,7 @@ from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, Event, GameEvent
 from matchpod.core.match import Match
 from matchpod.core.stats.ledger import Ledger
+from matchpod.core.timeline import Timeline
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.log_lines.reader import Line, LineReader
 from matchpod.cs2.log_lines.world_lines import LogFileClosed
@@ -61,10 +62,12 @@ def stages(workload: Workload) -> dict[str, Run]:
 
     def without_interpreter(lines: LineReader) -> MatchReader:
         interpreter = _NoInterpreter(MapFlow.of(settings))
-        return MatchReader(match=Match.create(settings, 0), interpreter=interpreter, lines=lines)
+        return MatchReader(match=Match.create(settings, 0), interpreter=interpreter, lines=lines, timeline=Timeline())
 
     def without_match() -> MatchReader:
-        return MatchReader(match=_NoMatch.create(settings, 0), interpreter=Interpreter.of(settings))
+        return MatchReader(
+            match=_NoMatch.create(settings, 0), interpreter=Interpreter.of(settings), timeline=Timeline()
+        )
 
     def without_watch() -> MatchReader:
         reader = MatchReader.create(settings, 0)

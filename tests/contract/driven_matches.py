@@ -69,6 +69,9 @@ class ShiftedClock:
 class Mortal:
     """The database as one process reaches it: gone for a process that is dead."""
 
+    is_shared = True
+    """To this process it may be, for others take its matches over; one that is alone hears of its own only."""
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self.is_dead = False
@@ -76,10 +79,6 @@ class Mortal:
         """Dead when it is about to write a statement with these words."""
         self.dies_after = ""
         """Dead when such a statement was written, and before it knows."""
-
-    @property
-    def is_shared(self) -> bool:
-        return True  # to this process it may be, for others take its matches over
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self._live()

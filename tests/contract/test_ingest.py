@@ -14,7 +14,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.log_batches import read_post
 from matchpod.ports import Database, DatabaseAwayError, Row, Statement, Value
 from matchpod.service.conclusion import Ending, conclude
-from matchpod.service.folding import Fold
+from matchpod.service.folding import ENDED, LOG, Fold
 from matchpod.service.ingest import MAX_BODY_BYTES, MAX_KNOWN_TOKENS, OPEN_FOR_MS, TOKEN_HEADER, Ingest
 from matchpod.service.live import LiveMatch, LiveMatches
 from matchpod.service.measures import Measures
@@ -253,7 +253,7 @@ def test_an_ended_match_takes_no_log_two_seconds_after_its_end(home: databases.H
         gate.clock.at_ms += OPEN_FOR_MS
         for _ in range(3):
             assert await gate.ingest.take_log("log-srv_1", {}, LINE) == 410
-        assert len(await gate.stored()) == 1
+        assert [entry.kind for entry in await gate.stored()] == [LOG, ENDED]
         assert gate.measures.log_refused.value("ended") == 3
 
     run(home, scenario)

@@ -143,6 +143,27 @@ def test_what_differs_is_stored_as_the_next_version(home: databases.Home) -> Non
     home.run(scenario)
 
 
+def test_statistics_that_cannot_be_read_are_repaired(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        await play(db)
+        right = await contents(db, HISTORY)
+        rubbish: dict[str, Value] = {"rubbish": b'[{"name": "\xff', "id": first_map()}
+        sql = (
+            "UPDATE map_stats SET players = :rubbish, anti_cheat = :rubbish, leaderboard = :rubbish WHERE map_id = :id"
+        )
+        await db.write([Statement(sql, rubbish)])
+        finding = await look(db, write=True)
+        assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
+        assert [(one.part, one.field) for one in finding.differences] == [
+            *((Part.PLAYERS, "entries"), (Part.LEADERBOARD, "entries")),
+            (Part.ANTI_CHEAT, "entries"),
+        ]
+        await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+        assert await contents(db, HISTORY) == right
+
+    home.run(scenario)
+
+
 def test_a_canceled_match_is_read_again_as_canceled(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         await play(db, entries=len(recorded().entries) // 2)

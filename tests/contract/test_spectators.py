@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from matchpod.core.match import Phase
 from matchpod.core.result import live_match
+from matchpod.core.server_status import ServerPhase
+from matchpod.core.timers import Timers
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.service.folding import Fold
+from matchpod.service.folding import HEARING_MS, LOG, RESUMED, Fold
 from matchpod.service.regions import Regions
 from matchpod.service.spectators import MAX_MATCHES, READ_ENTRIES, Spectators
 from matchpod.storage import raw_log, servers, snapshots
@@ -17,6 +20,8 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
+from tests.contract.driven_matches import SETTINGS
+from tests.unit.service.history.spoken_lines import coming, first_round, logged
 from tests.unit.service.test_folding import recorded, row_of
 
 home = databases.home
@@ -174,6 +179,44 @@ def test_matches_that_nobody_asks_for_are_forgotten(home: databases.Home) -> Non
             await seen.view(row_of(recorded().settings, id=f"srv_{number}"))
         await seen.view(first)
         assert db.entries_read == 20
+
+    home.run(scenario)
+
+
+def test_an_alarm_that_its_follower_slept_through_is_taken_back(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        row = row_of(SETTINGS)
+        await servers.create(db, row, idempotency=None)
+        late_ms = row.created_at_ms + round(Timers().join_s * 1000) + HEARING_MS
+        said = [
+            RawEntry(server_id=row.id, seq=seq, kind=LOG, received_ms=late_ms, headers=b"{}", body=logged(*lines))
+            for seq, lines in enumerate((coming(), first_round()), 1)
+        ]
+        await store(db, said)
+        seen = spectators(db)
+        assert (await seen.match(row)).phase is Phase.OVER, "nothing that is stored says otherwise yet"
+        follower = Fold.begin(row, 1.0)
+        follower.take(msgspec.structs.replace(said[0], kind=RESUMED))
+        for entry in said:
+            follower.take(entry)
+        await db.write(snapshots.save(row.id, row.fence, Snapshot(len(said), follower.to_bytes())))
+        assert await seen.view(row) == msgspec.json.encode(live_match(follower.reader.match))
+        assert (await seen.match(row)).phase is Phase.LIVE
+
+    home.run(scenario)
+
+
+def test_a_match_that_is_over_everywhere_is_not_read_again(home: databases.Home) -> None:
+    async def scenario(plain: Database) -> None:
+        row = await created(plain)
+        db = Counted(plain)
+        await store(db, recorded().entries)
+        ending = msgspec.structs.replace(row, phase=ServerPhase.ENDING)
+        seen = spectators(db)
+        first = await seen.view(ending)
+        assert (await seen.match(ending)).phase is Phase.OVER
+        assert await seen.view(ending) is first
+        assert db.entries_read == len(recorded().entries)
 
     home.run(scenario)
 

@@ -45,11 +45,26 @@ async def assert_told(db: Database, row: ServerRow, speed: float) -> None:
     for told in fold.reader.timeline.take():
         again.setdefault(told.map_number, []).append(msgspec.json.encode(told.item))
     assert await timeline_of(db, row) == again
+    await _assert_ends_told(db, maps)
     final = await final_history(db, row, fold, server_name=maps[0].server_name)
     assert (tuple(maps), series) == (final.maps, final.series)
     assert [one.id for one in maps] == [naming.map_id(row.game_id, number) for number in range(1, len(maps) + 1)]
     if outcome.result is not None:
         await _assert_same_numbers(db, outcome.result, maps)
+
+
+async def _assert_ends_told(db: Database, maps: list[history.MapRow]) -> None:
+    """The last item of every map that was played says of it what its row says."""
+    for one in maps:
+        items = await map_events.read_after(db, one.id, 0, limit=ALL_ITEMS)
+        if one.started_at_ms is None:
+            assert not [line for _, line in items if b'"type":"map_live"' in line or b'"type":"kill"' in line]
+            continue
+        last = json.loads(items[-1][1])
+        score = last["score"] or {"team1": 0, "team2": 0}
+        assert last["type"] == "map_end"
+        assert (last["status"], last["winner"]) == (one.status, one.winner)
+        assert (score["team1"], score["team2"]) == (one.team1_score, one.team2_score)
 
 
 async def _assert_same_numbers(db: Database, result: bytes, maps: list[history.MapRow]) -> None:

@@ -19,6 +19,7 @@ from matchpod.app import Ground
 from matchpod.cli.opening import fail, run_on_ground
 from matchpod.cli.pruning import retention_of
 from matchpod.cli.terminal import NOTHING, harmless, say
+from matchpod.core.history_query import read_server_id
 from matchpod.core.text_rules import shown
 from matchpod.service.history.differences import Difference, Part
 from matchpod.service.history.recomputing import Finding, Place, Recompute, Verdict
@@ -52,6 +53,8 @@ def recompute(
     """
     if (server_id is None) != every:
         fail("Name one server, or give --all.", code=2)
+    if server_id is not None and read_server_id(server_id) is None:
+        fail(f'"{shown(server_id)}" is not the id of a server: 1 to 64 letters, digits, _ and -.', code=2)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # names hold what a terminal may not be able to show
     if server_id is None:
@@ -66,7 +69,7 @@ def _recompute_one(server_id: str, *, write: bool, as_json: bool) -> None:
 
     finding = run_on_ground(work)
     if finding is None:
-        fail(f"There is no server {shown(server_id)}.", code=2)
+        fail(f"There is no server {server_id}.", code=2)
     if as_json:
         _print_json(finding)
     elif finding.verdict not in _NOT_DONE:

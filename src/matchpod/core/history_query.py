@@ -153,7 +153,9 @@ def _map_name_fault(text: str) -> str | None:
     if len(text) > MAX_MAP_NAME:
         return f"must be 1 to {MAX_MAP_NAME} characters"
     for character in text:
-        # Lone surrogates stand for bytes that are no UTF-8.
-        if unicodedata.category(character) in ("Cc", "Cs"):
-            return f"must not contain control characters (found U+{ord(character):04X})"
+        match unicodedata.category(character):
+            case "Cc":
+                return f"must not contain control characters (found U+{ord(character):04X})"
+            case "Cs":  # lone surrogates stand for bytes that could not be decoded
+                return "must be UTF-8, percent-encoded; it has bytes that are not"
     return None

@@ -92,7 +92,7 @@ class QueryFields:
             return
         if name not in self._known:
             hint = f"; {self._hint(name)}" if len(self._faults) < MAX_HINTS else ""
-            self.fault(shown(name), f"is not a known parameter{hint}")
+            self.fault(_named(name), f"is not a known parameter{hint}")
         elif count > 1:
             self.fault(name, f"must be given once, not {count} times")
         else:
@@ -102,6 +102,11 @@ class QueryFields:
     def _hint(self, name: str) -> str:
         meant = nearest(name, self._known)
         return f"did you mean {meant}?" if meant else f"known are {', '.join(self._known)}"
+
+
+def _named(name: str) -> str:
+    """A name that nobody knows; in quotes where it could not be seen else."""
+    return shown(name) if name and name == name.strip() else f'"{shown(name)}"'
 
 
 def _number(text: str) -> int | None:

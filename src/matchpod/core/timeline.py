@@ -16,7 +16,7 @@ import msgspec
 from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
 from matchpod.core.match import Match, Phase
-from matchpod.core.model import PlayerId, Team, is_human
+from matchpod.core.model import PlayerId, Side, Team, is_human
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import LAST_MS, anti_cheat_entry, iso_time, player_name
 from matchpod.core.result_shapes import Score
@@ -125,8 +125,8 @@ class Timeline(msgspec.Struct):
     def _map_live(self, event: ev.MapLive, match: Match) -> None:
         self._call_the_roll(event, match)
         number, head = self._in_play(event, match)
-        name, score = _plain(event.map_name), _score(match.current_map)
-        self._keep(number, items.MapLiveItem(**head, map_name=name, team1_side=event.team1_side, score=score))
+        name, side, score = plain(event.map_name), _team1_side(event, match), _score(match.current_map)
+        self._keep(number, items.MapLiveItem(**head, map_name=name, team1_side=side, score=score))
 
     def _round_started(self, event: ev.RoundStarted, match: Match) -> None:
         rounds = match.current_map.ledger.rounds
@@ -134,13 +134,13 @@ class Timeline(msgspec.Struct):
             self.people.clear()
         self._tell_arrivals(event, match)  # who plays is here, though the lines of his coming were lost
         number, head = self._in_play(event, match)
-        self._keep(number, items.RoundStartItem(**head, team1_side=event.team1_side))
+        self._keep(number, items.RoundStartItem(**head, team1_side=_team1_side(event, match)))
 
     def _round_decided(self, event: ev.RoundDecided, match: Match) -> None:
         played = match.current_map
         end = items.RoundEndItem(
             **self._head(played.number, event.at_ms, event.round_number),
-            winner=event.winner,
+            winner=None if match.settings.is_free_for_all else event.winner,
             winner_side=event.winner_side,
             reason=event.reason,
             score=_score(played),
@@ -155,7 +155,7 @@ class Timeline(msgspec.Struct):
 
     def _sides_swapped(self, event: ev.SidesSwapped, match: Match) -> None:
         number, head = self._in_play(event, match)
-        self._keep(number, items.SideSwapItem(**head, team1_side=event.team1_side))
+        self._keep(number, items.SideSwapItem(**head, team1_side=_team1_side(event, match)))
 
     def _pause_changed(self, event: ev.Paused | ev.Unpaused, match: Match) -> None:
         # The server prints the end of a pause twice: when it is asked for, and when play goes on.
@@ -164,7 +164,7 @@ class Timeline(msgspec.Struct):
             self.is_paused = is_paused
             kind = items.PausedItem if is_paused else items.UnpausedItem
             number, head = self._in_play(event, match)
-            self._keep(number, kind(**head, by=_plain(event.by)))
+            self._keep(number, kind(**head, by=plain(event.by)))
 
     def _kill(self, event: ev.Kill, match: Match) -> None:
         # Every second item is one of these, so it is made without detours.
@@ -175,7 +175,7 @@ class Timeline(msgspec.Struct):
             round_number=played.round_number or played.latest_round,
             killer=self._fighter(match, event.killer),
             victim=self._fighter(match, event.victim),
-            weapon=_plain(event.weapon),
+            weapon=plain(event.weapon),
             team_kill=not event.is_enemy,
             headshot=event.is_headshot,
             wallbang=event.is_wallbang,
@@ -195,7 +195,7 @@ class Timeline(msgspec.Struct):
 
     def _bomb_planted(self, event: ev.BombPlanted, match: Match) -> None:
         number, head = self._in_play(event, match)
-        site = None if event.site is None else _plain(event.site)
+        site = None if event.site is None else plain(event.site)
         self._keep(number, items.BombPlantedItem(**head, player=self._fighter(match, event.player_id), site=site))
 
     def _bomb_defused(self, event: ev.BombDefused, match: Match) -> None:
@@ -237,7 +237,7 @@ class Timeline(msgspec.Struct):
             return
         number, head = self._now(event, match)
         player = _person(match, event.player_id, event.name)
-        chat = items.ChatItem(**head, player=player, text=_plain(event.text), team_only=event.is_team_only)
+        chat = items.ChatItem(**head, player=player, text=plain(event.text), team_only=event.is_team_only)
         self._keep(number, chat)
 
     def _state_alone(self, _event: ev.MapEnded | ev.CheatSuspected, _match: Match) -> None:
@@ -263,7 +263,7 @@ class Timeline(msgspec.Struct):
     def _tell_leaving(self, event: ev.Event, match: Match, player_id: PlayerId, reason: str = "") -> None:
         player = _person(match, player_id, self.here.pop(player_id))
         number, head = self._now(event, match)
-        self._keep(number, items.PlayerDisconnectedItem(**head, player=player, reason=_plain(reason)))
+        self._keep(number, items.PlayerDisconnectedItem(**head, player=player, reason=plain(reason)))
 
     def _tell_detections(self, match: Match) -> None:
         for found in match.detections[self.detections :]:
@@ -309,13 +309,17 @@ def _score(played: PlayedMap) -> Score | None:
     return Score(played.team1_score, played.team2_score) if played.is_scored else None
 
 
+def _team1_side(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
+    return None if match.settings.is_free_for_all else event.team1_side  # without teams it is made up
+
+
 def _person(match: Match, player_id: PlayerId, name: str) -> Person:
     if is_human(player_id):
         if match.presence.is_unlisted(player_id):
             return _SOMEBODY
-        return Person(steam_id=player_id, name=_plain(name), team=_team(match, player_id))
+        return Person(steam_id=player_id, name=plain(name), team=_team(match, player_id))
     if player_id.startswith(_BOT):
-        return Person(steam_id=None, name=_plain(player_id.removeprefix(_BOT)), team=_team(match, player_id))
+        return Person(steam_id=None, name=plain(player_id.removeprefix(_BOT)), team=_team(match, player_id))
     return _SOMEBODY
 
 
@@ -333,7 +337,7 @@ def _team(match: Match, player_id: PlayerId) -> Team | None:
     return stood or match.presence.teams.get(player_id)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of strangers, as long as it may be and without what a terminal obeys."""
     cut = text[:MAX_TEXT_CHARS]
     return cut if cut.isprintable() else _UNSAFE.sub(_REPLACEMENT, cut)

@@ -11,7 +11,7 @@ from matchpod.core.result_shapes import AntiCheatEntry, Score
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Who did something. A bot has no id; of somebody who is not on the list of players nothing is said at all."""
+    """Who did something. `steamId` is null for a bot; of somebody who is not listed nothing is said."""
 
     steam_id: PlayerId | None
     name: str
@@ -33,7 +33,8 @@ class MapLiveItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag
     """The map counts from here. One more on the same map: it was restarted, and counts anew."""
 
     map_name: str
-    team1_side: Side
+    team1_side: Side | None
+    """Null where everyone plays for himself."""
     score: Score | None
     """Above 0:0 where the server was heard in the middle of the map only; null in a deathmatch."""
 
@@ -41,11 +42,11 @@ class MapLiveItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag
 class RoundStartItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_start"):
     """Freeze time is over."""
 
-    team1_side: Side
+    team1_side: Side | None
 
 
 class RoundEndItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_end"):
-    """A round was decided; the winner is null after a draw."""
+    """A round was decided; the winner is null after a draw, and where everyone plays for himself."""
 
     winner: Team | None
     winner_side: Side | None
@@ -132,7 +133,7 @@ class UnpausedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, ta
 class SideSwapItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="side_swap"):
     """The teams changed sides."""
 
-    team1_side: Side
+    team1_side: Side | None
 
 
 class RoundRestoredItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_restored"):

@@ -38,18 +38,20 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     match: Match
     interpreter: Interpreter
+    timeline: Timeline
+    """Without a default: a state from before there was one is read again, for its numbers would begin anew."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
-    timeline: Timeline = msgspec.field(default_factory=Timeline)
     lines_read: int = 0
     lines_unknown: int = 0
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
         """A reader for a server that has said nothing yet."""
-        return cls(match=Match.create(settings, created_at_ms, timers), interpreter=Interpreter.of(settings))
+        match = Match.create(settings, created_at_ms, timers)
+        return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline())
 
     def read_post(self, post: LogPost) -> Reading:
         """Take in a post of log lines."""

@@ -11,7 +11,9 @@ from matchpod.core.model import PlayerId
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Statement
 from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
-from matchpod.storage import history, outbox, snapshots
+from matchpod.service.entries import NO_HEADERS
+from matchpod.service.folding import ENDED
+from matchpod.storage import history, outbox, raw_log, snapshots
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
@@ -68,7 +70,9 @@ def conclude(
         now_ms=now_ms,
     )
     past = history.cancel_open(row.id) if final is None else history.replace(final)
-    return [*statements, snapshots.forget(row.id), *past]
+    # What its server says from here on is not part of the match; nobody who reads it again may find more in it.
+    ended = raw_log.append(row.id, ENDED, received_ms=now_ms, headers=NO_HEADERS, body=b"")
+    return [*statements, snapshots.forget(row.id), *past, *ended]
 
 
 def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> outbox.CallbackRow | None:

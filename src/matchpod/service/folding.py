@@ -24,11 +24,17 @@ LOG: Final = "log"
 REPORT: Final = "report"
 DETECTION: Final = "detection"
 RESUMED: Final = "resumed"
+ENDED: Final = "ended"
+"""The match has its outcome: what comes after counts no more, whoever reads it and when."""
 PRESENCE: Final = "presence"
 """Who is on the server, by its console: names by player id."""
 
 HEARING_MS: Final = 10_000
 """A server sends again what was not taken from it; after this long it is taken to have caught up."""
+
+LATE_MS: Final = 2_000
+"""An alarm that is noticed so late, or after a look into the database that took so long, does not fire at once: the
+machine or the database stood still, and servers send again what was not taken from them."""
 
 MAX_ALARMS: Final = 100
 """Alarms that may be due at once. Each is one of seven, and most end the match."""
@@ -75,9 +81,20 @@ class Fold(msgspec.Struct):
             self.deaf_until_ms = entry.received_ms + HEARING_MS
             self.reader.match.presence.doubt(entry.received_ms)
             return Reading([], [])
+        if entry.kind == ENDED:
+            return Reading([], [])
         effects = self.advance(entry.received_ms)
         reading = self._read(entry)
         return Reading(reading.events, effects + reading.effects) if effects else reading
+
+    def is_late(self, entry: RawEntry) -> bool:
+        """True for an entry that came long after an alarm which nobody noticed: it would fire the alarm."""
+        due_ms = self.next_deadline_ms()
+        return due_ms is not None and entry.kind not in (RESUMED, ENDED) and entry.received_ms - due_ms > LATE_MS
+
+    def sleep_through(self, entry: RawEntry) -> None:
+        """Nobody listened before this entry."""
+        self.take(msgspec.structs.replace(entry, kind=RESUMED))
 
     def advance(self, now_ms: int) -> list[Effect]:
         """Let time pass, alarm by alarm."""

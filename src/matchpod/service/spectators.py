@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.match import Match
+from matchpod.core.match import Match, Phase
 from matchpod.core.result import live_match
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.folding import Fold
 from matchpod.service.regions import Regions
@@ -32,6 +33,10 @@ class _Watched:
         self.seq = seq
         self.log_from_seq = log_from_seq
         self.view = b""
+
+    @property
+    def is_over(self) -> bool:
+        return self.fold.reader.match.phase is Phase.OVER
 
 
 class Spectators:
@@ -55,7 +60,9 @@ class Spectators:
 
     async def _caught_up(self, row: ServerRow) -> _Watched:
         watched = self._watched.get(row.id)
-        if watched is None or watched.log_from_seq != row.log_from_seq:
+        # Over here and running there: an alarm that whoever follows the match slept through. His snapshot knows better.
+        is_astray = watched is not None and watched.is_over and row.phase is ServerPhase.RUNNING
+        if watched is None or is_astray or watched.log_from_seq != row.log_from_seq:
             watched = await self._open(row)
         while entries := await raw_log.read_after(self._db, row.id, watched.seq, limit=READ_ENTRIES):
             for entry in entries:

@@ -140,6 +140,11 @@ def cancel_open(server_id: str) -> list[Statement]:
     ]
 
 
+def give_up(server_id: str) -> Statement:
+    """Nothing will change any more, although the final numbers are missing."""
+    return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
+
+
 def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
     tables: list[tuple[str, str, Sequence[msgspec.Struct]]] = [
         ("maps", "id", history.maps),

@@ -83,6 +83,15 @@ async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
     return dict(msgspec.convert(rows, list[tuple[str, int]]))
 
 
+async def last_seq(db: Database, map_id: str) -> int:
+    """The number of the last item of a map; 0 where there is none. It may have items although its row is gone."""
+    row = await db.look_up(
+        "SELECT first_seq + count - 1 FROM map_events WHERE map_id = :map_id ORDER BY first_seq DESC LIMIT 1",
+        {"map_id": map_id},
+    )
+    return 0 if row is None else msgspec.convert(row[0], int)
+
+
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 

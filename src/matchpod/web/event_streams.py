@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
 from starlette.types import Message, Receive, Send
 
-from matchpod.core.errors import Fault, InvalidParamsError, UnauthorizedError, UnavailableError
-from matchpod.core.history_query import MAX_SEQ
+from matchpod.core.errors import UnauthorizedError, UnavailableError
 from matchpod.core.query_fields import QueryFields
 from matchpod.service.history.streams import Reader
 from matchpod.service.principals import Scope
@@ -50,8 +49,12 @@ HEADER: Final = "Last-Event-ID"
 MAX_PARTS: Final = 5
 """Of the id of an event of a server: one for each map, and a series has five at most."""
 
-_NUMBER: Final = re.compile(r"[0-9]{1,16}")
-_EXPECTED: Final = f"a whole number from 0 to {MAX_SEQ}"
+NUMBER: Final = "[0-9]{1,16}"
+"""One part: as many digits as the largest `afterSeq` has. What is past the end of a map has everything of it."""
+
+_SEQ: Final = re.compile(NUMBER)
+_SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
+_EXPECTED: Final = "1 to 16 digits"
 
 _log = logging.getLogger(__name__)
 
@@ -72,19 +75,22 @@ class Ending(StrEnum):
 
 async def map_stream(site: Site, call: Call) -> Answer | EventStream:
     """Push the timeline of a map."""
-    after = _read_position(call, _map_fault)
+    fields = QueryFields(query_of(call), (QUERY,))
+    after = _first(_read_positions(call, fields, _map_fault))
     row = await site.services.history.own_map(call.caller, call.params[0])
     return _stream(site, call, await site.services.streams.open_map(row, after[0] if after else 0))
 
 
 async def server_stream(site: Site, call: Call) -> Answer | EventStream:
     """Push the timelines of all maps of a server's match."""
-    after = _read_position(call, _server_fault)
+    fields = QueryFields(query_of(call), (QUERY,))
+    given = _read_positions(call, fields, _server_fault)
     rows = await site.services.history.own_maps(call.caller, call.params[0])
-    if len(after) > len(rows) > 0:
-        message = f"must have one part for each map of the match, which has {len(rows)}"
-        raise InvalidParamsError(f"{HEADER} {message}", (Fault(HEADER, message),))
-    return _stream(site, call, await site.services.streams.open_server(rows, after[: len(rows)]))
+    for name, parts in given.items():
+        if len(parts) > len(rows) > 0:
+            fields.fault(name, f"must have one part for each map of the match, which has {len(rows)}")
+    fields.check()
+    return _stream(site, call, await site.services.streams.open_server(rows, _first(given)[: len(rows)]))
 
 
 def _stream(site: Site, call: Call, reader: Reader | None) -> Answer | EventStream:
@@ -103,32 +109,35 @@ async def _is_welcome(site: Site, call: Call) -> bool:
     return principal.org_id == call.caller.org_id and Scope.SERVERS_READ in principal.scopes
 
 
-def _read_position(call: Call, fault_of: Callable[[str], str | None]) -> Sequence[int]:
-    """The items that the caller has; the header, which clients send when they come back, counts more than the query."""
-    fields = QueryFields(query_of(call), (QUERY,))
+def _read_positions(
+    call: Call, fields: QueryFields, fault_of: Callable[[str], str | None]
+) -> Mapping[str, Sequence[int]]:
+    """The items that the caller says he has, by where he says so. What is wrong is told, also where it does not count.
+
+    The header comes first and counts: a client that comes back to its address sends it by itself.
+    """
     asked = fields.text(QUERY, fault_of)
-    given = call.header(HEADER.lower().encode())
-    fault = fault_of(given) if given else None
+    sent = call.header(HEADER.lower().encode())
+    fault = fault_of(sent) if sent else None
     if fault is not None:
         fields.fault(HEADER, fault)
     fields.check()
-    text = given or asked
-    return [int(part) for part in text.split(".")] if text else []
+    given = ((HEADER, sent), (QUERY, asked))
+    return {name: [int(part) for part in text.split(".")] for name, text in given if text}
+
+
+def _first(given: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    return next(iter(given.values()), ())
 
 
 def _map_fault(text: str) -> str | None:
-    return None if _is_seq(text) else f"must be the id of an event: {_EXPECTED}"
+    return None if _SEQ.fullmatch(text) else f"must be the id of an event: {_EXPECTED}"
 
 
 def _server_fault(text: str) -> str | None:
-    parts = text.split(".", MAX_PARTS)
-    if len(parts) <= MAX_PARTS and all(map(_is_seq, parts)):
+    if _SEQS.fullmatch(text):
         return None
     return f"must be the id of an event: for each map {_EXPECTED}, joined by dots, {MAX_PARTS} at most"
-
-
-def _is_seq(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None and int(text) <= MAX_SEQ
 
 
 # --- the body -----------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "status": "Players may connect while it is `running`; `stopped` and `failed` are final.",
     "ip": "Where players connect; null until the server is running.",
     "port": "The game port; null until the server is running.",
-    "callbackUrl": "As given at creation.",
-    "externalMatchId": "As given at creation.",
+    "callbackUrl": "As given at creation, or null.",
+    "externalMatchId": "As given at creation, or null.",
     "gameType": "Always `cs2`.",
     "createdAt": "ISO 8601 in UTC, with milliseconds.",
     "rconPassword": "The console's password; null for keys that cannot create matches, for servers whose password is "
@@ -117,10 +117,10 @@ FIELDS: Final[Mapping[str, str]] = {
     "team1MapsWon": "Maps won by the first team.",
     "team2MapsWon": "Maps won by the second team.",
     "winnerTeam": "The name of the team that won; null when undecided, tied or cancelled.",
-    "startedAt": "When it began to count; null when it has not.",
-    "finishedAt": "When it ended; null when it has not, or never began.",
+    "startedAt": "When the server restarted it to be played; `map_live` follows, after freeze time. Null before.",
+    "finishedAt": "When it ended; null before, where it never began, and for a moment after a caller's cancel.",
     "playerCount": "Players with numbers on this map.",
-    "statsVersion": "1; grows when the numbers of a finished map are worked out again.",
+    "statsVersion": "1; one more each time that an ended map is worked out again and something of it differs.",
     # timelines
     "mapId": "The `id` of the map.",
     "afterSeq": "As asked for.",
@@ -128,7 +128,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "nextAfterSeq": "The `afterSeq` to go on with.",
     "seq": "Grows by one from 1 on each map.",
     "timestamp": "By the server's clock, ISO 8601 in UTC. The order is that of `seq`.",
-    "player": "Who did it; null when nobody can be named.",
+    "player": "Who did it.",
     "killer": "Who killed.",
     "victim": "Who died.",
     "teamKill": "The two were of one team.",
@@ -144,7 +144,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "text": "What was written, by a stranger: show it as text only.",
     "teamOnly": "For the player's own team only.",
     "by": "Who asked for it, in the server's word.",
-    "team1Side": "Where the first team stands.",
+    "team1Side": "Where the first team stands; null where everyone plays for himself.",
     "winnerSide": "The side that won; null after a draw.",
     "roundsKept": "How many rounds still count.",
     "detection": "What the anti-cheat saw.",
@@ -162,18 +162,35 @@ FIELDS: Final[Mapping[str, str]] = {
     "type": "Which kind of cheat is suspected.",
     "reason": "The evidence, in short.",
     "weapon": "What the player held; `unknown` when it cannot be told.",
-    "roundNumber": "The round, if known.",
+    "roundNumber": "The round; null when unknown.",
     "detectedAt": "ISO 8601 in UTC, with milliseconds.",
 }
 
 _STANDING: Final = "How far it has come."
+_OF_SERIES: Final[Mapping[str, str]] = {
+    "seriesId": "Names the series.",
+    "team1Name": "The first team.",
+    "team2Name": "The second team.",
+    "startedAt": "The `startedAt` of its first map, or null.",
+    "finishedAt": "When the last map played ended; null before, and for a moment after a caller's cancel.",
+    "maps": "All maps that it can have, in order.",
+}
+"""Other than of a map: a series always has a name and two teams."""
+_ROUND_OF_ITEM: Final = "The round being played, else the one before; null before the first."
+_WINNER_OF_MAP: Final = "`team1`, `team2` or `tie`; null when undecided or cancelled, and in a deathmatch."
 
 OF_TYPE: Final[Mapping[tuple[str, str], str]] = {
     **{
         (name, "status"): _STANDING
         for name in ("SeriesMap", "SeriesDetailMap", "SeriesItem", "SeriesDetail", "MapSummary", "MapDetail")
     },
+    **{(name, field): text for name in ("SeriesItem", "SeriesDetail") for field, text in _OF_SERIES.items()},
+    ("MapDetail", "winner"): _WINNER_OF_MAP,
+    ("MapEndItem", "winner"): _WINNER_OF_MAP,
     **{(item.__name__, "type"): "Which kind of item this is." for item in get_args(TimelineItem)},
+    **{(item.__name__, "roundNumber"): _ROUND_OF_ITEM for item in get_args(TimelineItem)},
+    ("BombDefusedItem", "player"): "Who did it; null when nobody can be named.",
+    ("ExtraStats", "mvps"): "Rounds as most valuable player; left out when nobody counted.",
     ("LeaderboardView", "status"): _STANDING,
     ("LeaderboardView", "players"): "The best first.",
     ("LeaderboardPlayer", "team"): "1, 2, or 0 for none.",
@@ -181,18 +198,16 @@ OF_TYPE: Final[Mapping[tuple[str, str], str]] = {
     ("TopWeapon", "kills"): "Kills with it.",
     ("UtilityThrown", "total"): "All together.",
     ("UtilityThrown", "flash"): "Flashbangs.",
-    ("SeriesItem", "maps"): "All maps that it can have, in order.",
-    ("SeriesDetail", "maps"): "All maps that it can have, in order.",
     ("EventsPage", "items"): "The next items, in order.",
     ("StreamEvent", "id"): "The `Last-Event-ID` to come back with.",
     ("StreamEvent", "event"): "The `type` of the item.",
     ("StreamEvent", "data"): "The item as JSON, a `TimelineItem`.",
-    ("Person", "steamId"): "The 64-bit player ID; null for a bot.",
+    ("Person", "steamId"): "The 64-bit player ID; null for a bot, and for one who is not on the list of players.",
     (
         "MapLiveItem",
         "score",
     ): "Above 0:0 where the server was heard in the middle of the map only; null in a deathmatch.",
-    ("RoundEndItem", "winner"): "The team that won; null after a draw.",
+    ("RoundEndItem", "winner"): "The team that won; null after a draw, and where everyone plays for himself.",
     ("RoundEndItem", "reason"): "What decided the round.",
     ("RoundEndItem", "score"): "With this round; null in a deathmatch.",
     ("RoundRestoredItem", "score"): "As it stood then; null in a deathmatch.",

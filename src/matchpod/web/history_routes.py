@@ -60,7 +60,11 @@ _STREAM_MAP: Final = Endpoint(
 def _alias(endpoint: Endpoint, path: str) -> Endpoint:
     """The same endpoint at another address."""
     return msgspec.structs.replace(
-        endpoint, path=path, name=f"{endpoint.name}Alias", text=f"The same as `{endpoint.path}`."
+        endpoint,
+        path=path,
+        name=f"{endpoint.name}Alias",
+        summary=f"{endpoint.summary} (alias)",
+        text=f"The same as `{endpoint.path}`.",
     )
 
 

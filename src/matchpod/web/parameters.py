@@ -29,6 +29,10 @@ _DATE: Final[dict[str, object]] = {
     "anyOf": [{"format": "date"}, {"format": "date-time"}],
     "example": "2026-09-21",
 }
+_DATE_FORMS: Final = (
+    "ISO 8601: `2026-09-21`, or with a time, as `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
+    "`2026-09-21T14:30:00.123+02:00`. Zones are `Z`, `+02:00`, `+0200` and `+02`; UTC where there is none."
+)
 
 SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
 SERVER_OF_SERIES: Final = Parameter(name="serverId", place="path", text="The server.", schema=_SERVER_ID)
@@ -105,15 +109,18 @@ STATUS: Final = _query("status", "Only those that stand so.", {"type": "string",
 OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
 MAP_NAME: Final = _query(
     "map",
-    "Only those played on the map of this name.",
+    "Only maps of this name, as the list shows it: a workshop map that was played goes by what its server calls it, as "
+    "`workshop/987654321/de_name`.",
     {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
 )
 DATE_FROM: Final = _query(
     "dateFrom",
-    "Only those that started then or later, as `2026-09-21` or `2026-09-21T14:30:00Z`; UTC where no zone is given.",
+    f"Only those that started then or later. {_DATE_FORMS}",
     _DATE,
 )
-DATE_TO: Final = _query("dateTo", "Only those that started until then; a date alone includes its whole day.", _DATE)
+DATE_TO: Final = _query(
+    "dateTo", "Only those that started until then, in the forms of `dateFrom`; a date alone includes its day.", _DATE
+)
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 
@@ -140,13 +147,13 @@ LEADERBOARD_LIMIT: Final = _query(
 
 # --- of streams ---------------------------------------------------------------------------------------------------
 
-_SEQ: Final[dict[str, object]] = {"type": "string", "pattern": "^[0-9]{1,15}$"}
+_SEQ: Final[dict[str, object]] = {"type": "string", "pattern": f"^{event_streams.NUMBER}$"}
 _SEQS: Final[dict[str, object]] = {
     "type": "string",
-    "pattern": rf"^[0-9]{{1,15}}(\.[0-9]{{1,15}}){{0,{event_streams.MAX_PARTS - 1}}}$",
+    "pattern": rf"^{event_streams.NUMBER}(\.{event_streams.NUMBER}){{0,{event_streams.MAX_PARTS - 1}}}$",
 }
 _COMING_BACK: Final = "The `id` of the last event that you got; clients send it by themselves when they come back."
-_QUERY_TOO: Final = "The same, for clients that cannot set headers; the header counts more."
+_QUERY_TOO: Final = "The same, for clients that cannot set headers. Of two good ones the header counts."
 
 
 def _last_event(schema: dict[str, object]) -> tuple[Parameter, Parameter]:

@@ -369,13 +369,23 @@ _GIVEN: set[int] = set()
 def free_port_range(number: int) -> range:
     """Ports side by side that nobody uses now."""
     random = SystemRandom()
+    least, greatest = _own_ports()
     for _ in range(200):
-        first = random.randrange(LEAST_PORT, GREATEST_PORT - number)
+        first = random.randrange(least, greatest - number)
         ports = range(first, first + number)
         if _GIVEN.isdisjoint(ports) and all(map(_is_free, ports)):
             _GIVEN.update(ports)
             return ports
     raise AssertionError(f"no {number} free ports side by side")
+
+
+def _own_ports() -> tuple[int, int]:
+    """Where tests run side by side each process has ports of its own: what one was given is not yet listened on."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    share = (GREATEST_PORT - LEAST_PORT) // workers
+    least = LEAST_PORT + int(worker) * share
+    return least, least + share
 
 
 def _is_free(port: int) -> bool:

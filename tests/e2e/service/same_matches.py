@@ -6,11 +6,13 @@ The reference is played once, on a service that nobody disturbs, at a speed of i
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +23,7 @@ from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Row
 from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.read_history import PEOPLE, people_of, play_of, read_timelines
 from tests.e2e.service.running_service import Json, RunningService, cvars, short_match, teams
 
 REFERENCE_SPEED = 200
@@ -69,24 +72,51 @@ def comparable(body: Json) -> Json:
     return {name: value for name, value in body.items() if name not in own}
 
 
-def reference() -> dict[str, Json]:
-    """The callback of each match, played without an interruption; whoever asks first waits for it."""
+class Undisturbed(NamedTuple):
+    """A match that nobody disturbed."""
+
+    callback: Json
+    timelines: list[list[Json]]
+    """Of each of its maps."""
+
+
+def reference() -> dict[str, Undisturbed]:
+    """Each match, played without an interruption; whoever asks first waits for it."""
     with _PLAYING:
         return _play_reference()
 
 
 @cache
-def _play_reference() -> dict[str, Json]:
+def _play_reference() -> dict[str, Undisturbed]:
     with (
         tempfile.TemporaryDirectory() as folder,
         CallbackReceiver() as receiver,
         RunningService(Path(folder)) as service,
     ):
-        for name, match in MATCHES.items():
-            service.create(match.at(REFERENCE_SPEED), callbackUrl=receiver.url(f"/{name}"))
+        made = {
+            name: service.create(match.at(REFERENCE_SPEED), callbackUrl=receiver.url(f"/{name}"))["serverId"]
+            for name, match in MATCHES.items()
+        }
         bodies = {name: comparable(receiver.wait_for(f"/{name}")[0].json) for name in MATCHES}
+        timelines = {name: [*read_timelines(service, server_id).values()] for name, server_id in made.items()}
     assert {body["eventType"] for body in bodies.values()} == {"match_over"}, bodies
-    return bodies
+    return {name: Undisturbed(bodies[name], timelines[name]) for name in MATCHES}
+
+
+def assert_same_timelines(found: Iterable[list[Json]], name: str) -> None:
+    """The timelines of this match's maps tell what they tell when nobody disturbs it."""
+    for items, expected in zip(found, reference()[name].timelines, strict=True):
+        told, meant = ([json.dumps(item) for item in play_of(one)] for one in (items, expected))
+        assert told == meant, "\n".join(unified_diff(meant, told, "undisturbed", "told", lineterm=""))
+        moves = people_of(items)
+        if name != "leaver":
+            assert moves == people_of(expected)
+            continue
+        # A console that is asked at the moment in which he leaves may still have seen him.
+        assert moves.keys() == people_of(expected).keys()
+        for told_of in moves.values():
+            assert told_of == [PEOPLE[index % 2] for index in range(len(told_of))]
+            assert len(told_of) % 2 == 1, "all are there in the end"
 
 
 def rows(service: RunningService, database_url: str | None, sql: str) -> list[Row]:

@@ -15,7 +15,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.contract.same_result import assert_same_match
+from tests.contract.test_numbers_agree import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
+from tests.e2e.service.event_readers import EventReaders, Followed
+from tests.e2e.service.read_history import History, check_counts, read_history
 from tests.e2e.service.running_service import (
     Json,
     RunningService,
@@ -29,6 +32,7 @@ from tests.e2e.service.running_service import (
 from tests.e2e.service.same_matches import (
     MATCHES,
     assert_nothing_is_left,
+    assert_same_timelines,
     comparable,
     holding_writes,
     reference,
@@ -67,6 +71,9 @@ class Story(NamedTuple):
     statuses: dict[str, str]
     """What each server's phase was when the service died first."""
     callbacks: dict[str, list[Received]]
+    followed: dict[str, Followed]
+    histories: dict[str, History]
+    """What was read of each match in the end."""
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +88,9 @@ def story(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) ->
         )
     )
     service = RunningService(tmp_path_factory.mktemp("recovery"), database_url=database_url, regions=regions)
-    with ThreadPoolExecutor(1) as beside, CallbackReceiver() as receiver, service:
+    with ThreadPoolExecutor(1) as beside, CallbackReceiver() as receiver, service, EventReaders() as readers:
         beside.submit(reference)
-        players = _Players(service, receiver, SPEEDS["postgres" if database_url else "sqlite"])
+        players = _Players(service, receiver, readers, SPEEDS["postgres" if database_url else "sqlite"])
         players.bring_to_every_stage()
         phases = _die_while_writing(service, database_url, players)
         for _ in range(DEATHS - 1):
@@ -93,12 +100,14 @@ def story(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) ->
         for name in players.servers:
             receiver.wait_for(f"/{name}", within_s=STORY_S)
         service.wait_until_released(*players.servers.values())
+        readers.finish()
+        histories = {name: read_history(service, server_id) for name, server_id in players.servers.items()}
         sleep(1)  # for what should not come
         code, _ = service.terminate()
         assert code == 0
         callbacks = {name: receiver.at(f"/{name}") for name in players.servers}
         statuses = {name: phases[server_id] for name, server_id in players.servers.items()}
-        yield Story(service, database_url, players.servers, statuses, callbacks)
+        yield Story(service, database_url, players.servers, statuses, callbacks, players.followed, histories)
 
 
 def _die_while_writing(service: RunningService, database_url: str | None, players: _Players) -> dict[str, str]:
@@ -121,8 +130,10 @@ def _die_while_writing(service: RunningService, database_url: str | None, player
 class _Players:
     """Creates the matches, each so early that it is where it should be when the service dies."""
 
-    def __init__(self, service: RunningService, receiver: CallbackReceiver, speed: int) -> None:
+    def __init__(self, service: RunningService, receiver: CallbackReceiver, readers: EventReaders, speed: int) -> None:
         self.servers: dict[str, str] = {}
+        self.followed: dict[str, Followed] = {}
+        self._readers = readers
         self._service = service
         self._receiver = receiver
         self._speed = speed
@@ -152,6 +163,7 @@ class _Players:
     def _create(self, name: str, settings: Json, *, region: str = "sandbox") -> None:
         url = self._receiver.url(f"/{name}")
         self.servers[name] = self._service.create(settings, region=region, callbackUrl=url)["serverId"]
+        self.followed[name] = self._readers.follow(self.servers[name], self._service)
 
 
 def _has_score(server: Json) -> bool:
@@ -169,7 +181,45 @@ def test_the_service_died_while_matches_were_at_every_stage(story: Story) -> Non
 
 @pytest.mark.parametrize("name", MATCHES)
 def test_a_match_ends_as_if_nothing_had_happened(story: Story, name: str) -> None:
-    assert_same_match(comparable(story.callbacks[name][0].json), reference()[name])
+    assert_same_match(comparable(story.callbacks[name][0].json), reference()[name].callback)
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_a_match_is_told_as_if_nothing_had_happened(story: Story, name: str) -> None:
+    assert_same_timelines(story.histories[name].timelines, name)
+
+
+@pytest.mark.parametrize("name", [*MATCHES, "canceled", "nobody"])
+def test_whoever_follows_a_match_gets_every_event_once_and_in_order(story: Story, name: str) -> None:
+    told = story.histories[name]
+    ids = [detail["id"] for detail in told.maps]
+    story.followed[name].assert_got(dict(zip(ids, told.timelines, strict=True)))
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_the_history_of_a_match_has_the_numbers_of_its_callback(story: Story, name: str) -> None:
+    told, result = story.histories[name], story.callbacks[name][0].json["result"]
+    assert told.series is not None
+    check_series_result(told.series, result)
+    for detail, items in zip(told.maps, told.timelines, strict=True):
+        if detail["status"] == "finished":
+            check_map_result(detail, result)
+            check_counts(detail, items)
+        else:
+            assert (detail["status"], items) == ("cancelled", [])
+
+
+def test_the_history_of_canceled_matches_is_that_they_were_canceled(story: Story) -> None:
+    for name in ("canceled", "nobody"):
+        assert story.histories[name].statuses == ["cancelled"]
+    assert story.histories["nobody"].timelines == [[]]
+
+
+def test_streams_broke_off_and_went_on(story: Story) -> None:
+    for name in LIVE:
+        followed = story.followed[name]
+        assert 1 < followed.breaks <= DEATHS
+        assert followed.ends == 1
 
 
 def test_a_match_whose_players_never_came_is_canceled(story: Story) -> None:

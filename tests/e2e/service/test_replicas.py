@@ -12,10 +12,13 @@ import pytest
 from tests.contract.databases import fresh_postgres_schema
 from tests.contract.same_result import assert_same_match
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
+from tests.e2e.service.event_readers import EventReaders, Followed
+from tests.e2e.service.read_history import read_timelines
 from tests.e2e.service.running_service import Json, RunningService, default_regions, wait_until
 from tests.e2e.service.same_matches import (
     MATCHES,
     assert_nothing_is_left,
+    assert_same_timelines,
     comparable,
     reference,
     rows,
@@ -39,6 +42,9 @@ class Story(NamedTuple):
     views: dict[str, tuple[Json, Json]]
     """Each match as the two processes showed it at the same time, the one that drove it first."""
     callbacks: dict[str, list[Received]]
+    followed: dict[str, Followed]
+    """What was read of each match at the process that did not drive it, as long as that was there."""
+    timelines: dict[str, dict[str, list[Json]]]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     reference()
     url = fresh_postgres_schema(request)
     folder = tmp_path_factory.mktemp("replicas")
-    with CallbackReceiver() as receiver, _Replicas(folder, url) as (dead, heir):
+    with CallbackReceiver() as receiver, _Replicas(folder, url) as (dead, heir), EventReaders() as readers:
         servers = {
             name: (dead, heir)[number % 2].create(
                 MATCHES[name].at(SPEED), callbackUrl=receiver.url(f"/{name}"), externalMatchId=name
@@ -57,18 +63,25 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         for server_id in servers.values():
             heir.wait_for(server_id, _has_score)
         drivers = _drivers(dead, heir, url, servers)
+        followed = {
+            name: readers.follow(server_id, *((heir,) if drivers[name] == "dead" else (dead, heir)))
+            for name, server_id in servers.items()
+        }
         views = {
             name: _views(*((dead, heir) if drivers[name] == "dead" else (heir, dead)), server_id)
             for name, server_id in servers.items()
         }
+        wait_until(lambda: all(one.polled and one.pushed for one in followed.values()), "all are followed")
         dead.kill()
         for name in NAMES:
             receiver.wait_for(f"/{name}", within_s=STORY_S)
         wait_until(lambda: not heir.server_processes(), "all servers are gone")
         wait_until(lambda: not rows(heir, url, "SELECT id FROM servers WHERE phase <> 'released'"), "all is released")
+        readers.finish()
+        timelines = {name: read_timelines(heir, server_id) for name, server_id in servers.items()}
         sleep(1)  # for what should not come
         callbacks = {name: receiver.at(f"/{name}") for name in NAMES}
-        yield Story(dead, heir, url, servers, drivers, views, callbacks)
+        yield Story(dead, heir, url, servers, drivers, views, callbacks, followed, timelines)
 
 
 class _Replicas:
@@ -136,7 +149,16 @@ def test_the_process_that_does_not_drive_a_match_shows_how_it_stands(story: Stor
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_match_ends_as_if_nothing_had_happened(story: Story, name: str) -> None:
-    assert_same_match(comparable(story.callbacks[name][0].json), reference()[name])
+    assert_same_match(comparable(story.callbacks[name][0].json), reference()[name].callback)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_reads_at_the_other_process_gets_every_event_once_and_in_order(story: Story, name: str) -> None:
+    followed = story.followed[name]
+    followed.assert_got(story.timelines[name])
+    assert_same_timelines(story.timelines[name].values(), name)
+    assert followed.breaks == (1 if story.drivers[name] == "heir" else 0)
+    assert followed.ends == 1
 
 
 def test_every_callback_is_sent_once(story: Story) -> None:

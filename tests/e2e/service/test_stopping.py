@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.event_readers import EventReaders
+from tests.e2e.service.read_history import read_timelines
 from tests.e2e.service.running_service import (
     RunningService,
     cvars,
@@ -27,6 +29,7 @@ def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_u
     with (
         CallbackReceiver() as receiver,
         RunningService(tmp_path, regions=regions, database_url=database_url) as service,
+        EventReaders() as readers,
     ):
         settings = {
             "live": short_match(maxRounds=10, customCvars=cvars(60)),
@@ -46,16 +49,20 @@ def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_u
         made["starting"] = service.create(
             short_match(), region="real", externalMatchId="starting", callbackUrl=receiver.url("/starting")
         )["serverId"]
+        followed = {name: readers.follow(server_id, service) for name, server_id in made.items()}
         told = service.create(short_match(), callbackUrl=receiver.answer("/told", "hang", "accept"))["serverId"]
         assert service.cancel(told).status == 200
         service.wait_for(made["live"], lambda server: bool(server["match"]) and server["match"]["score"]["team1"] > 0)
         wait_until(lambda: service.server_processes(made["starting"]), "it has been started")
         receiver.wait_for("/told")
         games = set(service.server_processes())
+        wait_until(lambda: followed["live"].pushed, "somebody is told of it")
 
         code, took_s = service.terminate()
         assert code == 0
         assert took_s < STOP_S
+        wait_until(lambda: all(one.ends for one in followed.values()), "streams end")
+        assert [(one.ends, one.breaks) for one in followed.values()] == [(1, 0)] * len(followed)
         assert {game.server_id for game in service.server_processes()} >= set(made.values())
         assert set(service.server_processes()) <= games
         assert service.log()[-1]["message"] == "stopped"
@@ -69,6 +76,10 @@ def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_u
             assert {player["steamId"] for player in listed} == set(players(4))
             assert service.get(server_id)["status"] == "stopped"
         service.wait_until_released(*made.values(), told)
+        readers.finish()
+        for name, one in followed.items():
+            one.assert_got(read_timelines(service, made[name]))
+            assert (one.ends, one.breaks) == (2, 0)
         first, second = receiver.wait_for("/told", 2)
         assert (second.id, second.body) == (first.id, first.body)
         assert service.server_processes() == []

@@ -125,6 +125,8 @@ def test_a_match_that_cannot_be_read_again_is_exit_code_1(played: Office) -> Non
 def test_wrong_words_are_exit_code_2(played: Office) -> None:
     assert played.refused(app, "recompute", "srv_9") == "There is no server srv_9."
     assert played.refused(app, "recompute") == "Name one server, or give --all."
+    assert played.refused(app, "recompute", "") == '"" is not the id of a server: 1 to 64 letters, digits, _ and -.'
+    assert "is not the id of a server" in played.refused(app, "recompute", "srv 1")
     assert played.refused(app, "recompute", "srv_1", "--all") == "Name one server, or give --all."
 
 
@@ -149,6 +151,22 @@ def test_a_broken_match_is_told_and_the_others_are_read(played: Office) -> None:
     _, beside = said(played, "--all", code=1)
     assert any(line.startswith("matchpod: srv_1 was not recomputed. DecodeError: ") for line in beside)
     assert "matchpod: 4 matches: 1 unchanged, 2 skipped, 1 failed." in beside
+
+
+def test_numbers_that_are_no_longer_any_are_repaired(played: Office) -> None:
+    async def damage(db: Database) -> None:
+        sql = "UPDATE map_stats SET players = :a, anti_cheat = :b, leaderboard = :c"
+        await db.write([Statement(sql, {"a": b'[{"name": "\xff"}]', "b": b"", "c": b"{}"})])
+
+    on_database(played, damage)
+    out, _ = said(played, "srv_2", "--write")
+    assert out[0] == "srv_2: 9 differences, written as version 2"
+    assert out[1:4] == [
+        '  map 1 players: entries "[{\\"name\\": \\"\ufffd\\"}]" -> []',
+        '  map 1 leaderboard: entries "{}" -> []',
+        '  map 1 antiCheat: entries "" -> []',
+    ]
+    assert said(played, "srv_2") == (["srv_2: nothing differs."], [])
 
 
 def test_many_differences_are_cut(played: Office, monkeypatch: pytest.MonkeyPatch) -> None:

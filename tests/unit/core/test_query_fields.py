@@ -97,11 +97,17 @@ def test_date_is_told_how_it_would_be_right() -> None:
         ("stat", "is not a known parameter; did you mean status?"),
         ("Page", "is not a known parameter; did you mean page?"),
         ("zzz", "is not a known parameter; known are page, pageSize, status, name, from"),
-        ("", "is not a known parameter; known are page, pageSize, status, name, from"),
     ],
 )
 def test_unknown_parameter_is_told_the_nearest(name: str, message: str) -> None:
     assert faults(fields((name, "1"))) == [Fault(name, message)]
+
+
+@pytest.mark.parametrize("name", ["", " ", " page", "\t"])
+def test_name_that_cannot_be_seen_is_quoted(name: str) -> None:
+    with pytest.raises(InvalidParamsError, match=r'^"[^"]*" is not a known parameter; ') as caught:
+        fields((name, "1")).check()
+    assert caught.value.faults[0].path == f'"{name}"'.replace("\t", "\ufffd")
 
 
 def test_only_the_first_of_many_unknown_parameters_get_a_hint() -> None:

@@ -9,7 +9,7 @@ from matchpod.core import events as ev
 from matchpod.core import timeline as module
 from matchpod.core import timeline_items as items
 from matchpod.core.match import Phase
-from matchpod.core.model import MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.model import DmSubMode, MatchType, SeriesFormat, Side, Team, Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import LAST_MS, anti_cheat_entry
 from matchpod.core.result_shapes import Score
@@ -139,6 +139,24 @@ def test_a_deathmatch_ends_by_time_alone_and_has_no_score() -> None:
     (end,) = story.of(items.MapEndItem)
     assert (end.status, end.winner, end.score) == (MapStatus.FINISHED, None, None)
     assert story.of(items.KillItem)[0].killer == Person(steam_id=ANN, name="name of 1", team=None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "side", "winner"), [(DmSubMode.FFA, None, None), (DmSubMode.TEAM, Side.CT, Team.TEAM1)]
+)
+def test_where_everyone_plays_for_himself_no_team_stands_anywhere_or_wins(
+    mode: DmSubMode, side: Side | None, winner: Team | None
+) -> None:
+    story = ToldStory(msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=mode))
+    story.join(ANN, BEN)
+    story.live()
+    story.start_round()
+    story.decide()
+    story.tell(ev.SidesSwapped(story.now_ms, Side.CT))
+    (live,), (start,) = story.of(items.MapLiveItem), story.of(items.RoundStartItem)
+    (end,), (swap,) = story.of(items.RoundEndItem), story.of(items.SideSwapItem)
+    assert (live.team1_side, start.team1_side, swap.team1_side) == (side, side, side)
+    assert (end.winner, end.winner_side, end.score) == (winner, Side.CT, None)
 
 
 def test_a_match_that_is_over_says_no_more() -> None:

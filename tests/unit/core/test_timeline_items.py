@@ -63,5 +63,6 @@ def test_the_end_of_a_map_is_shown_with_its_status_winner_and_score() -> None:
 
 
 def test_an_item_is_read_back_by_its_type() -> None:
-    swap = items.SideSwapItem(seq=1, timestamp="t", round_number=None, team1_side=Side.T)
-    assert msgspec.json.decode(msgspec.json.encode(swap), type=TimelineItem) == swap
+    for side in (Side.T, None):
+        swap = items.SideSwapItem(seq=1, timestamp="t", round_number=None, team1_side=side)
+        assert msgspec.json.decode(msgspec.json.encode(swap), type=TimelineItem) == swap

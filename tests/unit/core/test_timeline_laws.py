@@ -287,7 +287,8 @@ def test_the_same_bytes_give_the_same_items_however_they_are_cut_stored_and_take
     assert len(read_at_once(name)) > 50
 
 
-def test_a_reader_stored_before_there_were_timelines_still_loads() -> None:
+def test_a_reader_stored_before_there_were_timelines_is_refused_so_that_the_log_is_read_again() -> None:
     old = msgspec.to_builtins(MatchReader.create(MATCHES["series"][0], START_MS))
     del old["timeline"]
-    assert msgspec.convert(old, type=MatchReader).timeline == Timeline()
+    with pytest.raises(msgspec.ValidationError, match="timeline"):
+        msgspec.convert(old, type=MatchReader)

@@ -15,7 +15,18 @@ from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timers import Timers
 from matchpod.cs2.log_clock import ZONE_STEP_MS
-from matchpod.service.folding import DETECTION, HEARING_MS, LOG, PRESENCE, REPORT, RESUMED, Fold, settings_of
+from matchpod.service.folding import (
+    DETECTION,
+    ENDED,
+    HEARING_MS,
+    LATE_MS,
+    LOG,
+    PRESENCE,
+    REPORT,
+    RESUMED,
+    Fold,
+    settings_of,
+)
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
@@ -215,6 +226,37 @@ def test_who_came_while_nobody_listened_is_heard_before_the_alarm() -> None:
         fold.take(msgspec.structs.replace(one, received_ms=START_MS + late_ms + 1_000))
     assert fold.reader.match.phase is not Phase.WARMUP
     assert fold.advance(START_MS + late_ms + HEARING_MS) == []
+
+
+def test_an_entry_long_after_an_alarm_is_late_and_the_alarm_can_be_slept_through() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    due_ms = START_MS + JOIN_MS
+    assert not fold.is_late(entry(LOG, due_ms + LATE_MS))
+    late = entry(LOG, due_ms + LATE_MS + 1)
+    assert fold.is_late(late)
+    assert not fold.is_late(entry(RESUMED, late.received_ms))
+    assert not fold.is_late(entry(ENDED, late.received_ms))
+    fold.sleep_through(late)
+    assert not fold.is_late(late)
+    assert fold.next_deadline_ms() == late.received_ms + HEARING_MS
+    assert fold.take(late).effects == []
+    fold.advance(late.received_ms + HEARING_MS)
+    assert fold.reader.match.phase is Phase.OVER
+    assert not fold.is_late(entry(LOG, late.received_ms * 2)), "nothing is due any more"
+
+
+def test_the_entry_of_its_end_says_nothing_about_a_match() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    before = fold.to_bytes()
+    assert fold.take(entry(ENDED, START_MS + 2 * JOIN_MS)).effects == []
+    assert fold.to_bytes() == before
+
+
+def test_a_snapshot_from_before_there_were_timelines_is_refused() -> None:
+    state = msgspec.msgpack.decode(Fold.begin(row_of(recorded().settings), 1.0).to_bytes())
+    del state["reader"]["timeline"]
+    with pytest.raises(msgspec.ValidationError, match="timeline"):
+        Fold.from_bytes(msgspec.msgpack.encode(state))
 
 
 def test_a_world_of_another_speed_keeps_its_own_time() -> None:

@@ -50,6 +50,16 @@ def test_wrong_name_of_a_map_is_told(site: Site, query: str) -> None:
     assert list(faults(site, f"{MAPS}?{query}")) == ["map"]
 
 
+def test_bytes_that_are_no_text_are_told_so(site: Site) -> None:
+    assert faults(site, f"{MAPS}?map=%ff") == {"map": "must be UTF-8, percent-encoded; it has bytes that are not"}
+
+
+@pytest.mark.parametrize("path", WITH_QUERY)
+def test_parameter_without_a_name_is_told_in_quotes(site: Site, path: str) -> None:
+    assert list(faults(site, f"{path}?=1")) == ['""']
+    assert str(site.get(f"{path}?=1").json()["message"]).startswith('"" is not a known parameter; ')
+
+
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=10&pageSize=11", "limit="])
 def test_wrong_limit_of_maps_is_told(site: Site, query: str) -> None:
     assert list(faults(site, f"{MAPS}?{query}")) == ["limit"]

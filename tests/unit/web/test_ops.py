@@ -97,6 +97,29 @@ def test_path_parameters_of_every_endpoint_are_described() -> None:
         assert described == re.findall(r"\{(\w+)\}", endpoint.path)
 
 
+def test_no_two_operations_look_the_same_in_the_menu(site: Site) -> None:
+    paths = site.ask("GET", "/openapi.json").json()["paths"]
+    summaries = [operation["summary"] for methods in paths.values() for operation in methods.values()]
+    assert len(set(summaries)) == len(summaries)
+
+
+def test_only_what_can_be_null_is_said_to_be(site: Site) -> None:
+    schemas = site.ask("GET", "/openapi.json").json()["components"]["schemas"]
+    for name, schema in schemas.items():
+        for field, described in schema.get("properties", {}).items():
+            if "null" in described.get("description", "").lower():
+                kinds = [described, *described.get("anyOf", ()), *described.get("oneOf", ())]
+                assert any("null" in kind.get("type", ()) or None in kind.get("enum", ()) for kind in kinds), (
+                    name,
+                    field,
+                )
+
+
+def test_description_has_no_words_of_the_code(site: Site) -> None:
+    text = site.ask("GET", "/openapi.json").text
+    assert not re.findall(r'"description":"[^"]*\b(?:None|True|False|[a-z]+_seq)\b[^"]*"', text)
+
+
 def test_regions_of_the_service_are_those_of_the_description(site: Site) -> None:
     schema = site.ask("GET", "/openapi.json").json()["components"]["schemas"]["CreateMatch"]
     assert schema["properties"]["region"]["enum"] == ["sandbox", "eu-west"]

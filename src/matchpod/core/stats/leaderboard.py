@@ -49,7 +49,7 @@ class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One row. `team` is 1, 2, or 0 for none; what nobody counted is None."""
+    """One row. `team` is 1, 2, or 0 for none; what nobody counted is null."""
 
     name: str
     steam_id: PlayerId

@@ -1,7 +1,7 @@
 """What differs between two histories of one match? One value a field, in the words of the API.
 
 Players and detections are compared by who they are, not by where they stand. What a log cannot change (ids, the name
-of the server) is not compared.
+of the server) is not compared. A stored list that cannot be read differs as a whole.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]
 _ENTRIES: Final = msgspec.json.Decoder(list[dict[str, object]])
+_NOTHING: Final = b"[]"
 
 
 class Part(StrEnum):
@@ -82,23 +83,35 @@ def _series(old: SeriesRow | None, new: SeriesRow | None) -> list[Difference]:
 
 def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> Iterator[Difference]:
     for part in _KEYS:
-        before, after = (_entries(part, stats) for stats in (old, new))
+        written, after = _written(part, old), _ENTRIES.decode(_written(part, new))
         whole = Difference(part=part, map_number=map_number)
+        before = _entries(written)
+        if before is None:
+            yield msgspec.structs.replace(whole, field="entries", old=written.decode(errors="replace"), new=after)
+            continue
         yield from _listed(_by_key(before, _KEYS[part]), _by_key(after, _KEYS[part]), whole)
         if before != after and sorted(map(str, before)) == sorted(map(str, after)):
             yield msgspec.structs.replace(whole, field="order", old=_order(before), new=_order(after))
 
 
-def _entries(part: Part, stats: MapStats | None) -> list[dict[str, object]]:
+def _written(part: Part, stats: MapStats | None) -> bytes:
     if stats is None:
-        return []
+        return _NOTHING
     match part:
         case Part.PLAYERS:
-            return _ENTRIES.decode(stats.players)
+            return stats.players
         case Part.LEADERBOARD:
-            return _ENTRIES.decode(stats.leaderboard)
+            return stats.leaderboard
         case _:
-            return _ENTRIES.decode(stats.anti_cheat)
+            return stats.anti_cheat
+
+
+def _entries(written: bytes) -> list[dict[str, object]] | None:
+    """A list as it was stored; None where somebody left something else in its place."""
+    try:
+        return _ENTRIES.decode(written)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _listed(old: Mapping[object, _Entry], new: Mapping[object, _Entry], whole: Difference) -> Iterator[Difference]:

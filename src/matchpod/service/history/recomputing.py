@@ -20,8 +20,8 @@ from matchpod.service.conclusion import MATCH_OVER
 from matchpod.service.folding import Fold
 from matchpod.service.history import naming
 from matchpod.service.history.differences import Difference, Part, compare
-from matchpod.service.history.recorder import Pages, appends, new_pages
-from matchpod.service.history.settling import final_history, fold_to_end
+from matchpod.service.history.recorder import Pages, appends
+from matchpod.service.history.settling import final_history, fold_to_end, unstored
 from matchpod.storage import history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -144,14 +144,14 @@ class Recompute:
             await map_events.compact(self._db, row.id)
 
     async def _timelines(self, row: ServerRow, old: MatchHistory, reader: MatchReader) -> list[Statement]:
-        """The timelines of maps of which nothing at all is stored."""
+        """What is missing of the timelines of maps that were never settled."""
         ended_ms = row.ended_at_ms or row.created_at_ms
         if ended_ms < self._events_since_ms:
             return []  # they would be deleted at the next opportunity
-        known = {one.id for one in old.maps}
+        known = {one.map_id for one in old.stats}
         statements: list[Statement] = []
-        for page in new_pages(reader.timeline.take(), row.game_id, {}):
-            if page.map_id not in known and not await map_events.read_after(self._db, page.map_id, 0, limit=1):
+        for page in await unstored(self._db, row, reader.timeline.take()):
+            if page.map_id not in known:
                 statements += appends(_pieces(page), ended_ms)
         return statements
 
@@ -178,6 +178,8 @@ class Recompute:
             return "It ended without an outcome."
         if told.kind == MATCH_OVER and not found.is_finished:
             return "Its caller was told a result, and its log read today has none."
+        if not found.is_finished and found.reason != told.reason:
+            return f"Its caller was told that it ended by {told.reason}, and its log read today says {found.reason}."
         return None
 
 

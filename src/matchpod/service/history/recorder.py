@@ -61,7 +61,7 @@ class Recorder:
         maps = await history.maps_of(self._db, self._row.id)
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
 
-    def due_ms(self) -> int | None:
+    def due_ms(self, now_ms: int) -> int | None:
         """When `write` is to be called: at once where a map began or ended; None while there is nothing new."""
         if not self._written.maps:
             return 0  # it began before there was a history
@@ -69,7 +69,9 @@ class Recorder:
             return None
         played = self._reader.match.current_map
         is_as_stored = self._written.maps[played.number - 1].status is played.status
-        return self._flushed_ms + FLUSH_MS if is_as_stored else 0
+        # A clock that was set back must not keep what happened from readers for as long.
+        is_soon = is_as_stored and self._flushed_ms <= now_ms
+        return self._flushed_ms + FLUSH_MS if is_soon else 0
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store what happened and how the match stands, together with other statements."""

@@ -14,9 +14,13 @@ from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_name
 from matchpod.core.result_shapes import DeathmatchPlayer
 from matchpod.core.stats.leaderboard import player_rows
+from matchpod.core.timeline import plain
 from matchpod.service.history import naming
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
+
+MAX_MAP_CHARS = 128
+"""What a list can be filtered by, and what every index takes."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -88,11 +92,11 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         org_id=row.org_id,
         series_id=naming.series_id(row.id) if match.settings.match_type.has_series else None,
         map_number=played.number,
-        map_name=played.name,
+        map_name=plain(played.name)[:MAX_MAP_CHARS],
         game_mode=match.settings.match_type.value,
         server_name=server_name,
-        team1_name=team_name(match, Team.TEAM1) if has_teams else None,
-        team2_name=team_name(match, Team.TEAM2) if has_teams else None,
+        team1_name=plain(team_name(match, Team.TEAM1)) if has_teams else None,
+        team2_name=plain(team_name(match, Team.TEAM2)) if has_teams else None,
         team1_score=played.team1_score,
         team2_score=played.team2_score,
         winner=played.winner,
@@ -121,8 +125,8 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
         server_name=server_name,
         format=match.settings.series_format.value,
         game_mode=match.settings.match_type.value,
-        team1_name=team_name(match, Team.TEAM1),
-        team2_name=team_name(match, Team.TEAM2),
+        team1_name=plain(team_name(match, Team.TEAM1)),
+        team2_name=plain(team_name(match, Team.TEAM2)),
         team1_maps_won=won1,
         team2_maps_won=won2,
         status=_series_status(match),
@@ -143,8 +147,8 @@ def _series_status(match: Match) -> MapStatus:
 def _winner_name(match: Match) -> str | None:
     match match.winner:
         case Winner.TEAM1:
-            return team_name(match, Team.TEAM1)
+            return plain(team_name(match, Team.TEAM1))
         case Winner.TEAM2:
-            return team_name(match, Team.TEAM2)
+            return plain(team_name(match, Team.TEAM2))
         case _:
             return None

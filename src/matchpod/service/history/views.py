@@ -36,7 +36,7 @@ class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What every look at a series shows; `winner_team` is the team's name."""
+    """What every look at a series shows; `winnerTeam` is the team's name."""
 
     id: str
     series_id: str
@@ -116,7 +116,7 @@ class MapsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EventsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The next items of a map's timeline; `next_after_seq` is where to go on."""
+    """The next items of a map's timeline; `nextAfterSeq` is where to go on."""
 
     map_id: str
     after_seq: int

@@ -10,7 +10,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.cs2.console_answers import parse_status
 from matchpod.cs2.console_commands import STATUS, kick_command
-from matchpod.ports import ConsoleError, DatabaseError, FleetError, NothingChangedError
+from matchpod.ports import ConsoleError, DatabaseAwayError, FleetError, NothingChangedError
 from matchpod.service.conclusion import Ending
 from matchpod.service.conclusion import conclude as conclusion
 from matchpod.service.history.naming import server_name
@@ -20,7 +20,7 @@ from matchpod.service.runner.claim import Claim, ClaimLostError
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.surroundings import Surroundings
-from matchpod.storage import map_events, outbox, raw_log, servers, slots
+from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0
 """For telling everybody why they have to go; a server that does not listen is released all the same."""
@@ -61,6 +61,7 @@ async def end(claim: Claim, around: Surroundings) -> None:
         region = around.regions.get(row.region)
         if region is None:
             _LOG.error("server cannot be released: its region is not configured", extra={"server_id": row.id})
+            await _settle_history(claim, around)  # it has ended all the same
             await claim.give_back(around.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
             return
         await _say_farewell(claim, around)
@@ -97,11 +98,15 @@ async def _settle_history(claim: Claim, around: Surroundings) -> None:
         )
     except NothingChangedError as exc:
         raise ClaimLostError(row.id) from exc
-    except DatabaseError:
+    except DatabaseAwayError:
         raise
     except Exception:  # noqa: BLE001 - a log that cannot be read must not keep a server; it can be recomputed
         around.measures.crashes.inc("history")
         _LOG.exception("history was not settled", extra={"server_id": row.id})
+        # It stays as it was last stored, without numbers: nobody is to wait for them, nor to try again for ever.
+        await claim.write([servers.hold(row.id, row.fence), history.give_up(row.id)])
+        for one in await history.maps_of(around.db, row.id):
+            around.streams.finish(one.id)
 
 
 async def _release_later(claim: Claim, around: Surroundings, error: str) -> None:

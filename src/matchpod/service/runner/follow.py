@@ -20,7 +20,7 @@ from matchpod.cs2.console_commands import uses_plugin_match
 from matchpod.ports import Statement
 from matchpod.service.conclusion import Ending
 from matchpod.service.entries import store
-from matchpod.service.folding import LOG, RESUMED, Fold
+from matchpod.service.folding import LATE_MS, LOG, RESUMED, Fold
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.live import LiveMatch
@@ -42,10 +42,6 @@ POLL_S: Final = 1.0
 
 LAST_WORDS_S: Final = 1.0
 """How long the plugin's word on the last round is waited for; it comes within a tick of the log, or not at all."""
-
-LATE_MS: Final = 2_000
-"""An alarm that is noticed so late, or after a look into the database that took so long, does not fire at once: the
-machine or the database stood still, and servers send again what was not taken from them."""
 
 MAX_DELAYS: Final = 3
 """An alarm waits for that so often in a row, half a minute: where everything is always late it fires all the same."""
@@ -152,8 +148,10 @@ class _Follower:
                 return
             kept_ms = clock.now_ms()
             await self._keep()
-            keeping_ms = clock.now_ms() - kept_ms
+            free_ms = clock.now_ms()
             await self._wait()
+            # Whoever could not reach us while we wrote has done so since, where there was time for it.
+            keeping_ms = free_ms - kept_ms if clock.now_ms() - free_ms < LATE_MS else 0
 
     async def _hear_last_words(self) -> None:
         """Only the plugin knows the MVP of the last round, and its report may come after the log's last line."""
@@ -177,7 +175,7 @@ class _Follower:
 
     async def _wait(self) -> None:
         now_ms = self._around.clock.now_ms()
-        alarms_ms = (self._fold.next_deadline_ms(), self._recorder.due_ms())
+        alarms_ms = (self._fold.next_deadline_ms(), self._recorder.due_ms(now_ms))
         waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
         if self._around.db.is_shared:
             waits.append(POLL_S)
@@ -281,10 +279,8 @@ class _Follower:
 
     def _hear_late(self, entry: RawEntry) -> None:
         """The same for an entry that came long after an alarm which we slept through: it would fire the alarm."""
-        due_ms = self._fold.next_deadline_ms()
-        is_late = self._is_acting and due_ms is not None and entry.received_ms - due_ms > LATE_MS
-        if is_late and self._may_delay():
-            self._fold.take(msgspec.structs.replace(entry, kind=RESUMED))
+        if self._is_acting and self._fold.is_late(entry) and self._may_delay():
+            self._fold.sleep_through(entry)
             # No entry before this one says so: whoever reads the match again begins after it.
             self._is_snapshot_due, self._snapshot_ms = True, 0
 
@@ -317,9 +313,10 @@ class _Follower:
 
     async def _keep(self) -> None:
         """Write what is new into the match's history, and now and then a snapshot with it."""
-        now_ms, due_ms = self._around.clock.now_ms(), self._recorder.due_ms()
+        now_ms = self._around.clock.now_ms()
+        due_ms = self._recorder.due_ms(now_ms)
         snapshot: list[Statement] = []
-        if self._is_snapshot_due and now_ms - self._snapshot_ms >= SNAPSHOT_MS:
+        if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
             row = self._claim.row
             snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.to_bytes()))
             self._snapshot_ms, self._is_snapshot_due = now_ms, False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from matchpod.core.played_map import MapStatus
 from matchpod.service.history.differences import Difference, Part, compare
@@ -145,6 +146,15 @@ def test_numbers_that_were_never_stored_are_all_new() -> None:
         (Part.PLAYERS, "2", msgspec.UNSET),
         (Part.LEADERBOARD, "1", msgspec.UNSET),
     ]
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"x", b"{}", b"[1]", b'[{"name": "\xff"}]'])
+def test_a_list_that_cannot_be_read_differs_as_a_whole_also_from_an_empty_one(rubbish: bytes) -> None:
+    broken = msgspec.structs.replace(statistics(), players=rubbish, anti_cheat=rubbish)
+    players, detections = compare(history(stats=broken), history())
+    text = rubbish.decode(errors="replace")
+    assert players == Difference(part=Part.PLAYERS, map_number=1, field="entries", old=text, new=[ANN, BEN])
+    assert detections == Difference(part=Part.ANTI_CHEAT, map_number=1, field="entries", old=text, new=[])
 
 
 def test_a_map_or_series_that_was_never_stored_is_new_as_a_whole() -> None:
