@@ -90,15 +90,9 @@ class Home:
         asyncio.run(main())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """An empty database of each kind."""
-    return _home(request, tmp_path)
-
-
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
-def home_of_matches(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """The same for tests in which whole matches are driven: once is enough to see what they cover."""
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """An empty database of each kind; to see what the tests cover, one is enough, and measuring takes twice as long."""
     return _home(request, tmp_path)
 
 

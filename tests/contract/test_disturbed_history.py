@@ -42,7 +42,6 @@ from tests.unit.service.test_folding import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
 
 home = databases.home
-home_of_matches = databases.home_of_matches
 
 FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
@@ -80,7 +79,7 @@ async def read_to_end(reader: Reader) -> int:
 
 
 def test_a_match_that_went_on_after_an_alarm_was_slept_through_keeps_its_history_when_it_is_canceled(
-    home_of_matches: databases.Home,
+    home: databases.Home,
 ) -> None:
     async def scenario(db: Database) -> None:
         async with world(db, speed=FAST) as around:
@@ -108,12 +107,12 @@ def test_a_match_that_went_on_after_an_alarm_was_slept_through_keeps_its_history
             assert only.started_at_ms is not None
             assert (await types_of(db, around))[-4:] == ["round_start", "kill", "round_end", "map_end"]
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 @pytest.mark.soak
 def test_one_slow_write_does_not_delay_an_alarm_that_is_due_later(
-    home_of_matches: databases.Home, monkeypatch: pytest.MonkeyPatch
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(db: Database) -> None:
         async with world(db, speed=FAST) as around:
@@ -147,10 +146,10 @@ def test_one_slow_write_does_not_delay_an_alarm_that_is_due_later(
             assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
             assert outcome.at_ms - due_ms < HEARING_MS // 2
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
-def test_a_clock_that_is_set_back_keeps_nothing_from_readers(home_of_matches: databases.Home) -> None:
+def test_a_clock_that_is_set_back_keeps_nothing_from_readers(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         async with world(db) as around:
             around.clock.ahead_ms = 600_000
@@ -170,7 +169,7 @@ def test_a_clock_that_is_set_back_keeps_nothing_from_readers(home_of_matches: da
             process.supervisor.notify("srv_1")
             await around.outcome()
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 # --- other versions ---------------------------------------------------------------------------------------------------
@@ -178,7 +177,7 @@ def test_a_clock_that_is_set_back_keeps_nothing_from_readers(home_of_matches: da
 
 @pytest.mark.parametrize("is_canceled", [False, True])
 def test_a_match_from_before_there_were_timelines_is_told_from_its_start(
-    home_of_matches: databases.Home, *, is_canceled: bool
+    home: databases.Home, *, is_canceled: bool
 ) -> None:
     async def scenario(db: Database) -> None:
         async with world(db) as around:
@@ -210,7 +209,7 @@ def test_a_match_from_before_there_were_timelines_is_told_from_its_start(
             assert types.count("map_live") == types.count("map_end") == 1
             assert types.count("round_start") >= 1
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 async def forget_history(db: Database, around: World) -> None:
@@ -258,7 +257,7 @@ def test_names_that_a_database_refuses_are_stored_without_what_it_refuses(
 
 
 def test_a_match_whose_history_the_database_refuses_ends_all_the_same(
-    home_of_matches: databases.Home, monkeypatch: pytest.MonkeyPatch
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_fast(monkeypatch)
 
@@ -282,11 +281,11 @@ def test_a_match_whose_history_the_database_refuses_ends_all_the_same(
             assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
             assert process.around.measures.crashes.value("history") == 1
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 def test_a_history_that_cannot_be_settled_is_given_up_until_it_is_read_again(
-    home_of_matches: databases.Home, monkeypatch: pytest.MonkeyPatch
+    home: databases.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_fast(monkeypatch)
 
@@ -321,7 +320,7 @@ def test_a_history_that_cannot_be_settled_is_given_up_until_it_is_read_again(
             assert await count_items(db, around) > told
             await assert_told(db, await around.row(), SPEED)
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 def fail_fast(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +379,7 @@ async def say_on(db: Database, start: int, end: int) -> None:
     await db.write(statements)
 
 
-def test_the_history_of_a_match_whose_region_was_removed_is_final(home_of_matches: databases.Home) -> None:
+def test_the_history_of_a_match_whose_region_was_removed_is_final(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         async with world(db) as around:
             await around.create(
@@ -405,4 +404,4 @@ def test_the_history_of_a_match_whose_region_was_removed_is_final(home_of_matche
             await assert_told(db, await around.row(), 1.0)
             assert (await types_of(db, around))[-1] == "map_end"
 
-    home_of_matches.run(scenario)
+    home.run(scenario)

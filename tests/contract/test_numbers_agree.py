@@ -31,7 +31,6 @@ from tests.contract.test_matches import READER, Desk
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
 home = databases.home
-home_of_matches = databases.home_of_matches
 
 SEEDS = (1, 2)
 MORE_SEEDS = range(3, 30)
@@ -280,16 +279,16 @@ def test_every_number_of_a_finished_match_is_the_same_everywhere(game: str, home
 
 @pytest.mark.soak
 @pytest.mark.parametrize("game", GAMES)
-def test_the_numbers_of_many_matches_are_the_same_everywhere(game: str, home_of_matches: databases.Home) -> None:
+def test_the_numbers_of_many_matches_are_the_same_everywhere(game: str, home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         for seed in MORE_SEEDS:
             await check_finished(db, play(game, seed), seed)
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home_of_matches: databases.Home) -> None:
+def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home: databases.Home) -> None:
     chance = random.Random(game)
 
     async def scenario(db: Database) -> None:
@@ -304,11 +303,11 @@ def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home_o
             if series is not None:
                 assert (series["status"], series["winnerTeam"]) == ("cancelled", None)
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 @pytest.mark.parametrize("game", ["open to all", "deathmatch", "team deathmatch", "custom"])
-def test_whoever_is_not_in_the_result_is_nowhere(game: str, home_of_matches: databases.Home) -> None:
+def test_whoever_is_not_in_the_result_is_nowhere(game: str, home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         played = play(game, 1)
         everybody = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
@@ -319,11 +318,11 @@ def test_whoever_is_not_in_the_result_is_nowhere(game: str, home_of_matches: dat
         assert sorted(player["steamId"] for player in detail["players"]) == listed_ones
         assert detail["playerCount"] < len(everybody)
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_look_up_has_the_bytes_of_the_callback(game: str, home_of_matches: databases.Home) -> None:
+def test_the_look_up_has_the_bytes_of_the_callback(game: str, home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         row = await finished(db, play(game, 2), 2)
         outcome = await outbox.outcome_of(db, row.id)
@@ -333,11 +332,11 @@ def test_the_look_up_has_the_bytes_of_the_callback(game: str, home_of_matches: d
         assert found.result is not None
         assert bytes(found.result) == bytes(told) == outcome.result
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home_of_matches: databases.Home) -> None:
+def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home: databases.Home) -> None:
     chance = random.Random(game)
 
     async def scenario(db: Database) -> None:
@@ -354,7 +353,7 @@ def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home_of_matches: 
             looks += 1
         assert looks > 5
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
 
 
 async def check_now(reader: Reader, played: PlayedMatch) -> None:

@@ -22,7 +22,6 @@ from tests.contract.ended_matches import ENDED_MS, SERVER_NAME, SPEED, game_id, 
 from tests.unit.service.test_folding import recorded
 
 home = databases.home
-home_of_matches = databases.home_of_matches
 
 TABLES = (
     "SELECT id, phase, status, fence, settings FROM servers ORDER BY id",
@@ -378,7 +377,7 @@ def test_two_at_once_leave_what_one_would(home: databases.Home) -> None:
     home.run_replicas(scenario)
 
 
-def test_matches_that_were_followed_live_are_read_again_as_they_were(home_of_matches: databases.Home) -> None:
+def test_matches_that_were_followed_live_are_read_again_as_they_were(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         async with driven_matches.world(db) as around:
             around.start()
@@ -396,4 +395,4 @@ def test_matches_that_were_followed_live_are_read_again_as_they_were(home_of_mat
                 [],
             )
 
-    home_of_matches.run(scenario)
+    home.run(scenario)
