@@ -13,7 +13,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from matchpod.core import series
 from matchpod.core.match import Match
 from matchpod.core.model import MatchType, Team, is_human
 from matchpod.core.played_map import MapStatus, PlayedMap
@@ -76,7 +75,7 @@ def _headline(match: Match, played: Sequence[PlayedMap]) -> Text:
     if kind is MatchType.DEATHMATCH:
         return Text("deathmatch", style="bold")
     names = [visible(team_name(match, team)) for team in Team]
-    won = series.maps_won([one.winner for one in played if one.winner])
+    won = match.series_score
     text = Text(f"{kind} {match.settings.series_format}: {names[0]} {won[0]} : {won[1]} {names[1]}", style="bold")
     if match.winner is None:
         text.append("  (not finished)", style="yellow")

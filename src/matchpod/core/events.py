@@ -347,6 +347,27 @@ class ShotsCounted(Event, frozen=True):
     hit: int
 
 
+class LiveReported(Event, frozen=True):
+    """The plugin begins or plays this map of the series: the log tells when it counts, but not which one it is."""
+
+    map_number: int
+
+
+class ResultReported(Event, frozen=True):
+    """The plugin's final score of a map, whether or not the log tells one."""
+
+    map_number: int
+    team1_score: int
+    team2_score: int
+
+
+class SeriesReported(Event, frozen=True):
+    """The plugin says that the series is over, and how many maps each team has won."""
+
+    team1_maps: int
+    team2_maps: int
+
+
 class CheatSuspected(Event, frozen=True):
     """A detection, ours or a plugin's: a lead for people, never a verdict."""
 
@@ -358,41 +379,12 @@ class CheatSuspected(Event, frozen=True):
 
 
 GameEvent = (
-    MapLoading
-    | ServerRestarted
-    | LogGap
-    | PlayerConnected
-    | PlayerEntered
-    | PlayerJoinedSide
-    | PlayerDisconnected
-    | PlayersSeen
-    | PlayerRenamed
-    | ChatSaid
-    | WarmupBegan
-    | MapLive
-    | RoundStarted
-    | RoundDecided
-    | SidesSwapped
-    | RoundRestored
-    | Paused
-    | Unpaused
-    | MapEnded
-    | Damage
-    | Kill
-    | Death
-    | PlayerGone
-    | Assist
-    | Blinded
-    | GrenadeThrown
-    | ChickenKilled
-    | BombPlanted
-    | BombDefused
-    | BombExploded
-    | GameCounted
-    | MvpNamed
-    | ShotsCounted
-    | CheatSuspected
-)
+    MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide
+    | PlayerDisconnected | PlayersSeen | PlayerRenamed | ChatSaid | WarmupBegan | MapLive | RoundStarted
+    | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death
+    | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
+    | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
+)  # fmt: skip
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip

@@ -10,13 +10,14 @@
 # - Nobody leaves by a map change or a server restart. A map that loads during play does not end play: the second
 #   witness of its end may still be on the way.
 # - Clocks are alarms. The earliest that is due fires, so a late tick decides as a punctual one would have.
+# - The end of a map can be lost on the way. Once the server is on a later map of the series, or the plugin calls the
+#   series over, the map is over too: with the score last told, and without a winner unless the plugin's word gives one.
+#   Whether such a series goes on is the plugin's to say, for nobody else knows.
 # - A match ends once. After that nothing comes out of it, and only the plugin's late word on the last MVP is heard.
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Final
 
 import msgspec
 
@@ -28,81 +29,27 @@ from matchpod.core.events import (
     COMBAT_EVENTS,
     CheatSuspected,
     GameEvent,
+    LiveReported,
     MapEnded,
     MapLive,
     MapLoading,
+    ResultReported,
     RoundRestored,
+    RoundStarted,
     WarmupBegan,
 )
 from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
 from matchpod.core.outcome import Outcome, OutcomeKind
-from matchpod.core.played_map import MapStatus, NamedEvent, PlayedMap, map_name
+from matchpod.core.phases import TRANSITIONS, Phase, Trigger
+from matchpod.core.played_map import MapStatus, NamedEvent, PlayedMap, map_name, unknown_maps, winners_of
 from matchpod.core.presence import Presence
-from matchpod.core.timers import Alarm, Timers, to_ms
+from matchpod.core.reported_series import Report, ReportedSeries
+from matchpod.core.timers import SERIES_PATIENCE_MS, Alarm, Timers, to_ms
+
+__all__ = ("ROSTER_INCOMPLETE", "TRANSITIONS", "Match", "Phase", "Trigger")
 
 ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """What the players who did come read when they are kicked."""
-
-
-class Phase(StrEnum):
-    """Where a match stands."""
-
-    WARMUP = "warmup"
-    """A map waits for its players."""
-    STARTING = "starting"
-    """Play was asked for; the map does not count yet."""
-    LIVE = "live"
-    """The current map counts."""
-    BETWEEN_MAPS = "between_maps"
-    """A map is over, the series goes on; the next map is loading or waits for its players."""
-    OVER = "over"
-    """The match has its outcome; final."""
-
-
-class Trigger(StrEnum):
-    """What can move a match to another phase."""
-
-    ROSTER_READY = "roster_ready"
-    """All listed players are in the game and on their sides."""
-    ROSTER_BROKEN = "roster_broken"
-    """A listed player left before the map was live."""
-    MAP_LIVE = "map_live"
-    """The server began a map that counts, or began it anew."""
-    MAP_ENDED = "map_ended"
-    """A map has its final score and another one follows."""
-    MAP_REOPENED = "map_reopened"
-    """A backup of the map that had just ended, or that a crash had cut off, was restored."""
-    SUSPENDED = "suspended"
-    """The server is back in warmup although the map had not ended."""
-    DECIDED = "decided"
-    """The last map is over."""
-    CANCELED = "canceled"
-    """The match ends without a result."""
-
-
-TRANSITIONS: Final[dict[tuple[Phase, Trigger], Phase]] = {
-    (Phase.WARMUP, Trigger.ROSTER_READY): Phase.STARTING,
-    (Phase.WARMUP, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.WARMUP, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.WARMUP, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.WARMUP, Trigger.DECIDED): Phase.OVER,
-    (Phase.WARMUP, Trigger.CANCELED): Phase.OVER,
-    (Phase.STARTING, Trigger.ROSTER_BROKEN): Phase.WARMUP,
-    (Phase.STARTING, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.STARTING, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.STARTING, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.STARTING, Trigger.DECIDED): Phase.OVER,
-    (Phase.STARTING, Trigger.CANCELED): Phase.OVER,
-    (Phase.LIVE, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.LIVE, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.LIVE, Trigger.DECIDED): Phase.OVER,
-    (Phase.LIVE, Trigger.SUSPENDED): Phase.WARMUP,
-    (Phase.LIVE, Trigger.CANCELED): Phase.OVER,
-    (Phase.BETWEEN_MAPS, Trigger.ROSTER_READY): Phase.STARTING,
-    (Phase.BETWEEN_MAPS, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.BETWEEN_MAPS, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.BETWEEN_MAPS, Trigger.CANCELED): Phase.OVER,
-}
 
 
 class Match(msgspec.Struct, kw_only=True):
@@ -117,6 +64,7 @@ class Match(msgspec.Struct, kw_only=True):
     presence: Presence
     maps: list[PlayedMap]
     watch: Watch
+    reported: ReportedSeries
     timers: Timers = Timers()
     phase: Phase = Phase.WARMUP
     allocated_at_ms: int | None = None
@@ -136,6 +84,7 @@ class Match(msgspec.Struct, kw_only=True):
             presence=Presence(roster=settings.roster),
             maps=[PlayedMap.upcoming(settings, 1)],
             watch=Watch.of(settings),
+            reported=ReportedSeries(series_format=settings.series_format),
             timers=timers or Timers(),
         )
 
@@ -153,14 +102,19 @@ class Match(msgspec.Struct, kw_only=True):
     @property
     def map_winners(self) -> list[Winner]:
         """The winners of the finished maps, in order."""
-        return [played.winner for played in self.maps if played.is_finished and played.winner is not None]
+        return winners_of(self.maps)
+
+    @property
+    def series_score(self) -> tuple[int, int]:
+        """Maps won by each team; in the end, where not all were seen, as the plugin counted them."""
+        is_told = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
+        return (self.reported.score if is_told else None) or series.maps_won(self.map_winners)
 
     @property
     def winner(self) -> Winner | None:
         """Who won; None while undecided, when canceled and in a deathmatch."""
-        if self.outcome is None or not self.outcome.is_finished or not self.map_winners:
-            return None
-        return series.winner(self.settings.series_format, self.map_winners)
+        is_over = self.outcome is not None and self.outcome.is_finished
+        return Winner.of(*self.series_score) if is_over and self.current_map.is_scored else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """The team of a player: by roster, else by what the game told; None where everyone plays for himself."""
@@ -198,7 +152,8 @@ class Match(msgspec.Struct, kw_only=True):
             case CheatSuspected():
                 self._keep_detection(event)
             case _:
-                self._tell_current_map(event)
+                effects += self._hear_plugin(event, now_ms) if isinstance(event, Report) else []
+                self._tell_current_map(event, now_ms)
         for found in self.watch.see(event):
             self._keep_detection(found)
         return effects + self._follow_roster(now_ms)
@@ -229,6 +184,10 @@ class Match(msgspec.Struct, kw_only=True):
         return True
 
     def _go_live(self, event: MapLive, now_ms: int) -> None:
+        self._find_place(event.map_name)
+        if self.map_number > self.settings.series_format.length:
+            return  # all maps are played, and the plugin has not said who won them
+        self.reported.begin_anew(self.settings, self.maps, is_cut=self.presence.is_cut)
         self._move(Trigger.MAP_LIVE)
         if self.current_map.is_finished:
             self.maps.append(PlayedMap.upcoming(self.settings, self.map_number))
@@ -239,10 +198,11 @@ class Match(msgspec.Struct, kw_only=True):
         self._count_from(now_ms)
 
     def _restore(self, event: RoundRestored, now_ms: int) -> None:
+        self.reported.forget_end(self.current_map.number)
         is_cut_off = self.phase is not Phase.BETWEEN_MAPS and self.current_map.status is MapStatus.LIVE
         if (is_cut_off or self.phase is Phase.BETWEEN_MAPS) and self._move(Trigger.MAP_REOPENED):
             self._count_from(now_ms)
-        self._tell_current_map(event)
+        self._tell_current_map(event, now_ms)
 
     def _count_from(self, now_ms: int) -> None:
         self.presence.is_map_over = False
@@ -255,15 +215,26 @@ class Match(msgspec.Struct, kw_only=True):
         if self.current_map.status is not MapStatus.LIVE:
             return []
         self.current_map.apply(event)
-        if not self.settings.match_type.has_series or series.is_decided(self.settings.series_format, self.map_winners):
-            self._move(Trigger.DECIDED)
-            self.outcome = Outcome(kind=OutcomeKind.FINISHED, at_ms=now_ms)
-            return [EndMatch()]
+        has_series = self.settings.match_type.has_series
+        is_won = not has_series or series.is_decided(self.settings.series_format, self.map_winners)
+        is_known = not unknown_maps(self.maps)
+        if (is_known and is_won) or (not is_known and self.reported.accounts_for(self.maps)):
+            return self._finish(now_ms)
         self._move(Trigger.MAP_ENDED)
         self.presence.map_ended(now_ms)
-        return self._ask(now_ms)
+        if is_won:
+            self.reported.over_since_ms = now_ms  # but by how much? The plugin says that in a moment
+        return self._ask(now_ms) if is_known else []
 
-    def _tell_current_map(self, event: GameEvent) -> None:
+    def _finish(self, now_ms: int) -> list[Effect]:
+        self.reported.fill_in(self.maps)
+        self._move(Trigger.DECIDED)
+        self.outcome = Outcome(kind=OutcomeKind.FINISHED, at_ms=now_ms)
+        return [EndMatch()]
+
+    def _tell_current_map(self, event: GameEvent, now_ms: int) -> None:
+        if isinstance(event, RoundStarted):
+            self.reported.wait_on(now_ms)
         # Before play nothing counts. Between maps a plugin's late word does, until the next map loads.
         is_between = self.phase is Phase.BETWEEN_MAPS and self.presence.is_map_over
         if self.phase is not Phase.LIVE and not is_between:
@@ -290,6 +261,32 @@ class Match(msgspec.Struct, kw_only=True):
         )
         keep_detection(self.detections, found)
 
+    # --- maps whose end was lost --------------------------------------------------------------------------------
+
+    def end_series(self, now_ms: int) -> list[Effect]:
+        """Nobody will tell more of a series that is over: end it with what is known, if that is enough."""
+        self.reported.over_since_ms = None
+        if self.phase is Phase.OVER or not self.settings.match_type.has_series:
+            return []
+        is_won = series.is_decided(self.settings.series_format, self.map_winners)
+        return self._finish(now_ms) if self.reported.close(self.settings, self.maps) or is_won else []
+
+    def _find_place(self, loaded: str) -> None:
+        """Which map of the series is the server on? Those before it are over, whether or not that was told."""
+        loaded = loaded if self.presence.is_cut else ""
+        number = self.reported.number_of(loaded, self.settings, self.current_map)
+        self.reported.pass_unseen(number, self.settings, self.maps)
+
+    def _hear_plugin(self, report: Report, now_ms: int) -> list[Effect]:
+        is_live = self.phase is Phase.LIVE
+        if isinstance(report, ResultReported) or (isinstance(report, LiveReported) and is_live):
+            self.reported.place(report.map_number, self.settings, self.maps)
+        if not (isinstance(report, LiveReported) and report.map_number < self.map_number + is_live):
+            self.reported.hear(report, now_ms)  # no late word on a map that is live already
+        self.reported.fill_in(self.maps)
+        is_over = self.phase is Phase.BETWEEN_MAPS and self.reported.accounts_for(self.maps)
+        return self._finish(now_ms) if is_over else []
+
     # --- the roster ---------------------------------------------------------------------------------------------
 
     def _follow_roster(self, now_ms: int) -> list[Effect]:
@@ -299,12 +296,14 @@ class Match(msgspec.Struct, kw_only=True):
                 self.asked_at_ms = None
             return []
         ready_at_ms = self._ready_at_ms()
-        if ready_at_ms is None or ready_at_ms > now_ms or not self._move(Trigger.ROSTER_READY):
+        if ready_at_ms is None or ready_at_ms > now_ms:
             return []
-        return self._ask(now_ms)
+        self._find_place(self.presence.loaded_map)
+        return self._ask(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _ready_at_ms(self) -> int | None:
-        if self.phase not in (Phase.WARMUP, Phase.BETWEEN_MAPS):
+        has_map = self.map_number <= self.settings.series_format.length
+        if self.phase not in (Phase.WARMUP, Phase.BETWEEN_MAPS) or not has_map:
             return None
         complete_ms = self.presence.complete_since_ms()
         if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():
@@ -338,6 +337,8 @@ class Match(msgspec.Struct, kw_only=True):
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
+        if self.reported.over_since_ms is not None:
+            yield self.reported.over_since_ms + SERIES_PATIENCE_MS, Alarm.SERIES_OVER
         if self.phase is Phase.LIVE and self.live_at_ms is not None and minutes is not None:
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
@@ -361,11 +362,13 @@ class Match(msgspec.Struct, kw_only=True):
             case Alarm.JOIN:
                 return self._give_up_waiting(now_ms)
             case Alarm.ALL_LEFT:
-                return self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
+                return self.end_series(now_ms) or self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
             case Alarm.IDLE:
                 return self.cancel(CancelReason.IDLE_TIMEOUT, now_ms)
             case Alarm.MAX_DURATION:
                 return self.cancel(CancelReason.MAX_DURATION_EXCEEDED, now_ms)
+            case Alarm.SERIES_OVER:
+                return self.end_series(now_ms)
             case Alarm.READY:
                 return self._follow_roster(now_ms)
             case Alarm.ASK_AGAIN:

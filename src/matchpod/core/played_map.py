@@ -6,6 +6,7 @@ not count, except an MVP that a plugin names late. A restored backup opens a fin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -46,7 +47,7 @@ class MapStatus(StrEnum):
     LIVE = "live"
     """It counts."""
     FINISHED = "finished"
-    """It has a final score."""
+    """It has a final score, or another map of the series was begun after it."""
     CANCELLED = "cancelled"
     """The match ended before the map did."""
 
@@ -97,7 +98,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """The map has a final score."""
+        """The map is over, whether or not its end was seen."""
         return self.status is MapStatus.FINISHED
 
     @property
@@ -141,6 +142,20 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.status = MapStatus.CANCELLED
             self.round_number = None
             self.is_paused = False
+
+    def end_unseen(self) -> None:
+        """The map is over, but its end was lost: its score is the last that was told, its winner unknown."""
+        end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
+        self.ledger.apply(end)
+        self.status = MapStatus.FINISHED
+        self.finished_at_ms = self.last_event_at_ms
+        self.round_number = None
+        self.is_paused = False
+
+    def learn_score(self, team1: int, team2: int) -> None:
+        """Somebody saw the end of a map that is unknown."""
+        self._set_score(team1, team2)
+        self.winner = Winner.of(team1, team2)
 
     def time_up(self, minutes: float) -> MapEnded:
         """The end of a map that the server did not tell: when its time was up, or when the server last spoke."""
@@ -214,6 +229,21 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     def _set_score(self, team1: int, team2: int) -> None:
         if self.is_scored:
             self.team1_score, self.team2_score = team1, team2
+
+
+def winners_of(maps: Sequence[PlayedMap]) -> list[Winner]:
+    """The winners of the maps that are over and have a known one, in order."""
+    return [played.winner for played in maps if played.is_finished and played.winner is not None]
+
+
+def unknown_maps(maps: Sequence[PlayedMap]) -> list[PlayedMap]:
+    """The maps that are over and whose winner nobody knows."""
+    return [played for played in maps if played.is_finished and played.is_scored and played.winner is None]
+
+
+def is_same_map(one: str, other: str) -> bool:
+    """Two names of a map are of the same one: a workshop map is named with and without its path."""
+    return one.rpartition("/")[2] == other.rpartition("/")[2]
 
 
 def map_name(settings: GameSettings, number: int) -> str:

@@ -45,8 +45,9 @@ class Presence(msgspec.Struct, kw_only=True):
     """The people of a match.
 
     `empty_since_ms` is when the last one left: None while someone is there and before anyone came. `is_map_over`
-    says that clients still stand on a map that has ended and must enter the next one. `doubt_since_ms` is when lines
-    were lost, until the console's list agrees; `seen` and `unseen` say since when it does and does not name someone.
+    says that clients still stand on a map that has ended and must enter the next one. `loaded_map` was loaded last;
+    `is_cut` says that not everybody was seen leaving the map before it: lines were lost. `doubt_since_ms` is when that
+    happened, until the console's list agrees; `seen` and `unseen` say since when it does and does not name someone.
     """
 
     roster: tuple[PlayerId, ...] = ()
@@ -57,6 +58,8 @@ class Presence(msgspec.Struct, kw_only=True):
     empty_since_ms: int | None = None
     map_change_at_ms: int | None = None
     is_map_over: bool = False
+    loaded_map: str = ""
+    is_cut: bool = False
     doubt_since_ms: int | None = None
     seen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
@@ -104,6 +107,8 @@ class Presence(msgspec.Struct, kw_only=True):
             case PlayerRenamed() if event.player_id in self.connected:
                 self.connected[event.player_id].name = event.name
             case MapLoading() | ServerRestarted():
+                self.loaded_map = event.map_name if isinstance(event, MapLoading) else ""
+                self.is_cut = bool(self.connected) or self.is_doubtful
                 self._drop_everyone(now_ms)
             case RoundStarted():
                 self._trust_line_ups(event, now_ms)

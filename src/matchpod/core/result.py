@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.match import Match
 from matchpod.core.model import MatchType, PlayerId, Team, is_human
@@ -50,7 +49,7 @@ def build_result(match: Match) -> Result:
     if match.settings.match_type is MatchType.DEATHMATCH:
         return _deathmatch(match)
     played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
-    won1, won2 = series.maps_won([played.winner for played in played if played.winner])
+    won1, won2 = match.series_score
     overall = add(line for played in played for line in played.ledger.lines())
     return SeriesResult(
         game_mode=match.settings.match_type,

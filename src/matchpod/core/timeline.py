@@ -102,7 +102,7 @@ class Timeline(msgspec.Struct):
         tell, is_play = told
         if type(event) in _MOVES:
             self.people.clear()
-        if match.phase is Phase.LIVE or not (is_play or match.phase is Phase.OVER):
+        if match.phase is Phase.LIVE or not (is_play or _is_played_out(match)):
             tell(self, event, match)
         if len(match.detections) > self.detections:
             self._tell_detections(match)
@@ -110,11 +110,13 @@ class Timeline(msgspec.Struct):
             self.look(match)
 
     def look(self, match: Match) -> None:
-        """Has the map ended? Some do by time alone, or with the whole match; a restored one has not any more."""
-        played = match.maps[-1]
-        if played.status is MapStatus.LIVE:
-            self.ended_map = min(self.ended_map, played.number - 1)
-        elif played.started_at_ms is not None and self.ended_map < played.number:
+        """Has a map ended? Some do by time alone, unseen, or with the whole match; a restored one has not any more."""
+        last = match.maps[-1]
+        if last.status is MapStatus.LIVE:
+            self.ended_map = min(self.ended_map, last.number - 1)
+        for played in match.maps[self.ended_map :]:
+            if played.started_at_ms is None or played.status is MapStatus.LIVE:
+                continue  # nothing happened on it, or it goes on
             self.ended_map = played.number
             head = self._head(played.number, played.finished_at_ms or 0, played.latest_round)
             end = items.MapEndItem(**head, status=played.status, winner=played.winner, score=_score(played))
@@ -123,6 +125,7 @@ class Timeline(msgspec.Struct):
     # --- play: what happens on the map that is live -------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive, match: Match) -> None:
+        self.look(match)  # a map before it may be over only because this one began
         self._call_the_roll(event, match)
         number, head = self._in_play(event, match)
         name, side, score = plain(event.map_name), _team1_side(event, match), _score(match.current_map)
@@ -303,6 +306,11 @@ class Timeline(msgspec.Struct):
         if item.seq <= MAX_ITEMS or type(item) is items.MapEndItem:
             self.seqs[map_number] = item.seq
             self.waiting.append(MapItem(map_number, item))
+
+
+def _is_played_out(match: Match) -> bool:
+    """No map follows: the match is over, or it only waits to hear who won."""
+    return match.phase is Phase.OVER or match.map_number > match.settings.series_format.length
 
 
 def _score(played: PlayedMap) -> Score | None:

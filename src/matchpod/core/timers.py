@@ -30,6 +30,10 @@ CLIENT_LOAD_S = 60.0
 ASK_AGAIN_S = 60.0
 """Starting play and changing the map take half that; a command that got lost is repeated."""
 
+SERIES_PATIENCE_MS = 20_000
+"""A series that the plugin calls over, or that is won while maps of it are unknown: the log has so long to tell of it,
+the plugin of the unknown maps. By our clock in every world: how long bytes take does not depend on the game's speed."""
+
 DM_END_MARGIN_S = 30.0
 """The game ends a deathmatch by itself. No log line is proven for that, so our clock ends it a little later."""
 
@@ -43,6 +47,7 @@ class Alarm(StrEnum):
     JOIN = "join"
     MAX_DURATION = "max_duration"
     READY = "ready"
+    SERIES_OVER = "series_over"
     TIME_UP = "time_up"
 
 

@@ -16,6 +16,7 @@ import msgspec
 from matchpod.core import events
 from matchpod.core.events import GameEvent, RoundEndReason
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Team
+from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.log_lines import world_lines
 from matchpod.cs2.sides import Sides
@@ -58,7 +59,7 @@ class EndClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapFlow(msgspec.Struct):
-    """The map being played. `is_told` says that it was called live and its end was not told yet."""
+    """The map being played. `is_told` says that `told_map` was called live and its end was not told yet."""
 
     sides: Sides
     combat: Combat
@@ -66,6 +67,7 @@ class MapFlow(msgspec.Struct):
     phase: MapPhase = MapPhase.UNKNOWN
     map_name: str = ""
     is_told: bool = False
+    told_map: str = ""
     is_warmup: bool = False
     is_warmup_told: bool = False
     is_restoring: bool = False
@@ -181,7 +183,7 @@ class MapFlow(msgspec.Struct):
         if self.phase is MapPhase.OVER:
             return
         by_side = (line.ct, line.t)
-        is_live = self.phase is MapPhase.LIVE
+        is_live, self.is_told = self.phase is MapPhase.LIVE, self._is_told_here()
         if is_live:
             self._follow_score(at_ms, by_side, out)
         is_last_score = self.rounds_played > 0 and self.sides.by_team(*by_side) == self.scores[-1]
@@ -320,7 +322,7 @@ class MapFlow(msgspec.Struct):
     def _join(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         """The map stands after this many rounds, by a restored backup or for all we know: go on from there."""
         kept = min(max(rounds, 0), MAX_ROUNDS)
-        is_known = self.is_told or (self.phase is MapPhase.OVER and self.is_restoring)
+        is_known = self._is_told_here() or (self.phase is MapPhase.OVER and self.is_restoring)
         self.is_restoring, self.claim = False, None
         if not is_known or (kept == 0 and self.phase is not MapPhase.LIVE):
             self._go_live(at_ms, out, rounds_played=kept, by_side=by_side)
@@ -350,7 +352,7 @@ class MapFlow(msgspec.Struct):
     ) -> None:
         self.sides.begin(self.side_names)
         self.sides.line_ups()
-        self.phase, self.is_told, self.is_warmup_told = MapPhase.LIVE, True, False
+        self.phase, self.is_told, self.told_map, self.is_warmup_told = MapPhase.LIVE, True, self.map_name, False
         self.claim = self.surrendered_to = None
         self.rounds_played, self.scores = rounds_played, [_NO_SCORE]
         self.combat.new_round()
@@ -384,10 +386,13 @@ class MapFlow(msgspec.Struct):
             self.scores.append(score)
         return score
 
+    def _is_told_here(self) -> bool:
+        return self.is_told and is_same_map(self.told_map, self.map_name)  # else its end was lost on the way
+
     def _is_next_map(self, map_name: str) -> bool:
         """After the end another map is named: its `Loading map` was lost."""
-        ours, named = self.map_name.rpartition("/")[2], map_name.rpartition("/")[2]
-        return self.phase is MapPhase.OVER and bool(ours) and bool(named) and ours != named
+        is_other = bool(self.map_name and map_name) and not is_same_map(self.map_name, map_name)
+        return self.phase is MapPhase.OVER and is_other
 
 
 def _rounds_of(settings: GameSettings) -> int | None:

@@ -18,12 +18,12 @@ from matchpod.core.timeline import TOLD, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, Restarted, Taken, Unfinished
+from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, MapLoad, Restarted, Taken, Unfinished
 from matchpod.cs2.log_clock import LogClock
 from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.log_lines.world_lines import Unknown
+from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
 from matchpod.cs2.matchzy import read_report
-from matchpod.cs2.plugin_facts import PluginFacts
+from matchpod.cs2.plugin_facts import PluginFacts, series_words
 
 
 class Reading(msgspec.Struct):
@@ -75,7 +75,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
         current = self.match.current_map
         # Times of a match are the server's: in a world that runs faster, ours are behind.
         at_ms = current.last_event_at_ms or received_ms
-        events = self.plugin.read(report, at_ms, self.interpreter.flow, map_number=current.number)
+        flow, maps_won = self.interpreter.flow, sum(self.match.series_score)
+        events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
+        events += series_words(report, at_ms)
         self.interpreter.flow.hear(received_ms)
         return self._fold(events, received_ms)
 
@@ -109,6 +111,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.interpreter.flow.settle(now_ms, events)
         return self._fold(events, now_ms)
 
+    def end_series(self, now_ms: int) -> Reading:
+        """The server says no more: end a series of which enough is known."""
+        effects = self.match.end_series(now_ms)
+        self.timeline.look(self.match)
+        return Reading([], effects)
+
     def next_deadline_ms(self) -> int | None:
         """When `tick` must be called at the latest."""
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
@@ -116,11 +124,17 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def _notices(self, taken: Taken, received_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
+        loaded: str | None = None
         for notice in taken.notices:
             match notice:
+                case MapLoad(game_map=name):
+                    loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
                     self.interpreter.flow.sides.seen.clear()  # whoever was seen may have changed sides since
                     events.append(LogGap(received_ms, lost))
+                    if loaded and isinstance(notice, Gap):  # its `Loading map` is among what was lost
+                        at_ms = self.match.current_map.last_event_at_ms or received_ms
+                        self.interpreter.flow.loading(at_ms, LoadingMap(loaded), events)
                 case Restarted():
                     self.clock = LogClock()
                     self.interpreter.restart()

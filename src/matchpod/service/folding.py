@@ -111,7 +111,9 @@ class Fold(msgspec.Struct):
     def settle(self) -> list[Effect]:
         """The server says no more: believe what it had said once."""
         due_ms = self.reader.interpreter.flow.next_deadline_ms()
-        return [] if due_ms is None else self.reader.settle(due_ms).effects
+        effects = [] if due_ms is None else self.reader.settle(due_ms).effects
+        over_ms = self.reader.match.reported.over_since_ms
+        return effects if over_ms is None else effects + self.reader.end_series(over_ms).effects
 
     def cancel(self, reason: str, now_ms: int) -> None:
         """The match ended without its server's doing."""

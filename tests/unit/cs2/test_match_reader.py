@@ -9,6 +9,7 @@ import msgspec
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, StartPlay
 from matchpod.core.match import Phase
+from matchpod.core.model import SeriesFormat, Winner
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.map_flow import PATIENCE_MS
@@ -17,6 +18,7 @@ from matchpod.cs2.match_reader import MatchReader, Reading
 from .server_log import MAP, ServerLog, competitive, id64
 
 RECEIVED_MS = 1_768_900_000_000
+BO3 = msgspec.structs.replace(competitive(), series_format=SeriesFormat.BO3, maps=(MAP, "de_train", "de_mirage"))
 STAMP = "01/20/2026 - 10:00:{:06.3f} - "
 
 
@@ -26,6 +28,7 @@ class Wire:
     def __init__(self, reader: MatchReader | None = None) -> None:
         self.reader = reader or MatchReader.create(competitive(), RECEIVED_MS)
         self.offset = 0
+        self.game_map: str | None = None
         self.log = ServerLog()
 
     def post(self, *texts: str, skip: int = 0, token: str = "a1") -> Reading:
@@ -33,7 +36,14 @@ class Wire:
         begin = self.offset + skip
         self.offset = begin + len(body)
         return self.reader.read_post(
-            LogPost(body=body, received_ms=RECEIVED_MS, begin=begin, end=self.offset, instance_token=token)
+            LogPost(
+                body=body,
+                received_ms=RECEIVED_MS,
+                begin=begin,
+                end=self.offset,
+                instance_token=token,
+                game_map=self.game_map,
+            )
         )
 
     def all_join(self) -> Reading:
@@ -231,3 +241,39 @@ def test_a_name_two_players_share_accuses_neither() -> None:
     wire.post(f'{wire.log.token(2)} changed name to "Cid"')
     wire.reader.read_detection(PluginDetection(player_id=None, name="Cid", kind="Spinbot", reason="x"), RECEIVED_MS)
     assert wire.reader.match.detections == []
+
+
+def test_a_map_that_was_joined_in_its_middle_after_a_loss_is_not_the_one_before() -> None:
+    wire = Wire(MatchReader.create(BO3, RECEIVED_MS))
+    wire.game_map = MAP
+    wire.go_live()
+    wire.game_map, wire.offset = "de_train", 5000
+    reading = wire.post(
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "2") (T "1")',
+        'MatchStatus: Score: 2:1 on map "de_train" RoundsPlayed: 3',
+    )
+    assert [type(event) for event in reading.events] == [ev.LogGap, ev.MapLoading, ev.MapLive]
+    first, second = wire.reader.match.maps
+    assert (first.is_finished, first.winner, first.team1_score, first.team2_score) == (True, None, 0, 0)
+    assert (second.number, second.name, second.team1_score + second.team2_score) == (2, "de_train", 3)
+
+
+def test_the_end_of_another_map_does_not_end_the_one_that_was_lost() -> None:
+    wire = Wire(MatchReader.create(BO3, RECEIVED_MS))
+    wire.game_map = MAP
+    wire.go_live()
+    wire.game_map, wire.offset = "de_train", 5000
+    wire.post("Game Over: competitive  de_train score 13:5 after 30 min")
+    wire.reader.settle(RECEIVED_MS + PATIENCE_MS)
+    assert wire.reader.match.map_winners == []
+
+
+def test_the_plugin_ends_a_series_of_which_the_rest_was_lost() -> None:
+    wire = Wire(MatchReader.create(BO3, RECEIVED_MS))
+    wire.go_live()
+    over = {"team1_series_score": 0, "team2_series_score": 2, "winner": {"team": "team2"}}
+    assert wire.reader.read_report(report("series_end", **over), RECEIVED_MS).effects == []
+    assert wire.reader.tick(RECEIVED_MS + PATIENCE_MS).effects == [EndMatch()]
+    match = wire.reader.match
+    assert (match.winner, match.series_score) == (Winner.TEAM2, (0, 2))
+    assert [one.winner for one in match.maps] == [Winner.TEAM2, Winner.TEAM2]

@@ -174,3 +174,25 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         both.report(round_end(number))
     assert len(both.plugin.taken) == 3
+
+
+def test_the_winner_of_a_series_is_not_the_winner_of_a_map_with_others_missing() -> None:
+    both = Both()
+    both.log.plays("CT", "TERRORIST", "CT")
+    both.plugin.read(SeriesEnd("27", 2, 1, Team.TEAM1), both.log.now, both.flow, map_number=1, maps_won=1)
+    assert both.settle() == []
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (GoingLive("27", 2), [ev.LiveReported(5, 2)]),
+        (round_end(map_number=3), [ev.LiveReported(5, 3)]),
+        (RESULT, [ev.ResultReported(5, 1, 13, 9)]),
+        (SeriesEnd("27", 1, 2, Team.TEAM2), [ev.SeriesReported(5, 1, 2)]),
+        (SeriesEnd("27", 1, 0, Team.TEAM2), []),
+        (SeriesEnd("27", 1, 1, None), []),
+    ],
+)
+def test_what_the_plugin_says_of_the_series_is_passed_on(report: Report, words: list[ev.GameEvent]) -> None:
+    assert plugin_facts.series_words(report, 5) == words

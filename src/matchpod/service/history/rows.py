@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core import series
 from matchpod.core.match import Match, Phase
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
 from matchpod.core.played_map import MapStatus, PlayedMap
@@ -111,7 +110,7 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
 
 
 def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_name: str) -> SeriesRow:
-    won1, won2 = series.maps_won(match.map_winners)
+    won1, won2 = match.series_score
     started_ms = maps[0].started_at_ms
     finished_ms = None
     if match.phase is Phase.OVER:

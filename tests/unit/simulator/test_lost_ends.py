@@ -1,0 +1,104 @@
+"""A series of which a part is never told has the winner it had on its server, or none, but never another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
+from matchpod.core.series import maps_won
+from matchpod.simulator.play.flow.game import Phase
+
+from .interrupted_match import InterruptedMatch, read_without
+from .played_match import mode_settings
+
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+POOLS = (
+    ("de_nuke", "de_mirage", "de_ancient"),
+    ("de_nuke", "de_mirage", "de_nuke"),
+    ("de_nuke", "de_nuke", "de_nuke"),
+)
+LONGEST_S = 2400
+"""About as long as three of these maps take."""
+
+
+def _series(maps: tuple[str, ...]) -> GameSettings:
+    teams = {"team1": TeamRoster("Alpha", PLAYERS[:5]), "team2": TeamRoster("Beta", PLAYERS[5:])}
+    return mode_settings(MatchType.COMPETITIVE, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps, **teams)
+
+
+def _passed(played: InterruptedMatch, at_ms: int) -> Callable[[], bool]:
+    return lambda: played.now_ms >= at_ms or played.reader.match.outcome is not None
+
+
+def _winners(played: InterruptedMatch) -> list[Winner]:
+    return [Winner.of(*score) for score in played.bookkeeper.scores]
+
+
+def _assert_true(played: InterruptedMatch) -> None:
+    match, winners = played.reader.match, _winners(played)
+    assert match.outcome is not None
+    if not match.outcome.is_finished:
+        return
+    assert match.winner is Winner.of(*maps_won(winners))
+    if len(set(played.settings.maps)) < len(played.settings.maps):
+        return  # maps of one name can be told apart by the plugin only, and it may have spoken while nobody listened
+    for one in match.maps:
+        assert one.winner in (None, winners[one.number - 1])
+
+
+@given(
+    seed=st.integers(1, 10_000),
+    maps=st.sampled_from(POOLS),
+    cuts=st.lists(st.integers(0, LONGEST_S * 1000), min_size=2, max_size=4).map(sorted),
+)
+@settings(max_examples=20, deadline=None)
+def test_whenever_the_service_is_away_the_winner_is_the_right_one_or_nobody(
+    seed: int, maps: tuple[str, ...], cuts: list[int]
+) -> None:
+    played = InterruptedMatch(_series(maps), seed=seed)
+    played.configure()
+    began_ms = played.now_ms
+    for left_ms, back_ms in zip(cuts[::2], cuts[1::2], strict=False):
+        played.run_until(_passed(played, began_ms + left_ms))
+        if played.reader.match.outcome is None:
+            played.leave_until(_passed(played, began_ms + back_ms))
+    assert played.run_until(lambda: played.reader.match.outcome is not None)
+    _assert_true(played)
+
+
+@pytest.mark.parametrize("maps", POOLS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int, maps: tuple[str, ...]) -> None:
+    played = InterruptedMatch(_series(maps), seed=seed)
+    played.configure()
+    assert played.run_until(lambda: sum(played.reader.interpreter.flow.scores[-1]) > 0)
+    played.leave_until(lambda: bool(played.bookkeeper.scores) and played.machine.game.phase is Phase.LIVE)
+    assert played.run_until(lambda: played.reader.match.outcome is not None)
+    match, winners = played.reader.match, _winners(played)
+    assert (match.winner, match.series_score) == (Winner.of(*maps_won(winners)), maps_won(winners))
+    assert [one.winner for one in match.maps] == winners
+    assert [one.name for one in match.maps] == list(maps[: len(winners)])
+
+
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_the_score_of_a_series_whose_maps_are_lost_whole_is_the_plugins(data: st.DataObject) -> None:
+    game = _series(POOLS[0])
+    played = InterruptedMatch(game, seed=data.draw(st.integers(1, 10_000)))
+    assert played.play()
+    over_ms = played.now_ms
+    played.run_until(lambda: played.now_ms > over_ms + 5000)  # the plugin tells the end of the series last
+    lost_maps = data.draw(st.sets(st.sampled_from(POOLS[0][1:]), min_size=1))
+    lost = {
+        number
+        for number, (_, headers, body) in enumerate(played.told)
+        if (headers or {}).get("X-Game-Map") in lost_maps or (headers is None and b"series_end" not in body)
+    }
+    match, winners = read_without(game, played.told, lost).match, _winners(played)
+    assert match.outcome is not None
+    if match.outcome.is_finished:
+        assert (match.winner, match.series_score) == (Winner.of(*maps_won(winners)), maps_won(winners))
