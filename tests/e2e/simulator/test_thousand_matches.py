@@ -161,5 +161,6 @@ def test_a_thousand_matches_leave_nothing_behind() -> None:
     assert after.memory_kb < 1.1 * before.memory_kb
     assert after.blocks < 1.1 * before.blocks
     grown = {name: count - before.objects[name] for name, count in after.objects.items()}
-    assert max(grown.values()) < MATCHES // 10, grown
+    # One of a kind that every match leaves behind would be a thousand; the rest of the process comes and goes too.
+    assert max(grown.values()) < MATCHES // 4, grown
     assert referee.lines > 100 * MATCHES
