@@ -28,6 +28,8 @@ from tests.unit.web.sites import Site
 
 Operation = APIOperation[Any, Any, Any, Any]
 
+pytestmark = pytest.mark.soak  # thousands of requests, of which each kind has its own tests
+
 EXAMPLES = 40
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 

@@ -15,6 +15,8 @@ from matchpod.simulator.play.flow.game import Phase
 from .interrupted_match import InterruptedMatch, read_without
 from .played_match import mode_settings
 
+pytestmark = pytest.mark.soak  # whole series, many times
+
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 POOLS = (
     ("de_nuke", "de_mirage", "de_ancient"),
