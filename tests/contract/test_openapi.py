@@ -30,7 +30,7 @@ Operation = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.soak  # thousands of requests, of which each kind has its own tests
 
-EXAMPLES = 40
+EXAMPLES = 25
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 
 WRONG_BODIES = 250

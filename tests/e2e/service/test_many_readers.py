@@ -34,11 +34,11 @@ WHOLE_S = 240.0
 READ_AT_ONCE = 1000
 
 
-def test_everybody_gets_every_event_once_and_in_order(tmp_path: Path, database_url: str | None) -> None:
+def test_everybody_gets_every_event_once_and_in_order(tmp_path: Path) -> None:
     with ExitStack() as held:
         farm = held.enter_context(SimulatorProcess("--farm", str(MATCHES)))
         regions = static_region("farm", [farm.address, *other_addresses(farm)], PASSWORD, speed=SPEED)
-        service = held.enter_context(RunningService(tmp_path, regions=regions, database_url=database_url))
+        service = held.enter_context(RunningService(tmp_path, regions=regions))
         matches = [create(service, number) for number in range(MATCHES)]
         crowd = Crowd(service.port, service.key)
 
