@@ -57,7 +57,7 @@ def _assert_true(played: InterruptedMatch) -> None:
     maps=st.sampled_from(POOLS),
     cuts=st.lists(st.integers(0, LONGEST_S * 1000), min_size=2, max_size=4).map(sorted),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_whenever_the_service_is_away_the_winner_is_the_right_one_or_nobody(
     seed: int, maps: tuple[str, ...], cuts: list[int]
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int
 
 
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_score_of_a_series_whose_maps_are_lost_whole_is_the_plugins(data: st.DataObject) -> None:
     game = _series(POOLS[0])
     played = InterruptedMatch(game, seed=data.draw(st.integers(1, 10_000)))
