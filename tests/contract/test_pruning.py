@@ -7,7 +7,7 @@ import asyncio
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
-from matchpod.storage import history, map_events, raw_log, retention, servers, stored_matches
+from matchpod.storage import history, history_counts, map_events, raw_log, servers, stored_matches
 from matchpod.storage.servers import Idempotency
 from tests.contract import databases
 from tests.contract.ended_matches import ENDED_MS, play
@@ -40,7 +40,7 @@ async def both(db: Database, now_ms: int) -> Pruned:
 def test_logs_go_first_and_events_later(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
         await play(db, entries=100)
-        await retention.forget_empty_counts(db)
+        await history_counts.forget_empty(db)
         events, entries = await events_of(db, "srv_1"), await entries_of(db, "srv_1")
         assert events
         assert entries == 100 + 1, "its end is an entry, too"
@@ -61,7 +61,7 @@ def test_nothing_of_a_match_that_goes_on_is_deleted(home: databases.Home) -> Non
     async def scenario(db: Database) -> None:
         await play(db, entries=100, phase=ServerPhase.ENDING)
         await db.write([Statement("UPDATE servers SET phase = 'running'")])
-        await retention.forget_empty_counts(db)
+        await history_counts.forget_empty(db)
         assert (await both(db, ENDED_MS + 5_000 * DAY_MS)).is_nothing
 
     home.run(scenario)
@@ -104,7 +104,7 @@ def test_matches_are_counted_while_others_are_forgotten(home: databases.Home) ->
 
         async def forget(db: Database) -> None:
             for _ in range(10):
-                await retention.forget_empty_counts(db)
+                await history_counts.forget_empty(db)
 
         await asyncio.gather(play_some(one, "a"), play_some(other, "b"), forget(one), forget(other))
         (counted,) = await one.read(

@@ -21,13 +21,6 @@ def is_decided(series_format: SeriesFormat, winners: Sequence[Winner]) -> bool:
     return len(winners) >= series_format.length or max(maps_won(winners)) >= series_format.wins_needed
 
 
-def winner(series_format: SeriesFormat, winners: Sequence[Winner]) -> Winner | None:
-    """The team with more maps, or a tie; None while the series is undecided."""
-    if not is_decided(series_format, winners):
-        return None
-    return Winner.of(*maps_won(winners))
-
-
 def wins_left(series_format: SeriesFormat, score: tuple[int, int], winners: Sequence[Winner]) -> tuple[int, int] | None:
     """The wins of a final score that are on none of the maps with a known winner; None where the two contradict."""
     won1, won2 = maps_won(winners)

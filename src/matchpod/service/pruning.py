@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database
-from matchpod.storage import map_events, raw_log, retention, servers
+from matchpod.storage import history_counts, map_events, raw_log, servers
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
@@ -50,15 +50,15 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
         idempotency_keys=await servers.forget_idempotency(db, now_ms - servers.IDEMPOTENCY_MS),
-        empty_counts=await retention.forget_empty_counts(db),
+        empty_counts=await history_counts.forget_empty(db),
     )
 
 
 async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
     """How much `prune` would delete now."""
     return Pruned(
-        log_entries=await retention.old_log_entries(db, keep.log_from_ms(now_ms)),
-        events=await retention.old_events(db, keep.events_from_ms(now_ms)),
-        idempotency_keys=await retention.old_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
-        empty_counts=await retention.empty_counts(db),
+        log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
+        events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
+        idempotency_keys=await servers.count_forgettable_idempotency(db, now_ms - servers.IDEMPOTENCY_MS),
+        empty_counts=await history_counts.count_empty(db),
     )

@@ -107,6 +107,29 @@ def uncount(server_id: str) -> Statement:
     return Statement(_UNCOUNT, {"server_id": server_id})
 
 
+# Not the count of all maps, which transactions of the organization wait for.
+_EMPTY: Final = f"count = 0 AND NOT (kind = 'map' AND status = '{_ANY}' AND map_name = '{_ANY}' AND day = {_ALL_DAYS})"
+
+
+async def forget_empty(db: Database) -> int:
+    """Delete counts that have become 0, one organization at a time; every map and day leaves some behind."""
+    organizations = await db.read(f"SELECT DISTINCT org_id FROM history_counts WHERE {_EMPTY} ORDER BY org_id")
+    deleted = 0
+    for (org_id,) in msgspec.convert(organizations, list[tuple[str]]):
+        delete = Statement(
+            f"DELETE FROM history_counts WHERE org_id = :org_id AND {_EMPTY} RETURNING day", {"org_id": org_id}
+        )
+        _, rows = await db.write([lock(org_id), delete])
+        deleted += len(rows)
+    return deleted
+
+
+async def count_empty(db: Database) -> int:
+    """How many counts `forget_empty` would delete."""
+    rows = await db.read(f"SELECT COUNT(*) FROM history_counts WHERE {_EMPTY}")
+    return msgspec.convert(rows[0][0], int)
+
+
 # --- reading ------------------------------------------------------------------------------------------------------
 
 

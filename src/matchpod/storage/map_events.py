@@ -95,6 +95,14 @@ async def last_seq(db: Database, map_id: str) -> int:
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
+# Whoever writes on goes by the last item that is stored.
+_OLD: Final = (
+    "FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
+    " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
+    " WHERE maps.id = old.map_id AND servers.phase <> 'released')"
+)
+
+
 class _Batch(msgspec.Struct, frozen=True, array_like=True):
     first_seq: int
     at_ms: int
@@ -162,13 +170,9 @@ def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
 
 async def prune(db: Database, before_ms: int) -> int:
     """Delete batches that came before a time, except those of matches that go on; answers how many items they had."""
-    # Whoever writes on goes by the last item that is stored.
     delete = Statement(
         "DELETE FROM map_events WHERE (map_id, first_seq) IN ("
-        " SELECT old.map_id, old.first_seq FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
-        " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
-        " WHERE maps.id = old.map_id AND servers.phase <> 'released')"
-        " ORDER BY old.at_ms LIMIT :limit) RETURNING count",
+        f" SELECT old.map_id, old.first_seq {_OLD} ORDER BY old.at_ms LIMIT :limit) RETURNING count",
         {"before_ms": before_ms, "limit": PRUNE_BATCHES},
     )
     deleted = 0
@@ -177,6 +181,14 @@ async def prune(db: Database, before_ms: int) -> int:
         deleted += sum(count for (count,) in msgspec.convert(rows, list[tuple[int]]))
         if len(rows) < PRUNE_BATCHES:
             return deleted
+
+
+async def count_prunable(db: Database, before_ms: int) -> int:
+    """How many items `prune` would delete."""
+    # PostgreSQL adds BIGINTs up to a NUMERIC.
+    sql = f"SELECT CAST(COALESCE(SUM(old.count), 0) AS BIGINT) {_OLD}"
+    rows = await db.read(sql, {"before_ms": before_ms})
+    return msgspec.convert(rows[0][0], int)
 
 
 def _lines(body: bytes, is_compressed: int) -> list[bytes]:

@@ -19,6 +19,12 @@ COMPRESS_ENTRIES: Final = 100
 PRUNE_ENTRIES: Final = 1_000
 """Entries deleted in one transaction, for the same reason."""
 
+# An entry of a match that goes on may be needed to fold it again, however old it is.
+_OLD: Final = (
+    "FROM raw_log AS old WHERE old.received_ms < :before_ms AND NOT EXISTS ("
+    " SELECT 1 FROM servers WHERE servers.id = old.server_id AND servers.phase <> 'released')"
+)
+
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One post of a server's log, or one report of its plugin."""
@@ -95,12 +101,9 @@ async def compress(db: Database, server_id: str) -> None:
 
 async def prune(db: Database, before_ms: int) -> int:
     """Delete entries that came before a time, except those of matches that go on; answers how many."""
-    # An entry of a match that goes on may be needed to fold it again, however old it is.
     delete = Statement(
-        "DELETE FROM raw_log WHERE (server_id, seq) IN ("
-        " SELECT old.server_id, old.seq FROM raw_log AS old WHERE old.received_ms < :before_ms AND NOT EXISTS ("
-        " SELECT 1 FROM servers WHERE servers.id = old.server_id AND servers.phase <> 'released')"
-        " LIMIT :limit) RETURNING seq",
+        f"DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT old.server_id, old.seq {_OLD} LIMIT :limit)"
+        " RETURNING seq",
         {"before_ms": before_ms, "limit": PRUNE_ENTRIES},
     )
     deleted = 0
@@ -109,6 +112,12 @@ async def prune(db: Database, before_ms: int) -> int:
         deleted += len(rows)
         if len(rows) < PRUNE_ENTRIES:
             return deleted
+
+
+async def count_prunable(db: Database, before_ms: int) -> int:
+    """How many entries `prune` would delete."""
+    rows = await db.read(f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
+    return msgspec.convert(rows[0][0], int)
 
 
 def _compressions(server_id: str, entries: list[tuple[int, bytes]]) -> list[Statement]:

@@ -206,6 +206,13 @@ async def forget_idempotency(db: Database, before_ms: int) -> int:
     return len(rows)
 
 
+async def count_forgettable_idempotency(db: Database, before_ms: int) -> int:
+    """How many keys `forget_idempotency` would delete."""
+    sql = "SELECT COUNT(*) FROM idempotency_keys WHERE created_at_ms < :before_ms"
+    rows = await db.read(sql, {"before_ms": before_ms})
+    return msgspec.convert(rows[0][0], int)
+
+
 # --- claims -------------------------------------------------------------------------------------------------------
 
 
