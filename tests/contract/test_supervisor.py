@@ -6,6 +6,7 @@ Servers are simulated in this process and as fast as it can be; the waits of the
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Sequence
 from itertools import product
@@ -79,6 +80,27 @@ def test_a_match_is_driven_from_its_creation_to_its_release(home: databases.Home
             assert process.live.get("srv_1") is None
             callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=around.clock.now_ms(), limit=5)
             assert [one.server_id for one in callbacks] == ["srv_1"]
+
+    home.run(scenario)
+
+
+def test_a_match_that_is_taken_away_twice_at_once_is_let_go_without_a_word(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        said: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(str(context["message"])))
+        async with world(db) as around:
+            process = around.start()
+            await around.create()
+            await around.live()
+            (drive,) = process.supervisor._drives.values()
+            await around.cancel()  # so that giving it back is refused
+            while not drive.task.done():
+                drive.stop()
+                await asyncio.sleep(0)
+            await around.outcome()
+        gc.collect()
+        await asyncio.sleep(0)
+        assert said == []
 
     home.run(scenario)
 

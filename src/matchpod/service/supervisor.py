@@ -257,8 +257,12 @@ class Supervisor:
         return crashes
 
     async def _let_go(self, claim: Claim, next_at_ms: int) -> None:
+        # Whoever cancels us twice does not wait; then nobody hears what became of it, so nothing may be raised there.
+        await asyncio.shield(self._give_back(claim, next_at_ms))
+
+    async def _give_back(self, claim: Claim, next_at_ms: int) -> None:
         try:
-            await asyncio.shield(claim.give_back(next_at_ms))
+            await claim.give_back(next_at_ms)
         except ClaimLostError:
             await self._yield(claim)
         except DatabaseError as exc:
