@@ -41,6 +41,8 @@ class SimulatedServer:
         self.said: list[str] = []
         self.is_over = False
         self.is_frozen = False
+        self.is_paused = False
+        """Its time stands still; its console answers."""
         self._fetches = 0
         self._region = region
         self._requests: set[asyncio.Task[None]] = set()
@@ -99,7 +101,7 @@ class SimulatedServer:
 
     async def _live(self) -> None:
         while not self.is_over:
-            if not (self.is_frozen or self._fetches or self._region.is_still):
+            if not (self.is_frozen or self.is_paused or self._fetches or self._region.is_still):
                 agenda = self.machine.agenda
                 agenda.run_until(agenda.now_ms + TURN_MS)
                 await self._post()

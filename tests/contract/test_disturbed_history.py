@@ -216,7 +216,7 @@ async def forget_history(db: Database, around: World) -> None:
     """Leave a match as a version without history stored it."""
     row, snapshot = await around.row(), await snapshots.load(db, "srv_1")
     assert snapshot is not None
-    state = msgspec.msgpack.decode(snapshot.state)
+    _, state = msgspec.msgpack.decode(snapshot.state)
     del state["reader"]["timeline"]
     old = Snapshot(snapshot.seq, msgspec.msgpack.encode(state))
     tables = ("maps", "series", "map_events", "history_counts")

@@ -7,6 +7,7 @@ nobody listened before it, so no alarm fires until the server had the time to te
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from matchpod.core.effects import Effect
 from matchpod.core.model import GameSettings
 from matchpod.core.timers import Timers, to_ms
+from matchpod.core.type_fingerprint import type_fingerprint
 from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader, Reading
@@ -48,6 +50,23 @@ def settings_of(row: ServerRow, server_password: str | None = None) -> GameSetti
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
 
 
+class SnapshotVersionError(Exception):
+    """A snapshot was written by another version of the types, or is damaged; the log has all that it says."""
+
+
+class _Envelope(msgspec.Struct, array_like=True):
+    """What a snapshot holds. An array: versions that knew no envelope expect an object and reject it."""
+
+    fingerprint: bytes
+    fold: msgspec.Raw
+
+
+@functools.cache
+def fold_fingerprint() -> bytes:
+    """Fingerprint of all types that a snapshot is made of."""
+    return type_fingerprint(Fold)
+
+
 class Fold(msgspec.Struct):
     """A match being read, and since when somebody listens; the whole of it survives a snapshot."""
 
@@ -67,13 +86,22 @@ class Fold(msgspec.Struct):
         return cls(reader, is_real_time=speed == 1.0)
 
     def to_bytes(self) -> bytes:
-        """As stored in a snapshot."""
-        return msgspec.msgpack.encode(self)
+        """The state of a snapshot, with the fingerprint of the types that wrote it."""
+        return msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
 
     @classmethod
     def from_bytes(cls, state: bytes) -> Fold:
-        """From a snapshot; ValueError (msgspec's) when another version wrote it."""
-        return msgspec.msgpack.decode(state, type=cls)
+        """Read the state of a snapshot; SnapshotVersionError when other types than today's wrote it."""
+        try:
+            envelope = msgspec.msgpack.decode(state, type=_Envelope)
+        except msgspec.MsgspecError as exc:
+            raise SnapshotVersionError(f"it carries no fingerprint: {exc}") from exc
+        if envelope.fingerprint != fold_fingerprint():
+            raise SnapshotVersionError(f"its types are {envelope.fingerprint.hex()}, not {fold_fingerprint().hex()}")
+        try:
+            return msgspec.msgpack.decode(envelope.fold, type=cls)
+        except msgspec.MsgspecError as exc:
+            raise SnapshotVersionError(f"it cannot be decoded: {exc}") from exc
 
     def take(self, entry: RawEntry) -> Reading:
         """Take in one stored entry, and what fell due before it."""

@@ -6,7 +6,6 @@ What was folded once is kept, so a caller who polls costs the new entries only.
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -16,8 +15,9 @@ from matchpod.core.result import live_match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.folding import Fold
+from matchpod.service.match_log.replay import open_match
 from matchpod.service.regions import Regions
-from matchpod.storage import raw_log, snapshots
+from matchpod.storage import raw_log
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
@@ -76,13 +76,9 @@ class Spectators:
         return watched
 
     async def _open(self, row: ServerRow) -> _Watched:
-        snapshot = await snapshots.load(self._db, row.id)
-        if snapshot is not None and snapshot.seq >= row.log_from_seq:
-            # One that another version wrote cannot be read; the log has it all.
-            with suppress(msgspec.MsgspecError):
-                return _Watched(Fold.from_bytes(snapshot.state), snapshot.seq, row.log_from_seq)
         region = self._regions.get(row.region)
-        return _Watched(Fold.begin(row, region.speed if region else 1.0), row.log_from_seq, row.log_from_seq)
+        fold, seq = await open_match(self._db, row, region.speed if region else 1.0)
+        return _Watched(fold, seq, row.log_from_seq)
 
     def _keep(self, server_id: str, watched: _Watched) -> None:
         self._watched[server_id] = watched

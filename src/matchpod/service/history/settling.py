@@ -5,8 +5,7 @@ So ends a match that its caller canceled, and one whose server never ran.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,19 +15,16 @@ from matchpod.core.played_map import MapStatus
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
-from matchpod.service.folding import ENDED, Fold
+from matchpod.service.folding import Fold
 from matchpod.service.history import naming
 from matchpod.service.history.recorder import Pages, appends, new_pages
 from matchpod.service.history.rows import history_of
 from matchpod.service.history.streams import Streams
-from matchpod.storage import history, map_events, outbox, raw_log, servers
+from matchpod.service.match_log.replay import replay
+from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.outbox import Outcome
-from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
-
-READ_ENTRIES: Final = 100
-"""Entries read at a time; others have their turn in between."""
 
 
 async def fold_to_end(db: Database, row: ServerRow, speed: float) -> Fold:
@@ -43,28 +39,13 @@ async def fold_to_end(db: Database, row: ServerRow, speed: float) -> Fold:
 
 
 async def _fold(db: Database, row: ServerRow, speed: float, outcome: Outcome | None, *, is_awake: bool) -> Fold:
-    fold = Fold.begin(row, speed)
-    async for entry in _entries(db, row):
-        if not is_awake and fold.is_late(entry):
-            fold.sleep_through(entry)
-        fold.take(entry)
+    fold = await replay(db, row, speed, fires_late_alarms=is_awake)
     if outcome is not None and (is_awake or outcome.result is not None):
         fold.advance(outcome.at_ms)  # some matches end because their time is up, without a word of their server
     fold.settle()
     if outcome is not None and fold.reader.match.phase is not Phase.OVER:
         fold.cancel(outcome.reason or "", outcome.at_ms)
     return fold
-
-
-async def _entries(db: Database, row: ServerRow) -> AsyncIterator[RawEntry]:
-    """The log of a match up to its end, page by page."""
-    seq = row.log_from_seq
-    while entries := await raw_log.read_after(db, row.id, seq, limit=READ_ENTRIES):
-        for entry in entries:
-            if entry.kind == ENDED:
-                return
-            yield entry
-        seq = entries[-1].seq
 
 
 async def final_history(

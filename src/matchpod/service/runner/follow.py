@@ -20,10 +20,11 @@ from matchpod.cs2.console_commands import uses_plugin_match
 from matchpod.ports import Statement
 from matchpod.service.conclusion import Ending
 from matchpod.service.entries import store
-from matchpod.service.folding import LATE_MS, LOG, RESUMED, Fold
+from matchpod.service.folding import LATE_MS, LOG, RESUMED
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.live import LiveMatch
+from matchpod.service.match_log.replay import open_match
 from matchpod.service.regions import Region
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.console_line import ConsoleLine
@@ -56,7 +57,7 @@ _WORTH_KEEPING = (RoundDecided, MapLive, MapEnded)
 
 async def follow(claim: Claim, around: Surroundings, region: Region, *, is_resumed: bool) -> None:
     """Follow a match until it has its outcome; ClaimLostError when it is somebody else's by now."""
-    live = LiveMatch(claim.row.id, *await _begin(claim, around, region))
+    live = LiveMatch(claim.row.id, *await open_match(around.db, claim.row, region.speed))
     around.live.add(live)
     line = ConsoleLine(claim, around)
     try:
@@ -64,19 +65,6 @@ async def follow(claim: Claim, around: Surroundings, region: Region, *, is_resum
     finally:
         around.live.remove(live)
         await line.close()
-
-
-async def _begin(claim: Claim, around: Surroundings, region: Region) -> tuple[Fold, int]:
-    """The match as it was last stored, and after which entry."""
-    row = claim.row
-    snapshot = await snapshots.load(around.db, row.id)
-    if snapshot is not None and snapshot.seq >= row.log_from_seq:
-        try:
-            return Fold.from_bytes(snapshot.state), snapshot.seq
-        except msgspec.MsgspecError as exc:
-            # Written by another version. The log has it all.
-            _LOG.warning("snapshot cannot be read", extra={"server_id": row.id, "error": str(exc)})
-    return Fold.begin(row, region.speed), row.log_from_seq
 
 
 class _Follower:
