@@ -1,4 +1,4 @@
-"""Shared by all tests: where the real server data lies, and a clear skip where it does not."""
+"""Shared by all tests: how much they try, and where the real server data lies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+
+from tests import effort
+
+effort.register_profiles()
 
 _BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 
@@ -22,3 +26,13 @@ def corpus() -> Path:
     if not path.is_dir():
         pytest.skip(f"no real server data at {path}; set MATCHPOD_CORPUS to its folder")
     return path
+
+
+PURE = tuple(Path(__file__).parent / "unit" / package for package in ("core", "cs2"))
+"""Tests of the packages whose coverage is measured."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(folder in item.path.parents for folder in PURE):
+            item.add_marker(pytest.mark.pure)

@@ -1,7 +1,8 @@
-"""Which databases do the contract tests run on? A SQLite file of the test's own, and a schema of its own in a real
-PostgreSQL that is started once a session, when the first test wants it.
+"""The databases that contract tests run on: a SQLite file per test, and a schema per test in a real PostgreSQL that is
+started once per session, when the first test needs it.
 
-A test module takes the fixture by `home = databases.home`.
+Modules about storage take `home = databases.home`. Modules about what is built on storage take
+`home = databases.sqlite_home`; they run on PostgreSQL in `make soak`.
 """
 
 from __future__ import annotations
@@ -90,9 +91,15 @@ class Home:
         asyncio.run(main())
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """An empty database of each kind; to see what the tests cover, one is enough, and measuring takes twice as long."""
+    """An empty database of each kind."""
+    return _home(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
+def sqlite_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """An empty SQLite database; a PostgreSQL database too in `make soak`."""
     return _home(request, tmp_path)
 
 

@@ -17,7 +17,7 @@ from matchpod.service.access import Access, AccessError
 from matchpod.service.principals import KeyState, NewKey, Role, Scope
 from tests.contract import databases
 
-home = databases.home
+home = databases.sqlite_home
 
 BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 START_MS = 1_700_000_000_000

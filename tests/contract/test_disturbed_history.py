@@ -41,7 +41,7 @@ from tests.unit.service.history.spoken_lines import coming, first_round, logged
 from tests.unit.service.test_folding import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
 
-home = databases.home
+home = databases.sqlite_home
 
 FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
@@ -110,7 +110,6 @@ def test_a_match_that_went_on_after_an_alarm_was_slept_through_keeps_its_history
     home.run(scenario)
 
 
-@pytest.mark.soak
 def test_one_slow_write_does_not_delay_an_alarm_that_is_due_later(
     home: databases.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

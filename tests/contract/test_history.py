@@ -34,7 +34,7 @@ from tests.contract.test_spectators import store
 from tests.unit.service.test_folding import recorded, row_of
 from tests.unit.simulator.played_match import START_MS, mode_settings
 
-home = databases.home
+home = databases.sqlite_home
 
 DAY_MS = 86_400_000
 DEATHMATCH = mode_settings(MatchType.DEATHMATCH, maps=("de_dust2",))

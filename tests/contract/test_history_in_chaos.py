@@ -25,10 +25,11 @@ from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS, Process, World, world
 from tests.contract.match_histories import stored_counts, true_counts
 from tests.contract.told_history import ALL_ITEMS
+from tests.effort import seeds
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.law
 
-home = databases.home
+home = databases.sqlite_home
 
 CHAOS_S = 3.0
 FAST = 20.0
@@ -144,7 +145,7 @@ class Readers:
             reader.close()
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", seeds(1))
 def test_readers_get_the_whole_history_of_matches_whatever_happens(
     home: databases.Home, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS, World, told, world
 from tests.contract.told_history import timeline_of
 
-home = databases.home
+home = databases.sqlite_home
 
 BO3 = msgspec.structs.replace(SETTINGS, series_format=SeriesFormat.BO3, maps=("de_nuke", "de_inferno", "de_overpass"))
 SEED = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from typing import Any
 
@@ -28,12 +27,14 @@ from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_matches import READER, Desk
+from tests.effort import chance, seeds
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
-home = databases.home
+home = databases.sqlite_home
 
-SEEDS = (1, 2)
-MORE_SEEDS = range(3, 30)
+pytestmark = pytest.mark.law
+
+SEEDS = seeds(2)
 EVERYBODY = LeaderboardQuery(limit=MAX_LIMIT)
 SERVER_NAME = "Europe 00000a"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -277,24 +278,13 @@ def test_every_number_of_a_finished_match_is_the_same_everywhere(game: str, home
     home.run(scenario)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("home", ["sqlite"], indirect=True)  # many matches, not many databases
-@pytest.mark.parametrize("game", GAMES)
-def test_the_numbers_of_many_matches_are_the_same_everywhere(game: str, home: databases.Home) -> None:
-    async def scenario(db: Database) -> None:
-        for seed in MORE_SEEDS:
-            await check_finished(db, play(game, seed), seed)
-
-    home.run(scenario)
-
-
 @pytest.mark.parametrize("game", GAMES)
 def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home: databases.Home) -> None:
-    chance = random.Random(game)
+    rng = chance(game)
 
     async def scenario(db: Database) -> None:
         for seed in SEEDS:
-            played = play_partly(game, seed, steps=chance.randint(10, 100))
+            played = play_partly(game, seed, steps=rng.randint(10, 100))
             played.reader.match.cancel(CancelReason.CANCELED_BY_USER, played.now_ms)
             maps, series = await check_stored(Reader(db, await canceled(db, played, seed)), played.settings)
             statuses = [detail["status"] for detail in maps]
@@ -338,7 +328,7 @@ def test_the_look_up_has_the_bytes_of_the_callback(game: str, home: databases.Ho
 
 @pytest.mark.parametrize("game", GAMES)
 def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home: databases.Home) -> None:
-    chance = random.Random(game)
+    rng = chance(game)
 
     async def scenario(db: Database) -> None:
         settings, story = GAMES[game]
@@ -348,11 +338,11 @@ def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home: databases.H
         played.configure()
         looks = 0
         while played.reader.match.outcome is None:
-            for _ in range(chance.randint(1, 60)):
+            for _ in range(rng.randint(1, 60)):
                 played.step()
             await check_now(reader, played)
             looks += 1
-        assert looks > 5
+        assert looks >= 5
 
     home.run(scenario)
 

@@ -23,17 +23,18 @@ from matchpod.service.conclusion import Ending
 from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
 from matchpod.web.history_routes import HISTORY
 from matchpod.web.routes import ENDPOINTS
+from tests.effort import times
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
 
 Operation = APIOperation[Any, Any, Any, Any]
 
-pytestmark = pytest.mark.soak  # thousands of requests, of which each kind has its own tests
+pytestmark = pytest.mark.law
 
-EXAMPLES = 25
+EXAMPLES = times(10)
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 
-WRONG_BODIES = 250
+WRONG_BODIES = times(75)
 """There are many ways to be wrong, and a third of the requests are wrong in their key alone."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -70,9 +71,6 @@ def described(site: Site) -> OpenApiSchema:
 QUICK = settings(
     max_examples=EXAMPLES,
     stateful_step_count=6,
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=list(HealthCheck),
 )
 

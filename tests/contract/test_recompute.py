@@ -21,7 +21,7 @@ from tests.contract import databases, driven_matches
 from tests.contract.ended_matches import ENDED_MS, SERVER_NAME, SPEED, game_id, play
 from tests.unit.service.test_folding import recorded
 
-home = databases.home
+home = databases.sqlite_home
 
 TABLES = (
     "SELECT id, phase, status, fence, settings FROM servers ORDER BY id",

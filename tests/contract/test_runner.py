@@ -42,7 +42,7 @@ from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, Mortal, Process, World, world
 from tests.contract.simulated_region import OPERATORS_PASSWORD, SimulatedServer
 
-home = databases.home
+home = databases.sqlite_home
 
 STAMP = "11/15/2026 - 09:00:00.000"
 STEAM_ID_BASE = 76561197960265728

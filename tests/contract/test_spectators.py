@@ -24,7 +24,7 @@ from tests.contract.driven_matches import SETTINGS
 from tests.unit.service.history.spoken_lines import coming, first_round, logged
 from tests.unit.service.test_folding import recorded, row_of
 
-home = databases.home
+home = databases.sqlite_home
 
 
 class Counted(databases.PassedOn):

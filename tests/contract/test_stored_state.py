@@ -33,7 +33,7 @@ from tests.contract.test_spectators import created, middle, store
 from tests.unit.service.history.spoken_lines import coming, first_round, logged
 from tests.unit.service.test_folding import recorded, row_of
 
-home = databases.home
+home = databases.sqlite_home
 
 REPLAYED = "snapshot of another version, match is replayed"
 

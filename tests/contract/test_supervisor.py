@@ -47,9 +47,8 @@ from tests.contract.driven_matches import (
 from tests.contract.same_result import assert_same_match
 from tests.contract.simulated_region import SimulatedRegion
 
-home = databases.home
+home = databases.sqlite_home
 
-pytestmark = pytest.mark.soak  # whole matches, which mostly wait
 
 FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from matchpod.core.result import build_result, live_match
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.match_reader import MatchReader
+from tests.effort import examples
 
 from .reading import COMPETITIVE, INFERNO
 
@@ -59,7 +60,7 @@ def test_a_reader_stored_after_every_post_gives_the_same_match(corpus: Path) -> 
     assert outcome(read_posts(posts, is_stored_between=True)) == whole(data)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_cutting_repeating_and_overlapping_gives_the_same_match(corpus: Path, data: st.DataObject) -> None:
     log = (corpus / INFERNO).read_bytes()

@@ -6,6 +6,7 @@ than the work they wrap.
 
 from __future__ import annotations
 
+import functools
 import logging
 import random
 import time
@@ -43,7 +44,8 @@ def create_web(
     random_bytes: Callable[[int], bytes] | None = None,
 ) -> Application:
     """The web of these services, as an ASGI application."""
-    site = Site(services=services, openapi=describe(ENDPOINTS, services), pages=read_pages())
+    openapi = functools.cache(functools.partial(describe, ENDPOINTS, services))
+    site = Site(services=services, openapi=openapi, pages=read_pages())
     # Request ids guard nothing, so chance need not be asked from the system: that would take a tenth of a request.
     return Application(site, monotonic=monotonic, random_bytes=random_bytes or random.Random().randbytes)
 

@@ -44,7 +44,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What all requests share: the use cases, and the pages that were made once."""
 
     services: Services
-    openapi: bytes
+    openapi: Callable[[], bytes]
+    """Describes the API; the description is built when it is first asked for."""
     pages: dict[str, Answer]
 
 

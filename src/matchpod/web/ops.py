@@ -43,7 +43,7 @@ async def metrics(site: Site, _: Call) -> Answer:
 
 async def openapi(site: Site, _: Call) -> Answer:
     """Describe the API for programs."""
-    return Answer(site.openapi, headers=_FRESH)
+    return Answer(site.openapi(), headers=_FRESH)
 
 
 async def docs(site: Site, _: Call) -> Answer:

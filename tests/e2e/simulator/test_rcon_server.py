@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.simulator.wire import rcon_server
 from matchpod.simulator.wire.rcon_server import MAX_SESSIONS, RconServer
 from tests.e2e.simulator.loop_thread import LoopThread
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient, packet
+from tests.effort import examples
 
 PASSWORD = "open sesame"
 
@@ -300,7 +301,7 @@ def test_those_who_give_no_password_make_room_for_others(port: Port) -> None:
         idler.socket.close()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.binary(max_size=300), begins_well=st.booleans(), cuts=st.lists(st.integers(1, 300), max_size=5))
 def test_whatever_comes_the_port_goes_on(data: bytes, begins_well: bool, cuts: list[int]) -> None:
     with contextlib.closing(Port(ban_s=0.0)) as port:

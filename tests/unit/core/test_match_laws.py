@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import events as ev
@@ -67,7 +67,6 @@ def ends(effects: list[Effect]) -> int:
     return sum(isinstance(effect, EndMatch | CancelMatch) for effect in effects)
 
 
-@settings(deadline=None)
 @given(kinds, steps, endings)
 def test_match_ends_at_most_once_and_then_rests(kind: GameSettings, before: list[Step], after: list[Step]) -> None:
     match, now_ms, ended = Match.create(kind, START_MS), START_MS, 0
@@ -82,7 +81,6 @@ def test_match_ends_at_most_once_and_then_rests(kind: GameSettings, before: list
             assert msgspec.msgpack.encode(match) == snapshot
 
 
-@settings(deadline=None)
 @given(kinds, st.lists(events.map(lambda event: (event,)) | plots, max_size=20), st.booleans())
 def test_every_phase_change_is_in_the_table(
     kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], is_canceled: bool
@@ -98,7 +96,6 @@ def test_every_phase_change_is_in_the_table(
     assert all(before is after or (before, after) in known for before, after in itertools.pairwise(phases))
 
 
-@settings(deadline=None)
 @given(kinds, steps, steps)
 def test_restored_snapshot_goes_on_as_the_match_would_have(
     kind: GameSettings, before: list[Step], after: list[Step]
@@ -115,7 +112,6 @@ def test_restored_snapshot_goes_on_as_the_match_would_have(
     assert restored == match
 
 
-@settings(deadline=None)
 @given(kinds, steps)
 def test_nothing_happens_before_the_deadline_and_something_at_it(kind: GameSettings, story: list[Step]) -> None:
     match, now_ms = Match.create(kind, START_MS), START_MS
@@ -129,7 +125,6 @@ def test_nothing_happens_before_the_deadline_and_something_at_it(kind: GameSetti
     assert match.tick(max(deadline_ms, now_ms)) != []
 
 
-@settings(deadline=None)
 @given(kinds, steps)
 def test_match_left_to_its_clock_ends(kind: GameSettings, story: list[Step]) -> None:
     match, now_ms = Match.create(kind, START_MS), START_MS

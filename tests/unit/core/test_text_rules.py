@@ -3,7 +3,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import text_rules
@@ -35,7 +35,6 @@ def test_a_team_name_a_console_could_misread_is_refused(name: str, fault: str) -
     assert text_rules.team_name_fault(name) == fault
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_a_good_team_name_has_no_invisible_or_refused_character(name: str) -> None:
     if text_rules.team_name_fault(name) is None:
@@ -174,7 +173,6 @@ def test_the_nearest_name_is_the_one_probably_meant(name: str, meant: str | None
     assert text_rules.nearest(name, ("maxRounds", "freezeTime", "map")) == meant
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_shown_text_is_short_printable_and_encodable(text: str) -> None:
     shown = text_rules.shown(text)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import events as ev
@@ -22,6 +22,7 @@ from matchpod.core.timeline_items import Item, TimelineItem
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.simulator.scenarios import Scenario
+from tests.effort import examples
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
 from .match_builder import ANN, BEN
@@ -122,7 +123,7 @@ class Folded(msgspec.Struct):
     timeline: Timeline
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(kinds, stories, st.integers(0, 30), st.booleans())
 def test_numbers_have_no_holes_turns_are_kept_and_a_snapshot_changes_nothing(
     kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool
@@ -275,7 +276,7 @@ def read_at_once(name: str) -> list[MapItem]:
     return read(name, [])
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.sampled_from(["series", "restored", "deathmatch"]), st.data())
 def test_the_same_bytes_give_the_same_items_however_they_are_cut_stored_and_taken(
     name: str, data: st.DataObject

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
@@ -164,7 +164,6 @@ def test_a_series_plays_map_then_maps_and_starts_over(
     assert read(body(seriesFormat=series_format, maps=pool)).game_settings.maps == maps
 
 
-@settings(deadline=None)
 @given(st.sampled_from("abc"), st.lists(st.sampled_from("abcdef"), max_size=8), st.sampled_from([1, 3, 5]))
 def test_no_map_comes_back_before_every_other_was_played(first: str, pool: list[str], length: int) -> None:
     maps = series_maps(first, pool, length)
@@ -383,7 +382,6 @@ PATHS = [
 ]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(PATHS), JSON)
 def test_any_json_anywhere_gives_a_match_or_faults_that_can_be_sent(path: tuple[str, ...], value: object) -> None:
     changed = body(teams=teams({"name": "A"}, {"players": PLAYERS[:1]}))
@@ -399,7 +397,6 @@ def test_any_json_anywhere_gives_a_match_or_faults_that_can_be_sent(path: tuple[
     msgspec.json.encode(answer)
 
 
-@settings(deadline=None)
 @given(JSON)
 def test_any_json_as_a_body_gives_faults(value: object) -> None:
     assert error_of(value).faults

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import CvarSetting
@@ -153,7 +153,6 @@ def test_only_the_first_faults_are_given_a_suggestion() -> None:
     assert len(suggested) == MAX_SUGGESTIONS
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from('mp_buytime 5"/;\n\r\t\u2028\x0b\0ax'), max_size=60))
 def test_whatever_is_read_is_a_listed_name_with_a_plain_value(text: str) -> None:
     for setting in read_custom_cvars(text).settings:
@@ -162,7 +161,6 @@ def test_whatever_is_read_is_a_listed_name_with_a_plain_value(text: str) -> None
         assert "//" not in setting.value
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(CVAR_NAMES)), st.from_regex(VALUE, fullmatch=True)), max_size=20))
 def test_what_is_written_quoted_is_read_back_as_it_was(settings: list[tuple[str, str]]) -> None:
     settings = [(name, value) for name, value in settings if "//" not in value]

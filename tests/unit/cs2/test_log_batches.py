@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.log_batches import (
@@ -28,6 +28,7 @@ from matchpod.cs2.log_batches import (
     read_post,
 )
 from matchpod.cs2.recorded_posts import read_posts
+from tests.effort import examples
 
 FIRST = b"07/17/2026 - 18:14:24.251 - Loading map\n"
 SECOND = b"07/17/2026 - 18:24:00.020 - Loading map\n"
@@ -94,7 +95,7 @@ def test_any_cutting_with_any_repeats_gives_each_line_once(case: tuple[bytes, li
     assert all(each.notices == () for each in taken)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(posted(long_streams))
 def test_long_lines_are_cut_at_the_same_byte_however_posts_were_cut(case: tuple[bytes, list[LogPost]]) -> None:
     stream, posts = case

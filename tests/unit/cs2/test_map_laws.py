@@ -7,13 +7,14 @@ halves, the process crashes and goes on from a backup, and the reader is stored 
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import events as ev
 from matchpod.core.model import Team
 from matchpod.core.stats.ledger import Ledger
 from matchpod.cs2.interpreter import Interpreter
+from tests.effort import examples
 
 from .server_log import MAP, ServerLog, competitive
 
@@ -101,7 +102,7 @@ def played(story: list[str | tuple[str, int]], *, roster: bool) -> Server:
     return server
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(steps, st.booleans())
 def test_the_score_is_the_teams_own_and_the_map_ends_once(story: list[str | tuple[str, int]], roster: bool) -> None:
     server = played(story, roster=roster)
@@ -109,7 +110,7 @@ def test_the_score_is_the_teams_own_and_the_map_ends_once(story: list[str | tupl
     assert (ended.team1_score, ended.team2_score) == server.truth[-1]
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(steps)
 def test_every_kept_round_is_counted_once(story: list[str | tuple[str, int]]) -> None:
     server = played(story, roster=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.events import RoundEndReason
@@ -25,6 +25,7 @@ from matchpod.cs2.matchzy import (
     read_report,
     report_key,
 )
+from tests.effort import examples
 
 PLAYER = "76561197997837923"
 
@@ -250,7 +251,7 @@ def test_no_body_raises(body: bytes) -> None:
     assert report_key(report) == report_key(read_report(body))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.dictionaries(words, values, max_size=4))
 def test_a_damaged_round_end_never_raises(changes: dict[str, object]) -> None:
     report_key(read_report(msgspec.json.encode(round_end(**changes))))

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.rcon import (
@@ -35,6 +35,7 @@ from matchpod.cs2.rcon import (
     ServerConnection,
     encode_frame,
 )
+from tests.effort import examples
 
 int32 = st.integers(min_value=-(2**31), max_value=2**31 - 1)
 frames = st.builds(Frame, id=int32, type=int32, body=st.binary(max_size=60))
@@ -430,7 +431,7 @@ def test_every_answer_reaches_its_command_without_mirrors(asked: list[str], size
     assert [answer.text for answer in converse(asked, sizes, mirrors=False, split_at=None)] == asked
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(cuts, st.sampled_from([None, 4096]))
 def test_long_answers_arrive_whole(sizes: list[int], split_at: int | None) -> None:
     asked = ["", "ä" * 100_000, "end"]

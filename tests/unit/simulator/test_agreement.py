@@ -16,10 +16,12 @@ from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import open_recording, replay
 from matchpod.simulator.play.counts.tally import Tally
 from matchpod.simulator.scenarios import Scenario
+from tests.effort import seeds
 
 from .played_match import PlayedMatch, mode_settings
 
-SEEDS = 200
+SEEDS = 40
+"""Each variety of match twice."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
 _PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -94,8 +96,8 @@ def _check_maps(reader: MatchReader, played: PlayedMatch) -> None:
             assert (one.team1_score, one.team2_score) == score
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+@pytest.mark.law
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_a_replayed_match_has_the_numbers_of_its_server(seed: int, tmp_path: Path) -> None:
     settings, scenario = VARIETIES[seed % len(VARIETIES)]
     played = PlayedMatch(settings, scenario=scenario, seed=seed)

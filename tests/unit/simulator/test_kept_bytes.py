@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.simulator.kept_bytes import PACK_BYTES, KeptBytes
+from tests.effort import examples
 
 
 def filled(pieces: int, size: int) -> tuple[KeptBytes, bytes]:
@@ -18,7 +19,7 @@ def filled(pieces: int, size: int) -> tuple[KeptBytes, bytes]:
     return kept, bytes(whole)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_any_stretch_reads_as_it_was_written(data: st.DataObject) -> None:
     kept, whole = filled(pieces=12, size=data.draw(st.sampled_from([800, 16_000, 40_000])))

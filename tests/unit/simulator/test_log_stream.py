@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.log_batches import Gap, LogCursor, Notice, read_post
@@ -24,6 +24,7 @@ from matchpod.simulator.log_stream import (
     LogRequest,
     LogStream,
 )
+from tests.effort import examples
 
 START_MS = parse_stamp("07/17/2026 - 18:14:24.000") or 0
 URL = "http://127.0.0.1:9090/log"
@@ -597,7 +598,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(steps)
 def test_a_reader_gets_each_line_once_whatever_it_answers(steps: list[tuple[object, ...]]) -> None:
     server = Flaky()

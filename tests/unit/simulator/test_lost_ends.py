@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.series import maps_won
 from matchpod.simulator.play.flow.game import Phase
+from tests.effort import examples, seeds
 
 from .interrupted_match import InterruptedMatch, read_without
 from .played_match import mode_settings
-
-pytestmark = pytest.mark.soak  # whole series, many times
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 POOLS = (
@@ -57,7 +56,7 @@ def _assert_true(played: InterruptedMatch) -> None:
     maps=st.sampled_from(POOLS),
     cuts=st.lists(st.integers(0, LONGEST_S * 1000), min_size=2, max_size=4).map(sorted),
 )
-@settings(max_examples=8, deadline=None)
+@examples(4)
 def test_whenever_the_service_is_away_the_winner_is_the_right_one_or_nobody(
     seed: int, maps: tuple[str, ...], cuts: list[int]
 ) -> None:
@@ -73,7 +72,8 @@ def test_whenever_the_service_is_away_the_winner_is_the_right_one_or_nobody(
 
 
 @pytest.mark.parametrize("maps", POOLS)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.law
+@pytest.mark.parametrize("seed", seeds(1))
 def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int, maps: tuple[str, ...]) -> None:
     played = InterruptedMatch(_series(maps), seed=seed)
     played.configure()
@@ -87,7 +87,7 @@ def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int
 
 
 @given(data=st.data())
-@settings(max_examples=6, deadline=None)
+@examples(3)
 def test_the_score_of_a_series_whose_maps_are_lost_whole_is_the_plugins(data: st.DataObject) -> None:
     game = _series(POOLS[0])
     played = InterruptedMatch(game, seed=data.draw(st.integers(1, 10_000)))

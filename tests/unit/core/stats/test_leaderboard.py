@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import Team
 from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, player_rows, rank
 from matchpod.core.stats.player_line import PlayerLine
+from tests.effort import examples
 from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
 
 NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
@@ -114,7 +115,7 @@ def test_bots_are_left_out_and_the_nameless_go_by_id() -> None:
     assert [row.name for row in rows] == [XENA]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(limit=st.integers(-3, 50), players=st.integers(0, 50))
 def test_no_more_rows_than_asked_for_and_never_more_than_the_maximum(limit: int, players: int) -> None:
     lines = [PlayerLine(player_id=str(number)) for number in range(players)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import events as ev
 from matchpod.core.model import Side, Team
 from matchpod.core.stats.ledger import Ledger
+from tests.effort import examples
 from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA, YURI, Tape, fold, game_count
 
 PLAYERS = st.sampled_from([ANNA, BEN, XENA, YURI, "BOT:Ivan"])
@@ -58,7 +59,7 @@ TAPES = st.lists(COMBAT | FLOW, max_size=40).map(lambda events: [*Tape().live().
 FIGHTS = st.lists(COMBAT, max_size=25)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(events=TAPES, cut=st.integers(0, 42), is_free_for_all=st.booleans())
 def test_writing_and_reading_at_any_point_changes_nothing(
     events: list[ev.Event], cut: int, is_free_for_all: bool
@@ -73,7 +74,7 @@ def test_writing_and_reading_at_any_point_changes_nothing(
     assert resumed.lines() == whole.lines()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(events=TAPES)
 def test_reading_changes_nothing(events: list[ev.Event]) -> None:
     ledger = fold(events)
@@ -83,7 +84,7 @@ def test_reading_changes_nothing(events: list[ev.Event]) -> None:
     assert msgspec.msgpack.encode(ledger) == before
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(events=TAPES)
 def test_live_counts_agree_with_the_lines(events: list[ev.Event]) -> None:
     ledger = fold(events)
@@ -91,7 +92,7 @@ def test_live_counts_agree_with_the_lines(events: list[ev.Event]) -> None:
     assert counts == {line.player_id: (line.kills, line.deaths, line.all_assists) for line in ledger.lines()}
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(events=TAPES)
 def test_no_number_is_below_zero_and_parts_are_no_more_than_the_whole(events: list[ev.Event]) -> None:
     for line in fold(events).lines():
@@ -103,7 +104,7 @@ def test_no_number_is_below_zero_and_parts_are_no_more_than_the_whole(events: li
         assert sum(line.weapon_kills.values()) == line.kills
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(kept=FIGHTS, dropped=FIGHTS, replayed=FIGHTS)
 def test_a_restored_round_leaves_no_trace(
     kept: list[ev.Event], dropped: list[ev.Event], replayed: list[ev.Event]
@@ -118,7 +119,7 @@ def test_a_restored_round_leaves_no_trace(
     assert fold([*until_2, *dropped_2, *again]).lines() == fold([*until_2, *again]).lines()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(hits=st.lists(st.integers(1, 150), max_size=12))
 def test_nobody_loses_more_health_than_he_has(hits: list[int]) -> None:
     tape, health = Tape().live().start(1), 100

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import Side
 from matchpod.cs2 import matchzy
 from matchpod.simulator.plugin.match_file import MAP_SIDES
+from tests.effort import examples
 
 from .stand import Stand, match
 
@@ -28,7 +29,7 @@ def play(stand: Stand, team_size: int, scores: list[tuple[int, int]]) -> None:
         stand.wait(30)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_series_ends_once_and_its_score_is_that_of_its_maps(
     data: st.DataObject, num_maps: int, team_size: int, can_clinch: bool
@@ -48,7 +49,7 @@ def test_series_ends_once_and_its_score_is_that_of_its_maps(
     assert not any(isinstance(report, matchzy.Malformed | matchzy.OtherReport) for report in reports)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 5), st.lists(ROUNDS, min_size=5, max_size=5))
 def test_events_come_in_the_order_of_the_match(num_maps: int, scores: list[tuple[int, int]]) -> None:
     stand = Stand()
@@ -62,7 +63,7 @@ def test_events_come_in_the_order_of_the_match(num_maps: int, scores: list[tuple
     assert stand.world.events == [*expected, "series_end"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(1, 5), st.lists(st.integers(1, 110), max_size=20, unique=True))
 def test_nobody_but_listed_players_is_ever_on_the_server(team_size: int, accounts: list[int]) -> None:
     stand = Stand()
@@ -73,7 +74,7 @@ def test_nobody_but_listed_players_is_ever_on_the_server(team_size: int, account
     assert all((player.team == Side.CT) == (player.person.account <= team_size) for player in stand.arena.players)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 33), st.integers(0, 10**6))
 def test_lost_doubled_and_late_events_are_nothing_but_that(faults: int, seed: int) -> None:
     stands = Stand(), Stand()
