@@ -14,6 +14,8 @@ COVERAGE_REPORT := build/coverage.json
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
 export UV_PROJECT_ENVIRONMENT := .venv
+# Compiled modules are kept, also where the environment says otherwise: without them every process compiles everything.
+export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help

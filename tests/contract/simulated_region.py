@@ -39,6 +39,7 @@ class SimulatedServer:
         self.machine = Machine(options, self, start_ms=start_ms, instance_token=f"{number:016x}")
         self.machine.boot()
         self.said: list[str] = []
+        self.command_ms = region.command_ms
         self.is_over = False
         self.is_frozen = False
         self.is_paused = False
@@ -59,6 +60,13 @@ class SimulatedServer:
         if command.split()[0] in self._region.ignored:
             return ""
         return self.machine.execute(command, SOURCE)
+
+    async def work(self, game_ms: int) -> None:
+        """Take time for a command: the game goes on meanwhile."""
+        await asyncio.sleep(0)
+        if game_ms and not (self.is_over or self.is_frozen or self.machine.is_busy):
+            self.machine.agenda.run_until(self.machine.agenda.now_ms + game_ms)
+            await self._post()
 
     # --- what the machine asks of the world -----------------------------------------------------------------------
 
@@ -129,7 +137,7 @@ class SimulatedConsole:
         self._server = server
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        await asyncio.sleep(0)
+        await self._server.work(self._server.command_ms)
         if self._server.is_over or self._server.is_frozen or self._server.machine.is_busy:
             raise ConsoleLostError("no answer")
         return self._server.execute(command)
@@ -158,6 +166,8 @@ class SimulatedRegion:
         """What the next consoles fail with."""
         self.ignored: set[str] = set()
         """Commands that do nothing."""
+        self.command_ms = 0
+        """How much of the game passes while a new server works on a console command: as on a slow machine."""
         self.lent: SimulatedServer | None = None
         """The one server that all matches get, one after the other."""
 

@@ -238,6 +238,29 @@ def test_a_deathmatch_is_played(home: databases.Home) -> None:
     home.run(scenario)
 
 
+@pytest.mark.parametrize("sub_mode", DmSubMode)
+def test_a_deathmatch_has_its_length_although_its_server_was_slow_to_be_set_up(
+    home: databases.Home, sub_mode: DmSubMode
+) -> None:
+    """While it is set up, a whole game of the mode's own ten minutes is played on the server."""
+    game = GameSettings(
+        match_type=MatchType.DEATHMATCH, maps=("de_nuke",), players=PLAYERS, dm_sub_mode=sub_mode, dm_round_minutes=2
+    )
+
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            around.region.command_ms, around.region.is_still = 24_000, True
+            around.start()
+            await around.create(game=game)
+            await around.phase(ServerPhase.RUNNING)
+            around.region.running["srv_1"].command_ms, around.region.is_still = 0, False
+            result = json.loads((await around.outcome()).callback_body)["result"]
+            assert abs(result["duration"] - 120) <= 2
+            assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
+
+    home.run(scenario)
+
+
 # --- ends that nobody wanted ------------------------------------------------------------------------------------------
 
 

@@ -389,3 +389,7 @@ GameEvent = (
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip
 """Nine of ten events of a match. They change statistics and nothing else, so the fold lets them through at once."""
+
+PRESENCE_EVENTS = frozenset((MapLoading, ServerRestarted, LogGap, PlayerConnected, PlayerEntered, PlayerJoinedSide,
+                             PlayerDisconnected, PlayersSeen, PlayerRenamed))  # fmt: skip
+"""Who is on the server. They count even while it is set up, when nothing that is played does."""

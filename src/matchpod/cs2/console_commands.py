@@ -138,11 +138,13 @@ def load_map_command(map_name: str) -> str:
 def match_commands(settings: GameSettings) -> tuple[str, ...]:
     """What every map load must be followed by: the mode's own files have just overwritten these variables.
 
-    With a plugin match, send them after the match is loaded: its warmup file overwrites some of them too.
+    With a plugin match, send them after the match is loaded: its warmup file overwrites some of them too. Warmup is
+    held first: until then the game may begin by itself, with the length and the rules of its mode.
     """
-    own = _own_cvars(settings)
+    own, hold = _own_cvars(settings), _hold_cvars(settings)
     custom = {name: value for name, value in _custom_cvars(settings).items() if name not in own}
-    commands = [*_set_all(custom), *_set_all(own), _password_command(settings)]
+    rest = {name: value for name, value in own.items() if name not in hold}
+    commands = [*_set_all({**hold, **custom, **rest}), _password_command(settings)]
     if own.get("bot_quota") == "0":
         commands.append(_command("bot_kick"))
     if not uses_plugin_match(settings):
@@ -157,6 +159,16 @@ def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (_command("mp_warmup_start"),)
+
+
+def begin_anew_commands(settings: GameSettings) -> tuple[str, ...]:
+    """Leave behind what was played while the server was set up: back to warmup, or from the first round on.
+
+    The plugin does so itself when it loads its match.
+    """
+    if uses_plugin_match(settings):
+        return ()
+    return warmup_commands(settings) or (_set("mp_restartgame", "1"),)
 
 
 def start_commands(settings: GameSettings) -> tuple[str, ...]:
@@ -290,16 +302,23 @@ def _report_address(url: str, header_name: str, header_value: str) -> dict[str, 
 
 
 def _own_cvars(settings: GameSettings) -> dict[str, str]:
-    own = {**_OBSERVED, **_yielding_cvars(settings), **_play_cvars(settings)}
+    own = {**_hold_cvars(settings), **_OBSERVED, **_yielding_cvars(settings), **_play_cvars(settings)}
     if not uses_plugin_match(settings):
         # Restart on the same map instead of following the map cycle. The plugin has its own plan for map changes.
         own |= {"mp_match_end_restart": "1", "mp_match_restart_delay": str(MATCH_END_DELAY_S)}
         own |= {"mp_endmatch_votenextmap": "0"}
-    if holds_warmup(settings):
-        # The length first: changing it begins warmup anew.
-        own |= {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0"}
-        own |= {"mp_warmup_pausetimer": "1"}
     return own
+
+
+def _hold_cvars(settings: GameSettings) -> dict[str, str]:
+    """What keeps the game in warmup until play is started. The length before the pause: changing it begins anew."""
+    if not holds_warmup(settings):
+        return {}
+    return {
+        "mp_warmuptime": str(WARMUP_S),
+        "mp_warmuptime_all_players_connected": "0",
+        "mp_warmup_pausetimer": "1",
+    }
 
 
 def _yielding_cvars(settings: GameSettings) -> dict[str, str]:

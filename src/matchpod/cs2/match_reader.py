@@ -11,7 +11,15 @@ from collections.abc import Iterable
 import msgspec
 
 from matchpod.core.effects import Effect
-from matchpod.core.events import CheatSuspected, GameEvent, LogGap, PlayersSeen, ServerRestarted, ShotsCounted
+from matchpod.core.events import (
+    PRESENCE_EVENTS,
+    CheatSuspected,
+    GameEvent,
+    LogGap,
+    PlayersSeen,
+    ServerRestarted,
+    ShotsCounted,
+)
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId
 from matchpod.core.timeline import TOLD, Timeline
@@ -22,6 +30,7 @@ from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, MapLoad, Restarted
 from matchpod.cs2.log_clock import LogClock
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
+from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.matchzy import read_report
 from matchpod.cs2.plugin_facts import PluginFacts, series_words
 
@@ -44,6 +53,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
+    is_configured: bool = True
+    """False while the server is set up: only who comes and goes is of interest then."""
     lines_read: int = 0
     lines_unknown: int = 0
 
@@ -97,6 +108,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
         """Take in who is on the server, as its console lists them; asked for where the log lost lines."""
         load_ms = to_ms(self.match.timers.client_load_s)
         return self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
+
+    def configure(self, *, is_done: bool) -> None:
+        """The server is being set up, or has been: what it plays meanwhile, with other settings, does not count."""
+        if is_done and not self.is_configured:
+            self.interpreter.flow = _fresh_flow(self.match.settings, self.interpreter.flow)
+        self.is_configured = is_done
 
     def tick(self, now_ms: int) -> Reading:
         """Let time pass."""
@@ -158,6 +175,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _fold(self, events: list[GameEvent], now_ms: int | None) -> Reading:
         effects: list[Effect] = []
         match, timeline = self.match, self.timeline
+        if not self.is_configured:
+            events = [event for event in events if type(event) in PRESENCE_EVENTS]
         for event in events:
             effects += match.apply(event, event.at_ms if now_ms is None else now_ms)
             if type(event) in TOLD:
@@ -168,3 +187,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _player_named(self, name: str) -> str:
         named = [player_id for player_id, seat in self.match.presence.connected.items() if seat.name == name]
         return named[0] if len(named) == 1 else ""
+
+
+def _fresh_flow(settings: GameSettings, before: MapFlow) -> MapFlow:
+    """The flow of a server on which nothing that was played so far counts."""
+    flow = MapFlow.of(settings)
+    flow.sides, flow.side_names, flow.is_warmup = before.sides, before.side_names, before.is_warmup
+    flow.phase, flow.map_name = MapPhase.WARMUP, before.map_name
+    return flow

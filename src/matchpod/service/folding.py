@@ -26,6 +26,10 @@ LOG: Final = "log"
 REPORT: Final = "report"
 DETECTION: Final = "detection"
 RESUMED: Final = "resumed"
+CONFIGURING: Final = "configuring"
+"""The server is being set up: what is played from here on does not count."""
+CONFIGURED: Final = "configured"
+"""Our settings hold: what is played from here on counts."""
 ENDED: Final = "ended"
 """The match has its outcome: what comes after counts no more, whoever reads it and when."""
 PRESENCE: Final = "presence"
@@ -112,6 +116,9 @@ class Fold(msgspec.Struct):
         if entry.kind == ENDED:
             return Reading([], [])
         effects = self.advance(entry.received_ms)
+        if entry.kind in (CONFIGURING, CONFIGURED):
+            self.reader.configure(is_done=entry.kind == CONFIGURED)
+            return Reading([], effects)
         reading = self._read(entry)
         return Reading(reading.events, effects + reading.effects) if effects else reading
 

@@ -92,6 +92,10 @@ def hostile(rng: random.Random) -> str:
     return "".join(rng.choice(HOSTILE_PARTS) for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 8))))
 
 
+def open_deathmatch(**changes: object) -> GameSettings:
+    return msgspec.structs.replace(GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2",)), **changes)
+
+
 def competitive(**changes: object) -> GameSettings:
     settings = GameSettings(
         match_type=MatchType.COMPETITIVE,
@@ -165,6 +169,25 @@ def test_a_password_is_set_and_its_absence_clears_an_old_one() -> None:
     assert 'sv_password ""' in console.match_commands(competitive())
 
 
+def test_warmup_is_held_before_anything_else_is_set() -> None:
+    custom = (CvarSetting("mp_overtime_enable", "1"),)
+    first = ("mp_warmuptime 9999", "mp_warmuptime_all_players_connected 0", "mp_warmup_pausetimer 1")
+    assert console.match_commands(competitive(custom_cvars=custom))[:3] == first
+
+
+@pytest.mark.parametrize(
+    ("settings", "commands"),
+    [
+        (open_deathmatch(players=(PLAYER_1,)), ("mp_warmup_start",)),
+        (open_deathmatch(), ("mp_restartgame 1",)),
+        (competitive(), ()),
+    ],
+    ids=["held", "open", "plugin"],
+)
+def test_what_was_played_during_the_set_up_is_left_behind(settings: GameSettings, commands: tuple[str, ...]) -> None:
+    assert console.begin_anew_commands(settings) == commands
+
+
 def test_our_settings_come_after_custom_ones_and_win() -> None:
     custom = (
         CvarSetting("mp_overtime_enable", "1"),
@@ -172,7 +195,7 @@ def test_our_settings_come_after_custom_ones_and_win() -> None:
         CvarSetting("mp_logdetail", "0"),
     )
     commands = console.match_commands(competitive(custom_cvars=custom, max_rounds=16, freeze_time=0))
-    assert commands[0] == "mp_overtime_enable 1"
+    assert commands.index("mp_overtime_enable 1") < commands.index("mp_maxrounds 16")
     cvars = cvars_of(commands)
     assert (cvars["mp_maxrounds"], cvars["mp_freezetime"], cvars["mp_logdetail"]) == ("16", "0", "3")
     assert [command.split()[0] for command in commands].count("mp_maxrounds") == 1
@@ -417,8 +440,8 @@ def _check_cvars(line: str) -> int:
     settings = read_custom_cvars(line).settings
     if settings:
         commands = console.match_commands(competitive(custom_cvars=settings))
-        first_own = commands.index("mp_logdetail 3")
-        assert [tokenize(command) for command in commands[:first_own]] == [
+        held, first_own = commands.index("mp_warmup_pausetimer 1") + 1, commands.index("mp_logdetail 3")
+        assert [tokenize(command) for command in commands[held:first_own]] == [
             [[each.name, each.value]] for each in settings
         ]
         assert all(each.name in CVAR_NAMES and each.value in line for each in settings)

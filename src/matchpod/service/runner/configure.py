@@ -17,7 +17,8 @@ from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import Get5State, LogListener
 from matchpod.ports import ConsoleLostError
-from matchpod.service.folding import LOG
+from matchpod.service.entries import store
+from matchpod.service.folding import CONFIGURED, CONFIGURING, LOG
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.console_line import ConsoleLine
@@ -62,13 +63,21 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
     if not await _is_registered(line, url):
         # What was stored until now was said by a server that was given up.
         await claim.change(log_from_seq=await raw_log.newest_seq(around.db, claim.row.id))
+        await _note(claim, around, CONFIGURING)
         await register_log(line, url)
     if commands.uses_plugin_match(settings):
         await _load_plugin_match(line, around, claim)
+        await _note(claim, around, CONFIGURED)  # it has our settings now, and starts by itself when all are ready
     await apply_settings(line, settings)
-    for command in commands.warmup_commands(settings):
+    for command in commands.begin_anew_commands(settings):
         await line.run(command)
     await _prove(claim, around, line, settings)
+    if not commands.uses_plugin_match(settings):
+        await _note(claim, around, CONFIGURED)
+
+
+async def _note(claim: Claim, around: Surroundings, kind: str) -> None:
+    await store(around.db, around.live, claim.row.id, kind, received_ms=around.clock.now_ms(), body=b"")
 
 
 async def _forget_other_match(line: ConsoleLine) -> None:
