@@ -192,6 +192,13 @@ class LogStream:
         """Those without a request under way."""
         return [listener for listener in self._listeners if listener.requested_to is None]
 
+    @property
+    def is_acknowledged(self) -> bool:
+        """True when every listener acknowledged all lines of the ticks that are over; delayed listeners aside."""
+        self._close_ticks()
+        batches = len(self._begins) if self._is_on else 0
+        return all(listener.delay_ticks or listener.next_batch >= batches for listener in self._listeners)
+
     def has_lines_for(self, listener: Listener) -> bool:
         """True when a listener is to get lines it did not acknowledge yet, whether their tick is over or not."""
         return self._is_on and (listener.next_batch < len(self._begins) or bool(self._texts and not self._is_lost))

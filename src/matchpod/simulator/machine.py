@@ -71,6 +71,11 @@ class Machine(Watcher):
         return self.arena.is_busy
 
     @property
+    def is_lockstep(self) -> bool:
+        """True when time waits for the log to be acknowledged."""
+        return self.variables.is_on("sim_lockstep")
+
+    @property
     def rcon_password(self) -> str:
         """What a console must know; empty: none gets in."""
         return self.variables.text("rcon_password")

@@ -33,8 +33,8 @@ def sim_fault(name: str, value: str) -> str | None:
         return f"sim_scenario must be one of: {', '.join(Scenario)}"
     if name == "sim_players" and not all(_is_person(entry.strip()) for entry in value.split(",") if entry.strip()):
         return "sim_players must be SteamID64s or account numbers with commas between them"
-    if name == "sim_rcon_drop" and value not in _BOOLS:
-        return f"sim_rcon_drop must be one of: {', '.join(_BOOLS)}"
+    if name in ("sim_lockstep", "sim_rcon_drop") and value not in _BOOLS:
+        return f"{name} must be one of: {', '.join(_BOOLS)}"
     return None
 
 

@@ -25,8 +25,11 @@ from matchpod.ports import Row
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.read_history import PEOPLE, people_of, play_of, read_timelines
 from tests.e2e.service.running_service import Json, RunningService, cvars, short_match, teams
+from tests.effort import IS_SOAK
 
 REFERENCE_SPEED = 200
+"""Time waits for the log to be taken, so that nothing is played while nobody listens, however long that takes on a slow
+machine. In `make soak` the games go on meanwhile."""
 
 _PLAYING = threading.Lock()
 """It may be played in the background."""
@@ -49,7 +52,7 @@ class Played(NamedTuple):
 
     def at(self, speed: int) -> Json:
         """Its `gameSettings`, played at this speed."""
-        played = cvars(speed, self.scenario, sim_seed=self.seed)
+        played = cvars(speed, self.scenario, sim_seed=self.seed, sim_lockstep=int(not IS_SOAK))
         return short_match(**{"maxRounds": 8, "teams": teams(2), "customCvars": played, **(self.settings or {})})
 
 

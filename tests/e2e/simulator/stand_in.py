@@ -22,7 +22,7 @@ class StandInMachine:
         self.agenda = Agenda(start_ms)
         self.stream = LogStream(self.agenda, describe=self._describe)
         self.stream.is_on = True
-        self.is_busy = False
+        self.is_busy = self.is_lockstep = False
         self.rcon_password = options.rcon_password or PASSWORD
         self.beats = 0
         self.ran: list[tuple[str, str]] = []

@@ -314,3 +314,18 @@ def test_a_hanging_server_keeps_its_socket_and_says_nothing() -> None:
             with pytest.raises(TimeoutError):
                 client.socket.recv(1)
         server.process.kill()
+
+
+def test_in_lockstep_nothing_happens_until_the_log_is_taken() -> None:
+    with LogReceiver() as receiver, simulator("--speed", "300") as server:
+        server.run("log on", "mp_warmuptime 10", "sim_lockstep 1", f'logaddress_add_http "{receiver.url}"')
+        receiver.wait_for(lambda: any(b"SFUI_Notice_" in request.body for request in receiver.requests))
+        receiver.usual = status(503)
+        receiver.wait_for(lambda: len({request.body for request in receiver.requests[-3:]}) == 1)
+        taken = [request.body for request in receiver.requests if request.body != receiver.requests[-1].body]
+        waiting = receiver.requests[-1].body
+        time.sleep(1)  # five minutes of the game, if time did not stand still
+        assert receiver.requests[-1].body == waiting
+        receiver.usual = status(200)
+        receiver.wait_for(lambda: receiver.requests[-1].body not in (waiting, *taken))
+        server.process.kill()

@@ -16,6 +16,7 @@ from matchpod.simulator.sim_settings import sim_fault
         ("sim_roster_delay", "0"),
         ("sim_map_load", "1.5"),
         ("sim_report_faults", "100"),
+        ("sim_lockstep", "1"),
         ("sim_rcon_drop", "false"),
         ("sim_seed", "anything at all"),
         ("sim_players", ""),

@@ -137,6 +137,7 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
     assert {name: variables.text(name) for name in names} == {
         "sim_map_load": "6",
         "sim_players": "",
+        "sim_lockstep": "0",
         "sim_rcon_drop": "1",
         "sim_report_faults": "0",
         "sim_roster_delay": "20",

@@ -44,13 +44,15 @@ class LogSender:
         client: HttpClient,
         *,
         wake_at: Callable[[float], None],
+        is_lockstep: Callable[[], bool] = lambda: False,
         interval_s: float = POST_INTERVAL_S,
         retry_s: float = POST_INTERVAL_S,
     ) -> None:
-        """`wake_at` is told when to look again if lines wait when a post is answered."""
+        """`wake_at` is told when to look again if lines wait, or time does, when a post is answered."""
         self._stream = stream
         self._client = client
         self._wake_at = wake_at
+        self._is_lockstep = is_lockstep
         self._interval_s = interval_s
         self._retry_s = retry_s
         self._posts: set[asyncio.Task[None]] = set()
@@ -70,7 +72,7 @@ class LogSender:
             if listener.not_before_s <= now_s:
                 request = self._stream.next_request(listener)
                 if request is not None:
-                    listener.not_before_s = now_s + self._interval_s
+                    listener.not_before_s = now_s + (0 if self._is_lockstep() else self._interval_s)
                     self._post(listener, request)
                     continue
             due_s = max(listener.not_before_s, now_s + SOON_S)
@@ -107,7 +109,9 @@ class LogSender:
         if self._is_stopped:
             return
         if fetched.status != ACKNOWLEDGED:
-            listener.not_before_s += max(0.0, self._retry_s - self._interval_s)
+            listener.not_before_s += (
+                self._retry_s if self._is_lockstep() else max(0.0, self._retry_s - self._interval_s)
+            )
         self._stream.answered(listener, fetched.status)
-        if self._stream.has_lines_for(listener):
+        if self._is_lockstep() or self._stream.has_lines_for(listener):
             self._wake_at(listener.not_before_s)

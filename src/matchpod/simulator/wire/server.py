@@ -34,6 +34,9 @@ STEPS_PER_S = 2000
 STEP_MS = 60_000
 """Simulated time that a server goes in one step at most: some 5 ms of work. One that is behind takes several steps."""
 
+LOCKSTEP_MS = 2_000
+"""The same where time waits for the log: what is played in one go and then sent. Less than any map change takes."""
+
 TICK_MS = 1000 / TICKS_PER_S
 
 FAREWELL_S = 1.0
@@ -55,6 +58,10 @@ class GameMachine(RconConsole, Protocol):
     @property
     def stream(self) -> LogStream:
         """Its log."""
+
+    @property
+    def is_lockstep(self) -> bool:
+        """True when time waits for the log to be acknowledged."""
 
     def boot(self) -> None:
         """Load the first map and run the commands of the command line."""
@@ -128,6 +135,7 @@ class SimulatedServer:
             self._machine.stream,
             self._client,
             wake_at=self._wake_at,
+            is_lockstep=lambda: self._machine is not None and self._machine.is_lockstep,
             interval_s=self._post_interval_s,
             retry_s=self._post_retry_s,
         )
@@ -225,8 +233,14 @@ class SimulatedServer:
 
     @property
     def _is_still(self) -> bool:
-        """True while time stands still."""
+        """True while time stands still, and nothing but an event from outside will move it."""
         return self._is_hung or self._is_over or self._fetches > 0 or self._farewell is not None
+
+    @property
+    def _waits_for_log(self) -> bool:
+        """True while time stands still until the log is acknowledged."""
+        machine = self._machine
+        return machine is not None and machine.is_lockstep and not machine.stream.is_acknowledged
 
     def _wake_at(self, at_s: float) -> None:
         if self._is_over or self._is_hung:
@@ -251,7 +265,7 @@ class SimulatedServer:
             return
         self._rcon.resume()
         agenda = self._machine.agenda
-        due_ms = agenda.next_due_ms()
+        due_ms = None if self._waits_for_log else agenda.next_due_ms()
         if due_ms is not None and self._speed > 0:
             due_s = self._real_s + (due_ms - self._sim_ms) / self._speed / 1000
             next_s = due_s if next_s is None else min(due_s, next_s)
@@ -266,7 +280,7 @@ class SimulatedServer:
     def _move_clock(self) -> None:
         """Bring simulated time to the present, but not further than MAX_LAG_S beyond what should have happened."""
         now_s = self._loop.time()
-        if self._machine is not None and not self._is_still:
+        if self._machine is not None and not self._is_still and not self._waits_for_log:
             self._sim_ms += (now_s - self._real_s) * self._speed * 1000
             due_ms = self._machine.agenda.next_due_ms()
             if due_ms is not None:
@@ -277,12 +291,13 @@ class SimulatedServer:
     def _run(self) -> None:
         """Let everything happen that is due, as far as one step goes; any of it may stop time."""
         self._move_clock()
-        if self._machine is None or self._is_still:
+        if self._machine is None or self._is_still or self._waits_for_log:
             return
         agenda = self._machine.agenda
         until_ms = int(self._sim_ms)
         due_ms = agenda.next_due_ms()
-        agenda.run_until(until_ms if due_ms is None else min(until_ms, due_ms + STEP_MS))
+        step_ms = LOCKSTEP_MS if self._machine.is_lockstep else STEP_MS
+        agenda.run_until(until_ms if due_ms is None else min(until_ms, due_ms + step_ms))
 
     def _begin(self, request: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(request)
