@@ -22,7 +22,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
 
-SCENARIO_S = 60.0
+SCENARIO_S = 600.0
 _POSTGRES_URL = pytest.StashKey[str]()
 
 

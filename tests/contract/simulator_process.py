@@ -13,7 +13,7 @@ from types import TracebackType
 SIMULATE = (sys.executable, "-m", "matchpod", "simulate")
 PASSWORD = "sesame"
 SPEED = 60
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 
 
 class SimulatorProcess:

@@ -24,7 +24,7 @@ LIMIT_S = 1.0
 AMPLE_S = 15.0
 """A limit that is not reached."""
 
-PATIENCE_S = 30.0
+PATIENCE_S = 200.0
 """For what happens at once on a machine that has nothing else to do."""
 
 BODY = b'{"eventType":"match_over"}'

@@ -31,7 +31,7 @@ SECRET = new_secret(bytes(range(32)))
 VAULT = KeyFileVault(b"k" * 32)
 GOOD = "https://good.example/over"
 SLOW = "https://slow.example/over"
-LIMIT_S = 20.0
+LIMIT_S = 120.0
 
 
 class ManualClock:

@@ -47,7 +47,7 @@ FAST = 40.0
 JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
 """Players of a fast region have seven and a half seconds to come."""
 OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
-STREAM_S = 20.0
+STREAM_S = 120.0
 
 
 async def count_items(db: Database, around: World) -> int:

@@ -24,7 +24,7 @@ home = databases.home
 
 SERVER = "srv_1"
 MAPS = 3
-PATIENCE_S = 20.0
+PATIENCE_S = 200.0
 READERS = 12
 
 Position = tuple[int, ...]

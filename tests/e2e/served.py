@@ -17,8 +17,8 @@ from pathlib import Path
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 
-START_S = 30.0
-STOP_S = 30.0
+START_S = 180.0
+STOP_S = 180.0
 REGION = """
 [[regions]]
 code = "sandbox"

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from matchpod.web import connection
 from matchpod.web.connection import MAX_HEAD_BYTES, MAX_PIPELINED, ApiConnection
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]

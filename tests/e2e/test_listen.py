@@ -30,7 +30,7 @@ SECRET = new_secret(bytes(range(32)))
 BODY = json.dumps(
     {"eventType": "match_canceled", "gameId": "cs2", "externalMatchId": "mine", "serverId": "srv_1", "reason": "x"}
 ).encode()
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 class Listening:

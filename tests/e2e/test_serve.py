@@ -23,7 +23,7 @@ import pytest
 from matchpod.app.first_run import EXTERNAL_ID
 from tests.e2e.served import Served, end_servers, matchpod, one_region, serving
 
-MATCH_S = 90.0
+MATCH_S = 400.0
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
 
-PATIENCE_S = 30.0
+PATIENCE_S = 200.0
 STOP_S = 8.0
 LONG_LINE = b'{"type":"chat","text":"%b"}' % (b"x" * 4000)
 ENDS_AT = b"\r\n\r\n"

@@ -25,7 +25,7 @@ from matchpod.service.callbacks import Outbox
 from matchpod.service.supervisor import Supervisor
 from matchpod.settings import Settings, load_settings
 
-START_S = 30.0
+START_S = 180.0
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,8 @@ class MapFlow(msgspec.Struct):
     is_warmup: bool = False
     is_warmup_told: bool = False
     is_restoring: bool = False
+    awaits_start: bool = False
+    """Whatever is being played, it is not our match: that one begins with the next `Match_Start` or map."""
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
@@ -89,12 +91,11 @@ class MapFlow(msgspec.Struct):
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
         """The flow of a server that has said nothing yet."""
-        return MapFlow(
-            Sides.of(settings),
-            Combat(is_free_for_all=settings.is_free_for_all),
-            is_deathmatch=settings.match_type is MatchType.DEATHMATCH,
-            max_rounds=_rounds_of(settings),
-        )
+        usual = _USUAL_ROUNDS.get(settings.match_type)
+        flow = MapFlow(Sides.of(settings), Combat(is_free_for_all=settings.is_free_for_all))
+        flow.is_deathmatch = settings.match_type is MatchType.DEATHMATCH
+        flow.max_rounds = usual and (settings.max_rounds or usual)
+        return flow
 
     def restart(self) -> None:
         """Another server process speaks: its map and players have to introduce themselves again."""
@@ -115,7 +116,7 @@ class MapFlow(msgspec.Struct):
         self._go_past_end(at_ms, out)
         self.sides.clear_field()
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
-        self.is_warmup = self.is_restoring = False
+        self.is_warmup = self.is_restoring = self.awaits_start = False
         self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
 
@@ -167,6 +168,8 @@ class MapFlow(msgspec.Struct):
 
     def score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
         """The status of the match: the score, and how many rounds were played."""
+        if self.awaits_start and line.rounds_played >= 0:
+            return
         if self._is_next_map(line.map_name):
             self.loading(at_ms, world_lines.LoadingMap(line.map_name), out)
         self.map_name = line.map_name or self.map_name
@@ -180,7 +183,7 @@ class MapFlow(msgspec.Struct):
 
     def game_over(self, at_ms: int, line: world_lines.GameOver, out: list[GameEvent]) -> None:
         """The server says the map is over; believed at once if a second witness agrees."""
-        if self.phase is MapPhase.OVER:
+        if self.phase is MapPhase.OVER or self.awaits_start:
             return
         by_side = (line.ct, line.t)
         is_live, self.is_told = self.phase is MapPhase.LIVE, self._is_told_here()
@@ -268,6 +271,7 @@ class MapFlow(msgspec.Struct):
     # --- steps -------------------------------------------------------------------------------------------------
 
     def _match_start(self, at_ms: int, map_name: str, out: list[GameEvent]) -> None:
+        self.awaits_start = False
         if self._is_next_map(map_name):
             self.loading(at_ms, world_lines.LoadingMap(map_name), out)
         self._go_past_end(at_ms, out)
@@ -393,8 +397,3 @@ class MapFlow(msgspec.Struct):
         """After the end another map is named: its `Loading map` was lost."""
         is_other = bool(self.map_name and map_name) and not is_same_map(self.map_name, map_name)
         return self.phase is MapPhase.OVER and is_other
-
-
-def _rounds_of(settings: GameSettings) -> int | None:
-    usual = _USUAL_ROUNDS.get(settings.match_type)
-    return None if usual is None else settings.max_rounds or usual

@@ -148,6 +148,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
                     self.interpreter.flow.sides.seen.clear()  # whoever was seen may have changed sides since
+                    self.interpreter.flow.awaits_start = False  # the start may be among what was lost
                     events.append(LogGap(received_ms, lost))
                     if loaded and isinstance(notice, Gap):  # its `Loading map` is among what was lost
                         at_ms = self.match.current_map.last_event_at_ms or received_ms
@@ -193,5 +194,5 @@ def _fresh_flow(settings: GameSettings, before: MapFlow) -> MapFlow:
     """The flow of a server on which nothing that was played so far counts."""
     flow = MapFlow.of(settings)
     flow.sides, flow.side_names, flow.is_warmup = before.sides, before.side_names, before.is_warmup
-    flow.phase, flow.map_name = MapPhase.WARMUP, before.map_name
+    flow.phase, flow.map_name, flow.awaits_start = MapPhase.WARMUP, before.map_name, True
     return flow

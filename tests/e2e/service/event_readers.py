@@ -21,7 +21,7 @@ POLL_S = 1.0
 RETRY_S = 0.3
 LIMIT = 23
 """Items asked for at once: fewer than some pauses between two polls bring."""
-JOIN_S = 60.0
+JOIN_S = 400.0
 
 _BROKEN = (OSError, http.client.HTTPException)
 """What a caller sees of a service that dies."""

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple, TypeVar
 from matchpod.adapters.fleets.process_record import MARK_NAME
 from matchpod.settings.table import SIMULATOR_COMMAND
 
-START_S = 60.0
+START_S = 240.0
 """From the start of the process until it is ready: the machine may be busy with many game servers."""
-STOP_S = 40.0
-CALL_S = 30.0
-WAIT_S = 60.0
+STOP_S = 240.0
+CALL_S = 120.0
+WAIT_S = 400.0
 POLL_S = 0.2
 
 LEAST_PORT, GREATEST_PORT = 10_000, 32_000
@@ -276,6 +276,10 @@ class RunningService:
 
 # --- what is played -------------------------------------------------------------------------------------------------
 
+PATIENT = 3
+"""Of a region: its matches wait ten times as long as those of the sandbox that is there out of the box. Their games run
+as fast as their own `sim_speed` says. So a slow machine ends no match that is not meant to end."""
+
 _FIRST_PLAYER = 76561198000000001
 
 
@@ -348,13 +352,13 @@ def slow_command(wait_s: float) -> tuple[str, ...]:
     return ("{python}", "-c", program, *SIMULATOR_COMMAND[1:])
 
 
-def default_regions(sandbox_ports: int = 20) -> str:
-    """`sandbox`; `tiny` with one server; `broken`, whose servers never start; `slow`, whose servers start in 20 s."""
-    first, *rest = free_port_range(sandbox_ports + 6)
-    ports = [first, *rest]
+def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT) -> str:
+    """`sandbox`, whose matches wait as long as this speed says; `hasty`, where waits are short; `tiny` with one server; `broken`, whose servers never start; `slow`, whose servers start in 20 s."""
+    ports = free_port_range(sandbox_ports + 8)
     return "".join(
         (
-            region("sandbox", ports[6:]),
+            region("sandbox", ports[8:], speed=speed),
+            region("hasty", ports[6:8]),
             region("tiny", ports[:1]),
             region("broken", ports[1:3], command=BROKEN_COMMAND),
             region("slow", ports[3:6], command=slow_command(20)),

@@ -166,7 +166,7 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
     folder: Path = tmp_path_factory.mktemp("canceled")
     settings = {"pending_s": str(PENDING_S)}
     without_plugin = (*SIMULATOR_COMMAND, "--scenario", "plugin_missing")
-    regions = default_regions() + region("no-plugin", free_port_range(3), command=without_plugin)
+    regions = default_regions(20, speed=30) + region("no-plugin", free_port_range(3), command=without_plugin)
     regions += region("late", free_port_range(2), speed=1, command=slow_command(2))
     with (
         CallbackReceiver() as receiver,

@@ -53,7 +53,7 @@ DEATHS = 3
 LIFE_S = 2.0
 """How long each but the last life of the service lasts after it was ready."""
 
-STORY_S = 150.0
+STORY_S = 900.0
 
 LIVE = ("live", "leaver", "restored", "series", "unwritten")
 
@@ -150,7 +150,7 @@ class _Players:
         self._create("told", MATCHES["told"].at(300))
         self._receiver.wait_for("/told")
         self._create("starting", MATCHES["starting"].at(FAST), region="sleepy")
-        self._create("nobody", short_match(customCvars=cvars(FAST, "no_show")))
+        self._create("nobody", short_match(customCvars=cvars(FAST, "no_show")), region="hasty")
         self._create("joining", MATCHES["joining"].at(FAST))
         service.wait_for(self.servers["joining"], lambda server: bool(server["match"] and server["match"]["players"]))
         for game in service.server_processes(self.servers["canceled"]):

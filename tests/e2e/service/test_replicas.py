@@ -27,7 +27,7 @@ from tests.e2e.service.same_matches import (
 NAMES = ("live", "leaver", "restored", "starting", "fresh", "told")
 SPEED = 12
 """The matches last longer than the claims of the process that dies."""
-STORY_S = 150.0
+STORY_S = 900.0
 
 
 class Story(NamedTuple):

@@ -221,8 +221,8 @@ def test_a_restored_round_is_told_and_nothing_is_taken_back(played: Played) -> N
 @pytest.mark.parametrize("match_type", ["competitive", "deathmatch"])
 def test_a_stranger_is_kicked_before_he_has_entered(played: Played, match_type: str) -> None:
     service = played.service
-    # Slow enough that what takes us a moment is a moment in the game.
-    settings = short_match(customCvars=cvars(20, "stranger"))
+    # Slow enough that what takes us a moment is a moment in the game, on a slow machine too.
+    settings = short_match(customCvars=cvars(4, "stranger", sim_roster_delay=1))
     if match_type == "deathmatch":
         settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
     made = service.create(settings)
@@ -257,7 +257,9 @@ def test_password_and_console_variables_of_a_match_hold(played: Played) -> None:
 def test_a_server_that_somebody_put_on_another_map_is_brought_back(played: Played) -> None:
     service, receiver = played.service, played.receiver
     made = service.create(
-        short_match(customCvars=cvars(100, sim_roster_delay=100)), callbackUrl=receiver.url("/brought-back")
+        short_match(customCvars=cvars(100, sim_roster_delay=100)),
+        region="hasty",
+        callbackUrl=receiver.url("/brought-back"),
     )
     log = OverheardLog(service.wait_for_status(made["serverId"], "running"), receiver)
     ask(service.get(made["serverId"]), "changelevel de_dust2")

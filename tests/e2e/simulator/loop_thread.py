@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TypeVar
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 180.0
 
 _Result = TypeVar("_Result")
 

@@ -9,7 +9,7 @@ import socket
 import struct
 from types import TracebackType
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 120.0
 
 
 class ClosedError(Exception):

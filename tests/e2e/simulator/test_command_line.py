@@ -22,7 +22,7 @@ from tests.e2e.simulator.rcon_client import RconClient
 from tests.e2e.simulator.stand_in import StandInMachine
 
 ROOT = Path(__file__).resolve().parents[3]
-TIMEOUT_S = 30
+TIMEOUT_S = 180
 START = (
     "import sys\n"
     "from matchpod.simulator.wire.command_line import main\n"

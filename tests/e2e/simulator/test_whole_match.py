@@ -23,7 +23,7 @@ from tests.e2e.simulator.log_receiver import Answer, LogReceiver, status
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient
 
 PASSWORD = "sesame"
-PATIENCE_S = 90.0
+PATIENCE_S = 400.0
 DAY_MS = 86_400_000
 TEAM1 = tuple(str(76561198000000000 + number) for number in (11, 12))
 TEAM2 = tuple(str(76561198000000000 + number) for number in (21, 22))

@@ -62,3 +62,12 @@ def test_a_snapshot_during_the_set_up_changes_nothing() -> None:
     again = Fold.from_bytes(fold.to_bytes())
     again.take(entry(LOG, START_MS + 5_000, logged(*first_round())))
     assert again.reader.match.phase is Phase.STARTING
+
+
+def test_a_game_of_the_set_up_that_is_still_told_of_is_not_joined() -> None:
+    """Beginning anew takes a second; until then the old game goes on."""
+    status = ['MatchStatus: Score: 3:1 on map "de_nuke" RoundsPlayed: 4', 'World triggered "Round_Start"']
+    fold, _ = fold_of((CONFIGURING, []), (LOG, coming()), (CONFIGURED, []), (LOG, status), (LOG, MAP_END))
+    assert fold.reader.match.phase is Phase.STARTING
+    fold.take(entry(LOG, START_MS + 9_000, logged(*first_round())))
+    assert (fold.reader.match.phase, fold.reader.match.current_map.team1_score) == (Phase.LIVE, 1)
