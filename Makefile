@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+MINUTES ?= 20
 
 # Tests write many small databases; memory takes them faster than a disk. Only where there is plenty of it.
 TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 4000000 ] 2>/dev/null \
@@ -19,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench
+.PHONY: help run test soak check fix bench
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -29,14 +30,20 @@ help: ## Show this list
 run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-# Each test runs once. Slow folders first, so that short files fill up what the long ones leave.
+# Each test runs once. Files that take longest first, so that short ones fill up what they leave.
+LONGEST := $(addprefix tests/,contract/test_supervisor.py e2e/test_serve.py e2e/service/test_replicas.py \
+	e2e/service/test_results.py e2e/service/test_cancellations.py contract/test_runner.py)
+
 test: $(READY) ## Run all tests with fixed seeds; measure how much of core and cs2 their own tests cover
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	$(PYTEST) -n 5 -m "not soak and not (pure and not hypothesis)" --durations=10 \
-		tests/e2e/service tests/e2e tests/contract tests/corpus tests/golden tests/bench tests/unit
+	$(PYTEST) -n 6 -m "not soak and not (pure and not hypothesis)" --durations=10 \
+		$(LONGEST) tests/e2e/service tests/e2e tests/contract tests/corpus tests/golden tests/bench tests/unit
 	$(PYTEST) -n 2 -m "pure and not soak and not hypothesis" tests/unit \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+
+soak: $(READY) ## Run the tests with random seeds and large counts for MINUTES (20)
+	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)
 
 check: $(READY) ## Check format, lint, types, import contracts and layout rules
 	$(BIN)/ruff format --check .

@@ -16,8 +16,8 @@ import msgspec
 from tests.bench.stream_checks import differences
 from tests.bench.stream_matches import Match, Timeline, ended_streams, game_settings, simulated
 from tests.bench.stream_readers import Crowd, Sleeper, StreamReader
-from tests.contract.simulator_process import PASSWORD, SPEED, SimulatorProcess
-from tests.e2e.service.running_service import RunningService, static_region, wait_until
+from tests.contract.simulator_process import PASSWORD, SimulatorProcess
+from tests.e2e.service.running_service import PATIENT, RunningService, static_region, wait_until
 
 MATCHES = 8
 READERS = 160
@@ -37,7 +37,7 @@ READ_AT_ONCE = 1000
 def test_everybody_gets_every_event_once_and_in_order(tmp_path: Path) -> None:
     with ExitStack() as held:
         farm = held.enter_context(SimulatorProcess("--farm", str(MATCHES)))
-        regions = static_region("farm", [farm.address, *other_addresses(farm)], PASSWORD, speed=SPEED)
+        regions = static_region("farm", [farm.address, *other_addresses(farm)], PASSWORD, speed=PATIENT)
         service = held.enter_context(RunningService(tmp_path, regions=regions))
         matches = [create(service, number) for number in range(MATCHES)]
         crowd = Crowd(service.port, service.key)

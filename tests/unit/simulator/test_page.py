@@ -18,5 +18,5 @@ def test_every_scenario_is_on_the_page_with_its_sentence() -> None:
 def test_every_variable_of_the_simulator_is_on_the_page_with_its_default() -> None:
     own = {name: variable.default for name, variable in VARIABLES.items() if name.startswith("sim_")}
     missing = [name for name, default in own.items() if f"| `{name}` | {f'`{default}`' if default else ''}" not in PAGE]
-    assert len(own) == 8
+    assert len(own) == 9
     assert missing == []

@@ -69,11 +69,11 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
         await _load_plugin_match(line, around, claim)
         await _note(claim, around, CONFIGURED)  # it has our settings now, and starts by itself when all are ready
     await apply_settings(line, settings)
-    for command in commands.begin_anew_commands(settings):
-        await line.run(command)
     await _prove(claim, around, line, settings)
     if not commands.uses_plugin_match(settings):
-        await _note(claim, around, CONFIGURED)
+        await _note(claim, around, CONFIGURED)  # before the start, which counts
+    for command in commands.begin_anew_commands(settings):
+        await line.run(command)
 
 
 async def _note(claim: Claim, around: Surroundings, kind: str) -> None:
