@@ -8,7 +8,15 @@ import pytest
 from matchpod.core import events as ev
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, Winner
-from matchpod.core.result import build_result, iso_time, live_match, player_name, team_name
+from matchpod.core.result import (
+    build_result,
+    iso_time,
+    live_match,
+    player_name,
+    players_of_map,
+    published_lines,
+    team_name,
+)
 
 from .match_builder import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
 
@@ -223,3 +231,21 @@ def test_times_are_utc_with_milliseconds() -> None:
 @pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
 def test_times_that_no_calendar_has_are_told_as_the_nearest_it_has(ms: int, text: str) -> None:
     assert iso_time(ms) == text
+
+
+@pytest.mark.parametrize("settings", [duel(), deathmatch(ANN, BEN)], ids=["teams", "deathmatch"])
+def test_players_of_a_map_are_those_of_the_result(settings: GameSettings) -> None:
+    play = Play(settings).live()
+    play.tell(ev.RoundStarted(play.at_ms, 1, (ANN,), (BEN,), Side.CT), play.kill(ANN, BEN)).end()
+    played = play.match.current_map
+    found = players_of_map(play.match, played, published_lines(play.match, played))
+    result = play.result()
+    maps = result.get("maps") or [result]
+    assert isinstance(maps, list)
+    assert [shown(player) for player in found] == maps[0]["players"]
+    assert [player.kills for player in found] == [1, 0]
+
+
+def test_nobody_has_a_team_where_everyone_plays_alone() -> None:
+    match = Play(deathmatch(ANN, BEN)).live().match
+    assert match.team_of(ANN) is None

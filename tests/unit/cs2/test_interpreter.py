@@ -8,7 +8,7 @@ import pytest
 from matchpod.core import events as ev
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, Side, Team
-from matchpod.cs2.interpreter import Interpreter
+from matchpod.cs2.interpreter import MAX_USERS, Interpreter
 from matchpod.cs2.map_flow import MapPhase
 
 from .server_log import MAP, ServerLog, competitive, id64
@@ -405,3 +405,10 @@ def test_an_interpreter_goes_on_where_it_was_stored() -> None:
     log = ServerLog().goes_live().plays("CT", "TERRORIST").say("JSON_BEGIN{").kill(1, 3)
     stored = msgspec.msgpack.encode(log.interpreter)
     assert msgspec.msgpack.decode(stored, type=Interpreter) == log.interpreter
+
+
+def test_more_people_than_any_server_sees_are_forgotten_and_go_on() -> None:
+    log = ServerLog()
+    log.interpreter.users = {f"7656119{number:010}": number for number in range(MAX_USERS)}
+    log.say('"Ann<1><[U:1:1]><>" entered the game')
+    assert list(log.interpreter.users) == [log.last(ev.PlayerEntered).player_id]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import Side, Team
-from matchpod.cs2.sides import Sides
+from matchpod.cs2.sides import MAX_MEMBERS, Sides
 
 from .server_log import competitive, id64
 
@@ -71,3 +71,10 @@ def test_a_vote_leaves_most_players_on_the_side_of_their_team(sides: list[str]) 
     found.vote()
     right = sum(found.team_on(side) is found.listed[player] for player, side in found.standing.items())
     assert right >= 2
+
+
+def test_more_members_than_any_match_has_are_forgotten() -> None:
+    sides = standing("CT", "TERRORIST")
+    sides.members = {f"stranger {number}": Team.TEAM1 for number in range(MAX_MEMBERS + 1)}
+    sides.line_ups()
+    assert not any(name.startswith("stranger") for name in sides.members)
