@@ -212,7 +212,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
         assert client.get(f"{served.url}/readyz").status_code == 200  # the connection stays open
         began = time.monotonic()
         assert served.stop(number) == 0
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 100
         said = [record["message"] for record in served.records()]
         assert said[-2:] == ["stopping", "stopped"]
 

@@ -27,7 +27,7 @@ from tests.unit.web import histories
 from tests.unit.web.sites import Site
 
 PATIENCE_S = 200.0
-STOP_S = 8.0
+STOP_S = 15.0
 LONG_LINE = b'{"type":"chat","text":"%b"}' % (b"x" * 4000)
 ENDS_AT = b"\r\n\r\n"
 
@@ -349,7 +349,7 @@ def test_streams_do_not_keep_the_service_from_stopping(site: Site, is_slow: bool
                 took_s = asyncio.get_running_loop().time() - began
                 if not is_slow:
                     assert (await reader.read()).endswith(b"0\r\n\r\n")
-        assert took_s < 1.5
+        assert took_s < 8
 
     site.run(main())
 

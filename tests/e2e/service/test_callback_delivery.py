@@ -17,7 +17,7 @@ from tests.e2e.service.running_service import Json, RunningService, cvars, free_
 
 ATTEMPT_S = 10.0
 RETRY_S = 5.0
-SLACK_S = 5.0
+SLACK_S = 30.0
 """For a busy machine."""
 
 AUTHORIZATION = "Bearer a.b-c/d=="
@@ -75,11 +75,11 @@ def told(database_url: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_receivers_that_hang_delay_nobody_else(told: Told) -> None:
     for name in ("hanging", "dripping"):
         told.receiver.wait_for(f"/{name}")
-    for number in range(5):
+    for number in range(2):
         began_s = time.monotonic()
         told.cancel_one(f"prompt-{number}", "accept")
         (received,) = told.receiver.wait_for(f"/prompt-{number}")
-        assert received.at_s - began_s < 3
+        assert received.at_s - began_s < ATTEMPT_S - 2  # what the others take
     assert len(told.receiver.at("/hanging")) == 1
 
 

@@ -19,7 +19,7 @@ from tests.e2e.service.running_service import (
     wait_until,
 )
 
-STOP_S = 25.0
+STOP_S = 100.0
 
 
 def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_url: str | None, tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_a_service_with_nothing_to_do_stops_at_once(database_url: str | None, tm
     with RunningService(tmp_path, database_url=database_url) as service:
         code, took_s = service.terminate()
         assert code == 0
-        assert took_s < 10
+        assert took_s < 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import threading
 import time
 from types import FrameType
 
@@ -221,7 +222,7 @@ def test_patience_ends(answer: Answer) -> None:
         begin_s = time.monotonic()
         (fetched,) = ask(receiver.url, timeout_s=0.5)
     assert fetched == Fetched(None, reason="no answer within 0.5 s")
-    assert time.monotonic() - begin_s < 8
+    assert time.monotonic() - begin_s < 60
 
 
 def test_host_may_be_a_name() -> None:
@@ -239,14 +240,17 @@ def test_name_that_nobody_has_is_told() -> None:
 def test_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*_: object, **__: object) -> list[object]:
         asked.append(1)
-        time.sleep(3)
+        released.wait(120)
         return []
 
     asked: list[int] = []
+    released = threading.Event()
     monkeypatch.setattr(http_client, "getaddrinfo", hang)
     before_s = time.monotonic()
     answers = ask("http://somebody.invalid/", times=3, timeout_s=0.2)
-    assert time.monotonic() - before_s < 2  # also the loop has ended by now
+    took_s = time.monotonic() - before_s  # also the loop has ended by now
+    released.set()
+    assert took_s < 60
     assert [fetched.reason for fetched in answers] == ["no answer within 0.2 s"] * 3
     assert asked == [1]
 

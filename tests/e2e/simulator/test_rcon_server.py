@@ -275,11 +275,11 @@ def test_flood_of_commands_leaves_time_to_others(port: Port) -> None:
     with RconClient(port.number) as flood, RconClient(port.number) as other:
         assert flood.log_in(PASSWORD)
         assert other.log_in(PASSWORD)
-        flood.socket.sendall(b"".join(packet(number, 2, b"work") for number in range(1000)))
+        flood.socket.sendall(b"".join(packet(number, 2, b"work") for number in range(5000)))
         assert other.run("status") == "ran status"
         assert 0 < len(port.console.ran) < 200
         longest_s = port.threads.call(_longest_wait(0.3))
-    assert longest_s < 0.1
+    assert longest_s < 2
 
 
 def test_connections_are_limited(port: Port) -> None:

@@ -122,9 +122,9 @@ def test_time_lost_to_a_standstill_is_made_up_for_only_so_far(monkeypatch: pytes
     monkeypatch.setattr(server_module, "MAX_LAG_S", 0.1)
     with running("beat 10") as one, one.console() as client:
         before_ms = int(client.run("time"))
-        one.threads.loop.call_soon_threadsafe(time.sleep, 1.0)
+        one.threads.loop.call_soon_threadsafe(time.sleep, 5.0)
         after_ms = int(client.run("time"))
-        assert after_ms - before_ms < 700
+        assert after_ms - before_ms < 4000
 
 
 def test_time_in_which_nothing_is_due_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +271,7 @@ def test_quit_does_not_wait_for_a_dead_receiver_for_long() -> None:
         receiver.usual = Answer(hangs=True)
         begin_s = time.monotonic()
         one.threads.call(one.server.stop())
-        assert time.monotonic() - begin_s < 10
+        assert time.monotonic() - begin_s < 60
         assert one.ended == [one.server]
 
 

@@ -74,7 +74,7 @@ def test_a_vote_leaves_most_players_on_the_side_of_their_team(sides: list[str]) 
 
 
 def test_more_members_than_any_match_has_are_forgotten() -> None:
-    sides = standing("CT", "TERRORIST")
+    sides = standing("C", "T")
     sides.members = {f"stranger {number}": Team.TEAM1 for number in range(MAX_MEMBERS + 1)}
     sides.line_ups()
     assert not any(name.startswith("stranger") for name in sides.members)
