@@ -298,8 +298,8 @@ def teams(size: int, first: int = 0) -> dict[str, Json]:
 
 
 def cvars(speed: int = 300, scenario: str = "full_match", **more: object) -> str:
-    """`customCvars` of a simulated match."""
-    lines = {"sim_speed": speed, "sim_scenario": scenario, **more}
+    """`customCvars` of a simulated match. The speed last: what is said before it must hold before anybody comes."""
+    lines = {"sim_scenario": scenario, **more, "sim_speed": speed}
     return "\n".join(f"{name} {value}" for name, value in lines.items())
 
 
