@@ -32,7 +32,10 @@ def _no_server_left(tmp_path: Path) -> Iterator[None]:
     end_servers(tmp_path)
 
 
-def create(served: Served, key: str, **fields: object) -> dict[str, object]:
+CALL_S = 120.0
+
+
+def create(served: Served, key: str, *, cvars: str = "", **fields: object) -> dict[str, object]:
     players = [str(76561198000000001 + number) for number in range(10)]
     body = {
         "region": "sandbox",
@@ -42,10 +45,11 @@ def create(served: Served, key: str, **fields: object) -> dict[str, object]:
             "map": "de_mirage",
             "maxRounds": 4,
             "teams": {"team1": {"players": players[:5]}, "team2": {"players": players[5:]}},
+            "customCvars": cvars,
         },
         **fields,
     }
-    answer = httpx.post(f"{served.url}/api/v1/matches", json=body, headers=authorization(key))
+    answer = httpx.post(f"{served.url}/api/v1/matches", json=body, headers=authorization(key), timeout=CALL_S)
     assert answer.status_code == 201, answer.text
     made = answer.json()
     assert isinstance(made, dict)
@@ -53,7 +57,7 @@ def create(served: Served, key: str, **fields: object) -> dict[str, object]:
 
 
 def look(served: Served, key: str, server_id: object) -> dict[str, object]:
-    answer = httpx.get(f"{served.url}/api/v1/servers/{server_id}", headers=authorization(key))
+    answer = httpx.get(f"{served.url}/api/v1/servers/{server_id}", headers=authorization(key), timeout=CALL_S)
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert isinstance(found, dict)
@@ -114,7 +118,7 @@ def test_the_lines_of_the_first_start_work_as_pasted(tmp_path: Path) -> None:
         assert served.url in served.out
         lines = [line.strip() for line in served.out.splitlines() if re.match(" +(curl|SERVER=)", line)]
         pasted = "; echo; ".join(lines)
-        done = subprocess.run(pasted, shell=True, capture_output=True, timeout=30, check=True)
+        done = subprocess.run(pasted, shell=True, capture_output=True, timeout=CALL_S, check=True)
         made, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
         assert made["status"] == "allocating"
         assert by_external_id["externalMatchId"] == EXTERNAL_ID
@@ -223,7 +227,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         httpx.post(f"{served.url}/api/v1/servers/{made['serverId']}/cancel", headers=authorization(served.key))
         time.sleep(2)  # the callback is under way, and nobody answers it
         served.process.send_signal(signal.SIGTERM)
-        eventually(lambda: "stopping" in served.err, "it stops", within_s=10)
+        eventually(lambda: "stopping" in served.err, "it stops", within_s=120)
         assert served.stop() == -signal.SIGTERM
 
 
@@ -239,10 +243,10 @@ def _deaf_receiver() -> Iterator[str]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_match_outlives_the_service_and_is_told_once(tmp_path: Path, number: signal.Signals) -> None:
     with receiver() as (url, received):
-        config = one_region(tmp_path, speed=30)
+        config = one_region(tmp_path, speed=3)  # the match waits long enough for a slow machine
         with serving(tmp_path, config=config) as first:
             key = first.key
-            server_id = create(first, key, callbackUrl=url)["serverId"]
+            server_id = create(first, key, cvars="sim_speed 30", callbackUrl=url)["serverId"]
             eventually(lambda: look(first, key, server_id)["status"] == "running", "it runs")
             port = first.url.rpartition(":")[2]
             first.stop(number)
