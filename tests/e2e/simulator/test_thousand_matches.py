@@ -22,7 +22,7 @@ from tests.effort import times
 SERVERS = 40
 SPEED = 300.0
 SETTLED_AFTER = 100
-MATCHES = times(200)
+MATCHES = times(400)
 TIMEOUT_S = 600.0
 
 MAPS = ("de_nuke", "de_inferno", "de_mirage")
