@@ -34,7 +34,7 @@ home = databases.sqlite_home
 
 pytestmark = pytest.mark.law
 
-SEEDS = seeds(2)
+SEEDS = seeds(1)
 EVERYBODY = LeaderboardQuery(limit=MAX_LIMIT)
 SERVER_NAME = "Europe 00000a"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))

@@ -31,10 +31,10 @@ Operation = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.law
 
-EXAMPLES = times(10)
+EXAMPLES = times(6)
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 
-WRONG_BODIES = times(75)
+WRONG_BODIES = times(50)
 """There are many ways to be wrong, and a third of the requests are wrong in their key alone."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

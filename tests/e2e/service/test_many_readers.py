@@ -18,9 +18,10 @@ from tests.bench.stream_matches import Match, Timeline, ended_streams, game_sett
 from tests.bench.stream_readers import Crowd, Sleeper, StreamReader
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.e2e.service.running_service import PATIENT, RunningService, static_region, wait_until
+from tests.effort import times
 
 MATCHES = 8
-READERS = 160
+READERS = times(80)
 SLEEPERS = 3
 ROUNDS = 10
 LONG_ROUNDS = 28

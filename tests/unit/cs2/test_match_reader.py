@@ -277,3 +277,39 @@ def test_the_plugin_ends_a_series_of_which_the_rest_was_lost() -> None:
     match = wire.reader.match
     assert (match.winner, match.series_score) == (Winner.TEAM2, (0, 2))
     assert [one.winner for one in match.maps] == [Winner.TEAM2, Winner.TEAM2]
+
+
+# --- the set-up -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_played_while_the_server_is_set_up_does_not_count() -> None:
+    wire = Wire()
+    wire.reader.configure(is_done=False)
+    wire.go_live()
+    assert (wire.reader.match.phase, len(wire.reader.match.presence.connected)) == (Phase.STARTING, 4)
+    wire.reader.configure(is_done=True)
+    old_game = (
+        f'MatchStatus: Score: 3:1 on map "{MAP}" RoundsPlayed: 4',
+        f"Game Over: competitive  {MAP} score 3:1 after 5 min",
+    )
+    wire.post(*old_game)
+    assert wire.reader.match.phase is Phase.STARTING
+    wire.go_live()
+    assert wire.reader.match.phase is Phase.LIVE
+    assert wire.reader.match.current_map.team1_score == 0
+
+
+def test_a_start_that_may_be_among_lost_lines_is_not_waited_for() -> None:
+    wire = Wire()
+    wire.reader.configure(is_done=False)
+    wire.all_join()
+    wire.reader.configure(is_done=True)
+    wire.post(f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1', skip=500)
+    assert wire.reader.match.phase is Phase.LIVE
+
+
+def test_a_set_up_that_is_told_twice_changes_nothing() -> None:
+    wire = Wire()
+    wire.go_live()
+    wire.reader.configure(is_done=True)
+    assert wire.reader.interpreter.flow.is_told
