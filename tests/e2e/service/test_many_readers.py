@@ -30,7 +30,7 @@ SLEEP_AFTER = 400
 """Events of the first match, when those come who never read: more than the system keeps for them is sent at once."""
 QUIET_S = 120
 """Simulated, until people come: most readers are there by then."""
-WHOLE_S = 900.0
+WHOLE_S = 1800.0
 """For all matches, on a busy machine."""
 READ_AT_ONCE = 1000
 

@@ -143,7 +143,7 @@ class _Players:
         self._receiver.answer("/told", "hang", "accept")
         for name in LIVE:
             self._create(name, MATCHES[name].at(self._speed))
-        self._create("canceled", short_match(customCvars=cvars(self._speed)))
+        self._create("canceled", short_match(customCvars=cvars(1)))  # not over before it is canceled
         for name in LIVE:
             service.wait_for(self.servers[name], _has_score)
         service.wait_for_status(self.servers["canceled"], "running")

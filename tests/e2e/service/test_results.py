@@ -23,10 +23,11 @@ from tests.e2e.service.running_service import (
     teams,
     wait_until,
 )
+from tests.effort import IS_SOAK
 
 DEATHMATCH = {"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2, "players": players(4)}
 # Nobody holds these in warmup: people must not come between two commands of the set-up, however slow the machine is.
-OPEN = {"map": "de_dust2", "maxRounds": 4, "customCvars": cvars(sim_roster_delay=1500)}
+OPEN = {"map": "de_dust2", "maxRounds": 4, "customCvars": cvars(sim_roster_delay=3000)}
 MAPS = ["de_mirage", "de_nuke", "de_inferno"]
 
 MATCHES: dict[str, Json] = {
@@ -53,6 +54,11 @@ MATCHES: dict[str, Json] = {
     "log-loss-deathmatch": {**DEATHMATCH, "players": players(8), "customCvars": cvars(100, "log_loss")},
     "rage-quit": short_match(maxRounds=8, customCvars=cvars(400, "rage_quit_rejoin")),
 }
+
+if not IS_SOAK:
+    # No game goes on while its log waits to be taken: a map change would drop what could not yet be sent.
+    for _settings in MATCHES.values():
+        _settings["customCvars"] = "sim_lockstep 1\n" + _settings["customCvars"]
 
 WITH_TEAMS = [name for name, settings in MATCHES.items() if settings["matchType"] != "deathmatch"]
 

@@ -282,20 +282,24 @@ def test_the_plugin_ends_a_series_of_which_the_rest_was_lost() -> None:
 # --- the set-up -----------------------------------------------------------------------------------------------------
 
 
+def phase_of(wire: Wire) -> Phase:
+    return wire.reader.match.phase
+
+
 def test_what_is_played_while_the_server_is_set_up_does_not_count() -> None:
     wire = Wire()
     wire.reader.configure(is_done=False)
     wire.go_live()
-    assert (wire.reader.match.phase, len(wire.reader.match.presence.connected)) == (Phase.STARTING, 4)
+    assert (phase_of(wire), len(wire.reader.match.presence.connected)) == (Phase.STARTING, 4)
     wire.reader.configure(is_done=True)
     old_game = (
         f'MatchStatus: Score: 3:1 on map "{MAP}" RoundsPlayed: 4',
         f"Game Over: competitive  {MAP} score 3:1 after 5 min",
     )
     wire.post(*old_game)
-    assert wire.reader.match.phase is Phase.STARTING
+    assert phase_of(wire) is Phase.STARTING
     wire.go_live()
-    assert wire.reader.match.phase is Phase.LIVE
+    assert phase_of(wire) is Phase.LIVE
     assert wire.reader.match.current_map.team1_score == 0
 
 
@@ -305,7 +309,7 @@ def test_a_start_that_may_be_among_lost_lines_is_not_waited_for() -> None:
     wire.all_join()
     wire.reader.configure(is_done=True)
     wire.post(f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1', skip=500)
-    assert wire.reader.match.phase is Phase.LIVE
+    assert phase_of(wire) is Phase.LIVE
 
 
 def test_a_set_up_that_is_told_twice_changes_nothing() -> None:
