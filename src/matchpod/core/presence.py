@@ -112,6 +112,8 @@ class Presence(msgspec.Struct, kw_only=True):
                 self._drop_everyone(now_ms)
             case RoundStarted():
                 self._trust_line_ups(event, now_ms)
+            case LogGap() if self.is_doubtful:
+                self.doubt_since_ms = now_ms  # whom the console has seen since is still seen
             case LogGap():
                 self.doubt(now_ms)
             case PlayersSeen() if self.is_doubtful and not self.is_map_over:

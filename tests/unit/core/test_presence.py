@@ -277,3 +277,11 @@ def test_new_gap_begins_the_doubt_anew() -> None:
     people.apply(GAP, 30_000)
     people.apply(seen(ANN, BEN), 10_000 + LOAD_MS)
     assert people.complete_since_ms() is None
+
+
+def test_a_player_whose_coming_was_lost_is_believed_although_lines_go_on_being_lost() -> None:
+    people = presence(connected(ANN), GAP)
+    for turn in range(4):
+        people.apply(seen(ANN), 10_000 + turn * LOAD_MS // 2)
+        people.apply(GAP, 10_001 + turn * LOAD_MS // 2)
+    assert people.connected[ANN].entered_ms == 10_000 + LOAD_MS
