@@ -271,12 +271,15 @@ def test_who_stands_on_a_map_that_is_over_has_not_entered_the_next() -> None:
     assert people.complete_since_ms() is None
 
 
-def test_new_gap_begins_the_doubt_anew() -> None:
+def test_new_gap_prolongs_the_doubt_but_not_about_whom_the_console_goes_on_seeing() -> None:
     people = presence(entered(ANN), connected(BEN), GAP)
     people.apply(seen(ANN, BEN), 10_000)
     people.apply(GAP, 30_000)
     people.apply(seen(ANN, BEN), 10_000 + LOAD_MS)
-    assert people.complete_since_ms() is None
+    assert people.complete_since_ms() == 10_000 + LOAD_MS
+    assert people.is_doubtful
+    people.apply(seen(ANN, BEN), 30_000 + LOAD_MS)
+    assert not people.is_doubtful
 
 
 def test_a_player_whose_coming_was_lost_is_believed_although_lines_go_on_being_lost() -> None:
