@@ -31,7 +31,7 @@ Operation = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.law
 
-EXAMPLES = times(6)
+EXAMPLES = times(10)
 """An operation: more find little more, and the whole must stay a matter of seconds."""
 
 WRONG_BODIES = times(50)
