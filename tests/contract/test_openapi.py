@@ -37,6 +37,9 @@ EXAMPLES = times(10)
 WRONG_BODIES = times(50)
 """There are many ways to be wrong, and a third of the requests are wrong in their key alone."""
 
+WALKS = times(40)
+"""Of calls in any order: enough that every link between two of them is taken."""
+
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TEAMS = {"team1": {"players": ["76561198000000001"]}, "team2": {}}
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
@@ -192,7 +195,7 @@ def call_in_any_order(described: OpenApiSchema, site: Site, names: list[str]) ->
         def after_call(self, response: Response, case: Case[Operation]) -> None:
             reached[case.operation.definition.raw["operationId"], response.status_code] += 1
 
-    run_state_machine_as_test(Calls, settings=QUICK)
+    run_state_machine_as_test(Calls, settings=settings(QUICK, max_examples=WALKS))
     return reached
 
 
