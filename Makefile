@@ -30,14 +30,9 @@ help: ## Show this list
 run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-# Each test runs once. Files that take longest first, so that short ones fill up what they leave.
-LONGEST := $(addprefix tests/,contract/test_supervisor.py e2e/test_serve.py e2e/service/test_replicas.py \
-	e2e/service/test_results.py e2e/service/test_cancellations.py contract/test_runner.py)
-
 test: $(READY) ## Run all tests with fixed seeds; measure how much of core and cs2 their own tests cover
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	$(PYTEST) -n 6 -m "not soak and not (pure and not hypothesis)" --durations=10 \
-		$(LONGEST) tests/e2e/service tests/e2e tests/contract tests/corpus tests/golden tests/bench tests/unit
+	$(PYTEST) -n $$($(BIN)/python scripts/workers.py) -m "not soak and not (pure and not hypothesis)" --durations=10
 	$(PYTEST) -n 2 -m "pure and not soak and not hypothesis" tests/unit \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
@@ -71,7 +66,7 @@ $(READY): pyproject.toml uv.lock | $(BIN)/uv
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.7'
 
 # pip is the last thing that venv installs, so an interrupted set-up starts over.
 $(BIN)/pip:

@@ -32,7 +32,30 @@ PURE = tuple(Path(__file__).parent / "unit" / package for package in ("core", "c
 """Tests of the packages whose coverage is measured."""
 
 
+LONGEST = tuple(
+    Path(__file__).parent / name
+    for name in (
+        "contract/test_supervisor.py",
+        "e2e/test_serve.py",
+        "e2e/service/test_replicas.py",
+        "e2e/service/test_results.py",
+        "e2e/service/test_cancellations.py",
+        "contract/test_runner.py",
+        "e2e/service",
+        "e2e",
+        "contract",
+    )
+)
+"""Files and folders that take longest. They run first, so that short files fill the gaps between the workers at the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in PURE):
             item.add_marker(pytest.mark.pure)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    paths = (item.path, *item.path.parents)
+    return next((place for place, longest in enumerate(LONGEST) if longest in paths), len(LONGEST))
