@@ -26,13 +26,13 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import ConsoleLostError, Database, FleetError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service import supervisor
 from matchpod.service.conclusion import Ending, conclude
-from matchpod.service.folding import LOG, PRESENCE, RESUMED, Fold
+from matchpod.service.folding import CONFIGURED, LOG, PRESENCE, RESUMED, Fold
 from matchpod.service.ingest import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Region
 from matchpod.service.runner import bring_up, configure, follow, hands, watch
-from matchpod.service.runner.claim import Claim
+from matchpod.service.runner.claim import Claim, ClaimLostError
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.surroundings import Surroundings
 from matchpod.service.spectators import Spectators
@@ -166,6 +166,25 @@ def test_a_workshop_map_is_believed_once_the_map_has_changed(
                 assert (await around.outcome()).reason == CancelReason.SERVER_FAILED
 
     databases.Home(tmp_path / "matchpod.sqlite").run(scenario)
+
+
+def test_a_process_that_lost_its_match_during_the_set_up_does_not_mark_it_as_done(home: databases.Home) -> None:
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            process = around.start()
+            await around.create(played="no_show")
+            await around.phase(ServerPhase.RUNNING)
+            row = await around.row()
+            stale = Claim(msgspec.structs.replace(row, fence=row.fence - 1), db, around.clock)
+            line = ConsoleLine(stale, process.around)
+            entries = await raw_log.newest_seq(db, row.id)
+            around.region.is_still = True
+            with pytest.raises(ClaimLostError):
+                await configure.configure(stale, process.around, line, is_fresh=True)
+            later = await raw_log.read_after(db, row.id, entries, limit=100)
+            assert CONFIGURED not in [entry.kind for entry in later]
+
+    home.run(scenario)
 
 
 # --- servers that are used again --------------------------------------------------------------------------------------

@@ -261,6 +261,27 @@ def test_a_deathmatch_has_its_length_although_its_server_was_slow_to_be_set_up(
     home.run(scenario)
 
 
+def test_a_match_counts_from_its_first_round_although_its_plugin_starts_it_before_the_set_up_is_answered(
+    home: databases.Home,
+) -> None:
+    """All players are there when the plugin gets the match, and it starts while our last commands are under way."""
+
+    async def scenario(db: Database) -> None:
+        async with world(db) as around:
+            around.region.command_ms, around.region.is_still = 150_000, True
+            around.start()
+            await around.create()
+            await around.phase(ServerPhase.RUNNING)
+            around.region.running["srv_1"].command_ms, around.region.is_still = 0, False
+            result = json.loads((await around.outcome()).callback_body)["result"]
+            assert {player["steamId"] for player in result["overall"]} == set(PLAYERS)
+            (played,) = result["maps"]
+            rounds = played["team1Score"] + played["team2Score"]
+            assert {player["roundsPlayed"] for player in result["overall"]} == {rounds}
+
+    home.run(scenario)
+
+
 # --- ends that nobody wanted ------------------------------------------------------------------------------------------
 
 

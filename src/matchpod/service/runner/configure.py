@@ -17,13 +17,13 @@ from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import Get5State, LogListener
 from matchpod.ports import ConsoleLostError
-from matchpod.service.entries import store
+from matchpod.service.entries import NO_HEADERS
 from matchpod.service.folding import CONFIGURED, CONFIGURING, LOG
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.runner.claim import Claim
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.surroundings import Surroundings
-from matchpod.storage import raw_log
+from matchpod.storage import raw_log, servers
 
 POLL_S: Final = 0.2
 """How often a server is asked whether it is ready."""
@@ -66,8 +66,9 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
         await _note(claim, around, CONFIGURING)
         await register_log(line, url)
     if commands.uses_plugin_match(settings):
+        # Before the plugin knows of the match: with it, it has our settings, and starts when all are ready.
+        await _note(claim, around, CONFIGURED)
         await _load_plugin_match(line, around, claim)
-        await _note(claim, around, CONFIGURED)  # it has our settings now, and starts by itself when all are ready
     await apply_settings(line, settings)
     await _prove(claim, around, line, settings)
     if not commands.uses_plugin_match(settings):
@@ -77,7 +78,10 @@ async def configure(claim: Claim, around: Surroundings, line: ConsoleLine, *, is
 
 
 async def _note(claim: Claim, around: Surroundings, kind: str) -> None:
-    await store(around.db, around.live, claim.row.id, kind, received_ms=around.clock.now_ms(), body=b"")
+    """Mark a point of the set-up in the match's log; ClaimLostError when the match is no longer ours."""
+    row, now_ms = claim.row, around.clock.now_ms()
+    entry = raw_log.append(row.id, kind, received_ms=now_ms, headers=NO_HEADERS, body=b"")
+    await claim.write([servers.hold(row.id, row.fence), *entry])
 
 
 async def _forget_other_match(line: ConsoleLine) -> None:
