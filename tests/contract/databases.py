@@ -94,16 +94,17 @@ class Home:
 @pytest.fixture(params=["sqlite", "postgres"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     """An empty database of each kind."""
-    return _home(request, tmp_path)
+    return home_of(request, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
 def sqlite_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     """An empty SQLite database; a PostgreSQL database too in `make soak`."""
-    return _home(request, tmp_path)
+    return home_of(request, tmp_path)
 
 
-def _home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """A database of the kind that a fixture is asked for: `sqlite` or `postgres`."""
     if request.param == "sqlite":
         return Home(tmp_path / "matchpod.sqlite")
     return Home(fresh_postgres_schema(request))

@@ -254,7 +254,8 @@ def test_https_at_a_receiver_that_never_shakes_hands_costs_the_limit() -> None:
 
 def test_https_at_a_receiver_without_tls_is_a_failure() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(10)
+        head = await reader.readexactly(5)
+        await reader.readexactly(int.from_bytes(head[3:]))  # all of its hello: closing on unread bytes resets
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     delivery = attempt(behave, scheme="https")

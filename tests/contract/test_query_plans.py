@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
+import pytest
 
 from matchpod.adapters.sql_text import number_parameters
 from matchpod.core.history_query import ListQuery
@@ -21,7 +22,19 @@ from tests.contract import databases
 from tests.contract.databases import Home, PassedOn
 from tests.contract.match_histories import ORG
 
-home = databases.home
+PART = 2_000
+"""Rows inserted at once."""
+
+TABLES = ("maps", "series", "history_counts", "map_events")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A database of each kind that all tests here only read."""
+    filled = databases.home_of(request, tmp_path_factory.mktemp("plans"))
+    filled.run(fill)
+    return filled
+
 
 MATCHES = 10_000
 MAPS_OF_MATCH = 2
@@ -50,28 +63,45 @@ class Overheard(PassedOn):
         return await super().read(sql, params)
 
 
+def numbered(most: int, insert: str) -> list[str]:
+    """An insert from `numbers`, in parts: each is done in seconds on a slow machine too."""
+    return [
+        f"WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers"
+        f" WHERE n < {min(first + PART - 1, most)}) {insert}"
+        for first in range(1, most + 1, PART)
+    ]
+
+
 async def fill(db: Database) -> None:
     """Matches of two organizations, evenly over the days: 9 of 10 finished, a third on each of three maps."""
-    numbers = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})"
     sort_ms = f"{FIRST_DAY * DAY_MS} + CAST(n AS BIGINT) * {DAYS * DAY_MS} / {{}}"
     status = "CASE WHEN n % 100 = 0 THEN 'cancelled' WHEN n % 10 = 0 THEN 'live' ELSE 'finished' END"
     org_id = f"CASE WHEN n % 8 = 0 THEN 'org_2' ELSE '{ORG}' END"
     maps = MATCHES * MAPS_OF_MATCH
     statements = [
-        f"{numbers.format(maps)} INSERT INTO maps (id, server_id, org_id, series_id, map_number, map_name, game_mode,"
-        " server_name, team1_score, team2_score, status, player_count, is_final, sort_ms)"
-        f" SELECT 'map_' || n, 'srv_' || ((n + 1) / {MAPS_OF_MATCH}), {org_id}, NULL, n % {MAPS_OF_MATCH},"
-        f" 'de_' || (n % 3), 'competitive', 'x', 0, 0, {status}, 10, 1, {sort_ms.format(maps)} FROM numbers",
-        f"{numbers.format(MATCHES)} INSERT INTO series (id, series_id, server_id, org_id, server_name, format,"
-        " game_mode, team1_name, team2_name, team1_maps_won, team2_maps_won, status, sort_ms)"
-        f" SELECT 'series_' || n, 'ser_' || n, 'srv_' || n, {org_id}, 'x', 'bo3', 'competitive', 'A', 'B', 0, 0,"
-        f" {status}, {sort_ms.format(MATCHES)} FROM numbers",
+        *numbered(
+            maps,
+            "INSERT INTO maps (id, server_id, org_id, series_id, map_number, map_name, game_mode,"
+            " server_name, team1_score, team2_score, status, player_count, is_final, sort_ms)"
+            f" SELECT 'map_' || n, 'srv_' || ((n + 1) / {MAPS_OF_MATCH}), {org_id}, NULL, n % {MAPS_OF_MATCH},"
+            f" 'de_' || (n % 3), 'competitive', 'x', 0, 0, {status}, 10, 1, {sort_ms.format(maps)} FROM numbers",
+        ),
+        *numbered(
+            MATCHES,
+            "INSERT INTO series (id, series_id, server_id, org_id, server_name, format,"
+            " game_mode, team1_name, team2_name, team1_maps_won, team2_maps_won, status, sort_ms)"
+            f" SELECT 'series_' || n, 'ser_' || n, 'srv_' || n, {org_id}, 'x', 'bo3', 'competitive', 'A', 'B', 0, 0,"
+            f" {status}, {sort_ms.format(MATCHES)} FROM numbers",
+        ),
         count("").sql.replace("WHERE server_id = :server_id", ""),
-        f"{numbers.format(BATCHES)} INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body)"
-        f" SELECT column1, (n - 1) * {BATCH_ITEMS} + 1, {BATCH_ITEMS}, n, 0, CAST('1\n2\n3' AS BLOB)"
-        " FROM numbers CROSS JOIN (VALUES ('map_1'), ('map_2'), ('map_3')) AS chosen",
+        *numbered(
+            BATCHES,
+            "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body)"
+            f" SELECT column1, (n - 1) * {BATCH_ITEMS} + 1, {BATCH_ITEMS}, n, 0, CAST('1\n2\n3' AS BLOB)"
+            " FROM numbers CROSS JOIN (VALUES ('map_1'), ('map_2'), ('map_3')) AS chosen",
+        ),
         # As a database in use looks: PostgreSQL does this by itself, and only then reads an index without its table.
-        "VACUUM ANALYZE" if db.is_shared else "ANALYZE",
+        *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
     ]
     for sql in statements:
         await db.write([Statement(sql)])
@@ -180,7 +210,6 @@ MAP_INDEXES = {
 
 def test_a_page_of_maps_reads_its_index_and_its_rows(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        await fill(db)
         for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
             query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
             reading = await reading_of(home, partial(list_maps, org_id=ORG, query=query))(db)
@@ -194,7 +223,6 @@ def test_a_page_of_maps_reads_its_index_and_its_rows(home: databases.Home) -> No
 
 def test_a_page_of_series_reads_its_index_its_rows_and_their_maps(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        await fill(db)
         for status, (from_ms, before_ms), page in itertools.product(STATUSES, TIMES, (1, 5)):
             query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page=page)
             reading = await reading_of(home, partial(list_series, org_id=ORG, query=query))(db)
@@ -210,7 +238,6 @@ def test_a_page_of_series_reads_its_index_its_rows_and_their_maps(home: database
 
 def test_a_deep_page_skips_whole_days(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        await fill(db)
         for before_ms in (None, BEFORE_MS):
             query = ListQuery(page=200, before_ms=before_ms)
             reading = await reading_of(home, partial(list_maps, org_id=ORG, query=query))(db)
@@ -224,7 +251,6 @@ def test_a_deep_page_skips_whole_days(home: databases.Home) -> None:
 
 def test_single_maps_and_series_are_found_by_an_index(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        await fill(db)
         asked: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
             ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
             ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
@@ -243,7 +269,6 @@ def test_single_maps_and_series_are_found_by_an_index(home: databases.Home) -> N
 
 def test_events_are_read_from_the_batch_that_has_the_next_one(home: databases.Home) -> None:
     async def scenario(db: Database) -> None:
-        await fill(db)
         for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
             reading = await reading_of(home, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(
                 db

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Coroutine
+from time import monotonic
 
 from matchpod.cs2.log_batches import Gap, LogCursor, Notice, read_post
 from matchpod.cs2.log_lines.world_lines import ConsoleChat
@@ -204,16 +204,16 @@ def test_a_refusing_receiver_is_not_tried_faster_than_the_interval() -> None:
         async def work() -> None:
             sending = Sending(receiver.url, interval_s=0.2)
             sending.say("one")
-            for _ in range(200):
+            began_s = monotonic()
+            while len(receiver.requests) < 4:
                 sending.look()
                 await asyncio.sleep(0.005)
+            # By the sender's clock: on a busy machine requests come late and then close together.
+            assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - began_s
             assert sending.woken
             await sending.close()
 
         run(work())
-        times = [request.at_s for request in receiver.requests]
-    assert len(times) >= 2
-    assert all(later - earlier > 0.15 for earlier, later in itertools.pairwise(times))
 
 
 def test_looking_tells_when_to_look_again() -> None:
