@@ -238,7 +238,8 @@ def test_people_who_go_before_play_begins(canceled: Canceled) -> None:
 
 def test_servers_that_come_back_end_no_match(canceled: Canceled) -> None:
     service, receiver = canceled.service, canceled.receiver
-    paused = service.create(short_match(maxRounds=8, customCvars=cvars(50)), callbackUrl=receiver.url("/paused"))["serverId"]
+    settings = short_match(maxRounds=8, customCvars=cvars(50))
+    paused = service.create(settings, callbackUrl=receiver.url("/paused"))["serverId"]
     service.wait_for(paused, _has_kills)
     starting = service.create(short_match(), region="late", callbackUrl=receiver.url("/replaced"))["serverId"]
     (sleeping,) = service.server_processes(paused)
