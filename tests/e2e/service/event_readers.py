@@ -36,6 +36,8 @@ class Followed:
         self.polled: dict[str, list[Json]] = {}
         self.pushed: dict[str, list[Json]] = {}
         self.failed_polls = 0
+        self.is_open = False
+        """True while the stream is read."""
         self.breaks = 0
         """How often the stream broke off without an end."""
         self.ends = 0
@@ -125,7 +127,7 @@ class EventReaders:
             connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=CALL_S)
             self._connections.add(connection)
             try:
-                for event_id, item in _events(connection, service.key, one.server_id, last_id):
+                for event_id, item in _events(connection, service.key, one, last_id):
                     last_id = event_id
                     one.pushed.setdefault(item.pop("mapId"), []).append(item)
                     del item["mapNumber"]
@@ -138,6 +140,7 @@ class EventReaders:
                 one.breaks += 1
                 turn += 1
             finally:
+                one.is_open = False
                 self._connections.discard(connection)
                 connection.close()
             self._stopping.wait(RETRY_S)
@@ -183,11 +186,11 @@ def _poll_map(service: RunningService, map_id: str, items: list[Json]) -> bool:
 
 
 def _events(
-    connection: http.client.HTTPConnection, key: str, server_id: str, last_id: str
+    connection: http.client.HTTPConnection, key: str, one: Followed, last_id: str
 ) -> Iterator[tuple[str, Json]]:
     """The whole events of a stream with their ids, until it ends in order."""
     headers = {"Authorization": f"Bearer {key}", **({"Last-Event-ID": last_id} if last_id else {})}
-    connection.request("GET", f"/api/v1/servers/{server_id}/stream", headers=headers)
+    connection.request("GET", f"/api/v1/servers/{one.server_id}/stream", headers=headers)
     answer = connection.getresponse()
     if answer.status == 204:
         raise _OverError
@@ -195,6 +198,7 @@ def _events(
         raise _RefusedError
     assert answer.status == 200, answer.read()
     assert answer.headers["Content-Type"] == "text/event-stream"
+    one.is_open = True
     rest = b""
     while part := answer.read1(65_536):
         *blocks, rest = (rest + part).split(b"\n\n")

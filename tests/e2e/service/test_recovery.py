@@ -18,6 +18,7 @@ from tests.contract.same_result import assert_same_match
 from tests.contract.test_numbers_agree import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.event_readers import EventReaders, Followed
+from tests.e2e.service.game_server import ask
 from tests.e2e.service.read_history import History, check_counts, is_end_lost, read_history
 from tests.e2e.service.running_service import (
     Json,
@@ -28,6 +29,7 @@ from tests.e2e.service.running_service import (
     region,
     short_match,
     slow_command,
+    wait_until,
 )
 from tests.e2e.service.same_matches import (
     MATCHES,
@@ -95,6 +97,9 @@ def story(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) ->
         phases = _die_while_writing(service, database_url, players)
         for _ in range(DEATHS - 1):
             sleep(LIFE_S)
+            wait_until(
+                lambda: all(players.followed[name].is_open for name in LIVE), "all live matches are followed again"
+            )
             service.kill()
             service.start()
         for name in players.servers:
@@ -121,7 +126,8 @@ def _die_while_writing(service: RunningService, database_url: str | None, player
             if database_url is not None:
                 players.create_one_more()
             service.kill()
-        assert isinstance(answer.exception(), (OSError, HTTPException)), "nobody was told that it is canceled"
+        failed = answer.exception()
+        assert isinstance(failed, (OSError, HTTPException)), f"told that it is canceled: {answer.result()}"
     found = rows(service, database_url, "SELECT id, phase FROM servers")
     service.start()
     return {str(server_id): str(phase) for server_id, phase in found}
@@ -145,7 +151,9 @@ class _Players:
             self._create(name, MATCHES[name].at(self._speed))
         self._create("canceled", short_match(customCvars=cvars(1)))  # not over before it is canceled
         for name in LIVE:
-            service.wait_for(self.servers[name], _has_score)
+            # Slowed down until the service dies, so that it is still played then, however long the rest takes. Whoever
+            # takes the match over sets its own speed again.
+            ask(service.wait_for(self.servers[name], _has_score), "sim_speed 1")
         service.wait_for_status(self.servers["canceled"], "running")
         self._create("told", MATCHES["told"].at(300))
         self._receiver.wait_for("/told")

@@ -92,6 +92,10 @@ class Simulator:
         return self.process.returncode
 
 
+LOCKSTEP = ("+sim_lockstep", "1")
+"""Time waits for the log to be taken: a busy machine would not get the end of a match before the next map loads."""
+
+
 @contextmanager
 def simulator(*words: str) -> Iterator[Simulator]:
     one = Simulator(*words)
@@ -130,7 +134,10 @@ class Reader:
 
 def test_a_match_is_configured_started_and_watched_by_hand() -> None:
     settings = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_mirage",))
-    with LogReceiver() as receiver, simulator("--speed", "300", "--seed", "4", "+map", "de_mirage") as server:
+    with (
+        LogReceiver() as receiver,
+        simulator("--speed", "300", "--seed", "4", "+map", "de_mirage", *LOCKSTEP) as server,
+    ):
         server.run("log on", "mp_logdetail 3", "mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10")
         assert server.run("mp_maxrounds") == "mp_maxrounds = 4\n"
         server.run(f'logaddress_add_http "{receiver.url}"')
@@ -151,7 +158,7 @@ def test_a_match_is_configured_started_and_watched_by_hand() -> None:
 def _log_of_a_match(speed: str) -> list[tuple[int, bytes]]:
     """All lines up to `Game Over`, each with its milliseconds since the first one."""
     words = "+log on +mp_logdetail 3 +mp_maxrounds 4 +mp_warmuptime 10 +logaddress_add_http"
-    with LogReceiver() as receiver, simulator("--speed", speed, "--seed", "8", *words.split(), receiver.url):
+    with LogReceiver() as receiver, simulator("--speed", speed, "--seed", "8", *LOCKSTEP, *words.split(), receiver.url):
         watched = Reader(receiver, GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",)))
         watched.wait(lambda: watched.reader.match.outcome is not None)
         log = b"".join(request.body for request in receiver.requests)
@@ -197,7 +204,10 @@ def _free_port() -> Iterator[int]:
 
 
 def test_the_plugin_fetches_its_match_lets_in_the_listed_and_tells_the_end() -> None:
-    with LogReceiver() as receiver, simulator("--speed", "200", "--seed", "5", "--scenario", "stranger") as server:
+    with (
+        LogReceiver() as receiver,
+        simulator("--speed", "200", "--seed", "5", "--scenario", "stranger", *LOCKSTEP) as server,
+    ):
         file = console_commands.matchzy_match(
             WINGMAN,
             match_id=7,
