@@ -1,11 +1,11 @@
-# Everything runs from .venv in this checkout; the first target that needs it sets it up.
-# Needed beforehand: make, git and Python 3.11 or newer with venv and pip. Another Python: make PYTHON=python3.12 test
+# All tools run from .venv in this checkout, which the first target creates.
+# Requires make, git and Python 3.11 or newer with venv and pip. To use another Python: make PYTHON=python3.12 test
 
 PYTHON ?= python3
 ARGS ?=
 MINUTES ?= 20
 
-# Tests write many small databases; memory takes them faster than a disk. Only where there is plenty of it.
+# Tests write many small databases, which is faster in memory. Used only if at least 4 GB are free.
 TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 4000000 ] 2>/dev/null \
 	&& [ -w /dev/shm ] && echo /dev/shm || echo $${TMPDIR:-/tmp})
 
@@ -15,65 +15,66 @@ COVERAGE_REPORT := build/coverage.json
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
 export UV_PROJECT_ENVIRONMENT := .venv
-# Compiled modules are kept, also where the environment says otherwise: without them every process compiles everything.
+# Keep compiled modules even if the environment disables them: otherwise every test process compiles everything.
 export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
 .PHONY: help run test soak check fix bench
 
-help: ## Show this list
+help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
 		printf '  make %-7s %s\n' "$$name" "$$text"; \
 	done
 
-run: $(READY) ## Run the service; with ARGS="replay file.log" any other command
+run: $(READY) ## Run the service, or another command: make run ARGS="replay file.log"
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-test: $(READY) ## Run all tests with fixed seeds; measure how much of core and cs2 their own tests cover
+test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
 	$(PYTEST) -n $$($(BIN)/python scripts/workers.py) -m "not soak and not (pure and not hypothesis)" --durations=10
 	$(PYTEST) -n 2 -m "pure and not soak and not hypothesis" tests/unit \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
 
-soak: $(READY) ## Run the tests with random seeds and large counts for MINUTES (20)
+soak: $(READY) ## Run the tests with random seeds and more cases for MINUTES (default 20)
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)
 
-check: $(READY) ## Check format, lint, types, import contracts and layout rules
+check: $(READY) ## Check format, lint, types, import contracts, layout and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_layout.py
+	$(BIN)/python -m scripts.check_words
 
-fix: $(READY) ## Mend what ruff can mend: lint, then format
+fix: $(READY) ## Fix lint errors and format, as far as ruff can
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## Measure speed: reading logs, the API, the history, streams, and a farm of simulated servers
+bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, and a farm of simulated servers
 	@$(BIN)/python tests/bench/run.py
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/streams.py
 	@$(BIN)/python tests/bench/farm.py
 
-# --- the set-up: three files, each made once ----------------------------------------------------------------------
+# --- setup: three files, each created once ------------------------------------------------------------------------
 
 $(READY): pyproject.toml uv.lock | $(BIN)/uv
-	@echo "installing what uv.lock lists into .venv"
+	@echo "installing the dependencies in uv.lock into .venv"
 	@$(BIN)/uv sync --quiet --locked --inexact --python $(BIN)/python
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.7'
 
-# pip is the last thing that venv installs, so an interrupted set-up starts over.
+# venv installs pip last, so an interrupted setup starts again.
 $(BIN)/pip:
 	@command -v $(PYTHON) >/dev/null 2>&1 || \
-		{ echo "$(PYTHON) was not found. Install Python 3.11 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
+		{ echo "$(PYTHON) was not found. Install Python 3.11 or newer, or choose another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Matchpod needs 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }
+		{ echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Matchpod needs 3.11 or newer. Choose another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) has no ensurepip or venv. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "creating .venv with $$($(PYTHON) --version)"

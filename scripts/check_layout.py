@@ -1,6 +1,6 @@
-"""Does the source keep its layout rules? Prints every fault with its place; exit 1 when there is one.
+"""Check the layout rules of the source: print every fault with its location, and exit 1 if there are any.
 
-Sizes, module heads, names, mirrored tests, machine paths. Style is ruff's business, imports are import-linter's.
+It checks sizes, docstrings, names, mirrored tests and machine paths; ruff checks style, import-linter imports.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAX_MODULE_LINES = 400
-"""A module answers one question; past this it answers two."""
+"""A longer module usually has more than one responsibility."""
 
 MAX_FUNCTION_LINES = 40
-"""One screen: a function is read without scrolling. Counted from `def` to the end, without its docstring."""
+"""One screen, so that a function is read without scrolling. Counted from `def` to the end, without the docstring."""
 
 MAX_POSITIONAL = 4
-"""Past four, a call no longer says which value is which: the rest is keyword-only. `self` and `cls` do not count."""
+"""With more, a call is hard to read: the rest must be keyword-only. `self` and `cls` do not count."""
 
 MAX_HEAD_LINES = 8
-"""A module head is read in full only while it is short."""
+"""A module docstring is read in full only if it is short."""
 
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "base", "data", "info"})
-"""Names that fit any content, so they collect all of it."""
+"""Names that fit any content and so attract unrelated code."""
 
 MIRRORED_PACKAGES = ("core", "cs2")
-"""Pure packages: every module can be tested alone, so every module has its own test module."""
+"""Pure packages: every module can be tested on its own, so every module has its own test module."""
 
 WITHOUT_OWN_TESTS = {
-    "core/model.py": "nouns; tried by every test that builds a match",
+    "core/model.py": "value types; covered by every test that builds a match",
     "core/events.py": "declarations without code",
     "core/effects.py": "declarations without code",
     "core/errors.py": "declarations without code",
@@ -38,11 +38,11 @@ WITHOUT_OWN_TESTS = {
 }
 
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
-"""Places that exist on one machine only; a file that names one is wrong everywhere else."""
+"""Paths that exist on one machine only and must not be referenced."""
 
 
 def find_faults(root: Path) -> list[str]:
-    """Every fault of the checkout at `root`."""
+    """Return all faults of the checkout at `root`."""
     package = root / "src" / "matchpod"
     modules = sorted(package.rglob("*.py"))
     faults = [fault for module in modules for fault in module_faults(module, module.relative_to(root).as_posix())]
@@ -51,48 +51,48 @@ def find_faults(root: Path) -> list[str]:
     return faults
 
 
-def module_faults(module: Path, shown: str) -> Iterator[str]:
-    """Faults of one module: its name, its size, its head and its functions."""
-    for name in (*Path(shown).parts[2:-1], module.stem):
+def module_faults(module: Path, path: str) -> Iterator[str]:
+    """Yield faults of one module: name, size, docstring and functions."""
+    for name in (*Path(path).parts[2:-1], module.stem):
         if name in VAGUE_NAMES:
-            yield f"{shown}:1 {name} says nothing about its content; name the question it answers"
+            yield f"{path}:1 {name} is too vague; choose a name that describes the content"
     text = module.read_text(encoding="utf-8")
     lines = len(text.removesuffix("\n").split("\n"))
     if lines > MAX_MODULE_LINES:
-        yield f"{shown}:1 module is {lines} lines, at most {MAX_MODULE_LINES}"
+        yield f"{path}:1 module is {lines} lines, at most {MAX_MODULE_LINES}"
     try:
         tree = ast.parse(text)
     except SyntaxError as exc:
-        yield f"{shown}:{exc.lineno} does not parse: {exc.msg}"
+        yield f"{path}:{exc.lineno} does not parse: {exc.msg}"
         return
-    yield from head_faults(tree, shown)
+    yield from docstring_faults(tree, path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from function_faults(node, shown)
+            yield from function_faults(node, path)
 
 
-def head_faults(tree: ast.Module, shown: str) -> Iterator[str]:
-    """The head: a docstring of one to eight lines."""
-    head = ast.get_docstring(tree)
-    if not head:
-        yield f"{shown}:1 module has no docstring that says which question it answers"
-    elif (lines := len(head.splitlines())) > MAX_HEAD_LINES:
-        yield f"{shown}:1 module docstring is {lines} lines, at most {MAX_HEAD_LINES}"
+def docstring_faults(tree: ast.Module, path: str) -> Iterator[str]:
+    """Yield a fault unless the module docstring has one to eight lines."""
+    docstring = ast.get_docstring(tree)
+    if not docstring:
+        yield f"{path}:1 module has no docstring that says what it does"
+    elif (lines := len(docstring.splitlines())) > MAX_HEAD_LINES:
+        yield f"{path}:1 module docstring is {lines} lines, at most {MAX_HEAD_LINES}"
 
 
-def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, shown: str) -> Iterator[str]:
-    """A function's length and its positional parameters."""
+def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Iterator[str]:
+    """Yield faults of a function: its length and its positional parameters."""
     lines = _line_count(node) - (_line_count(node.body[0]) if ast.get_docstring(node) is not None else 0)
     if lines > MAX_FUNCTION_LINES:
-        yield f"{shown}:{node.lineno} {node.name} is {lines} lines, at most {MAX_FUNCTION_LINES}"
+        yield f"{path}:{node.lineno} {node.name} is {lines} lines, at most {MAX_FUNCTION_LINES}"
     names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
     positional = len(names) - (names[:1] in (["self"], ["cls"]))
     if positional > MAX_POSITIONAL:
-        yield f"{shown}:{node.lineno} {node.name} has {positional} positional parameters, at most {MAX_POSITIONAL}"
+        yield f"{path}:{node.lineno} {node.name} has {positional} positional parameters, at most {MAX_POSITIONAL}"
 
 
 def mirror_faults(root: Path, package: Path) -> Iterator[str]:
-    """Modules of the pure packages without a test module at the mirrored path."""
+    """Yield the modules of the pure packages that have no test module at the mirrored path."""
     for module in sorted(path for name in MIRRORED_PACKAGES for path in (package / name).rglob("*.py")):
         inside = module.relative_to(package)
         if module.name == "__init__.py" or inside.as_posix() in WITHOUT_OWN_TESTS:
@@ -103,23 +103,23 @@ def mirror_faults(root: Path, package: Path) -> Iterator[str]:
 
 
 def repository_files(root: Path) -> list[Path]:
-    """Every file that is tracked, or would be: what git does not ignore."""
+    """Return all files that git tracks or does not ignore."""
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    answer = subprocess.run(command, check=False, capture_output=True)
-    if answer.returncode != 0:
-        raise SystemExit(f"git cannot list the files of {root}: {answer.stderr.decode().strip()}")
-    return [root / name.decode() for name in sorted(set(answer.stdout.split(b"\0"))) if name]
+    process = subprocess.run(command, check=False, capture_output=True)
+    if process.returncode != 0:
+        raise SystemExit(f"git cannot list the files of {root}: {process.stderr.decode().strip()}")
+    return [root / name.decode() for name in sorted(set(process.stdout.split(b"\0"))) if name]
 
 
 def machine_path_faults(root: Path, files: list[Path]) -> Iterator[str]:
-    """Lines that name a folder of one machine."""
+    """Yield the lines that contain a machine path."""
     for file in files:
-        if not file.is_file():  # deleted but not yet committed, or a link to nowhere
+        if not file.is_file():  # deleted but not yet committed, or a broken link
             continue
         for number, line in enumerate(file.read_bytes().split(b"\n"), start=1):
-            for word in MACHINE_PATHS:
-                if word in line:
-                    yield f"{file.relative_to(root).as_posix()}:{number} names the machine path {word.decode()}"
+            for path in MACHINE_PATHS:
+                if path in line:
+                    yield f"{file.relative_to(root).as_posix()}:{number} contains the machine path {path.decode()}"
 
 
 def main(root: Path) -> int:
@@ -127,7 +127,7 @@ def main(root: Path) -> int:
     faults = find_faults(root)
     for fault in faults:
         print(fault)
-    print(f"layout: {len(faults)} faults" if faults else "layout: all rules kept")
+    print(f"layout: {len(faults)} faults" if faults else "layout: no faults")
     return 1 if faults else 0
 
 

@@ -1,7 +1,7 @@
-"""How like a real match is a simulated one? Kinds of line a round, and rates of play, side by side as a table.
+"""Compare simulated matches with a real one: log lines per round by kind, and rates of play, as a table.
 
-`python -m scripts.compare_lines REAL.log` prints the table of `docs/simulator.md`. Only the part that counts is looked
-at, from the first round to `Game Over`, and RCON echoes are left out: they are the caller's, not the server's.
+`python -m scripts.compare_lines REAL.log` prints the table of `docs/simulator.md`. Only the live part is compared,
+from the first round to `Game Over`, without RCON echoes, which depend on the RCON client.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from matchpod.cs2.log_lines.reader import Line, LineReader
 SIMULATED_MATCHES = 12
 
 _DETAILED = {
-    player_lines.Item: "verb",
+    player_lines.ItemTransfer: "verb",
     player_lines.GrenadeLaunched: "grenade",
     player_lines.Triggered: "trigger",
     world_lines.WorldTriggered: "trigger",
-    world_lines.Notice: "notice",
+    world_lines.RoundEndNotice: "notice",
 }
 _IGNORED = (world_lines.RconCommand,)
 
 
 class Rates:
-    """What the counted part of one or more matches holds."""
+    """Counts of the live part of one or more matches."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -39,18 +39,18 @@ class Rates:
         self.unknown = 0
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Count one map. A restart forgets what was counted before it, as knife rounds and warmup."""
-        reader, held = LineReader(), list[Line]()
+        """Count one map. A restart discards earlier lines, such as warmup and knife rounds."""
+        reader, pending = LineReader(), list[Line]()
         for raw in lines:
             _, line = reader.read(raw)
             self.unknown += isinstance(line, world_lines.Unknown)
             if isinstance(line, world_lines.WorldTriggered) and line.trigger == "Match_Start":
-                held.clear()
+                pending.clear()
             elif isinstance(line, world_lines.GameOver):
-                self._count(held)
+                self._count(pending)
                 return
             else:
-                held.append(line)
+                pending.append(line)
 
     def _count(self, lines: list[Line]) -> None:
         self.maps += 1
@@ -74,14 +74,14 @@ class Rates:
                     pass
 
     def figures(self) -> dict[str, float]:
-        """Rates of play, by name."""
+        """Return rates of play by name."""
         rounds = max(1, self.rounds)
         return {
-            "rounds a map": self.rounds / max(1, self.maps),
-            "kills a round": self.kills / rounds,
+            "rounds per map": self.rounds / max(1, self.maps),
+            "kills per round": self.kills / rounds,
             "headshot share": self.headshots / max(1, self.kills),
-            "damage a round": self.damage / rounds,
-            "lines a round": sum(self.kinds.values()) / rounds,
+            "damage per round": self.damage / rounds,
+            "lines per round": sum(self.kinds.values()) / rounds,
         }
 
 
@@ -92,11 +92,11 @@ def _kind(line: Line) -> str:
 
 
 def table(real: Rates, simulated: Rates) -> str:
-    """The comparison as Markdown: rates of play first, then lines a round by kind, the most common first."""
+    """Return the comparison as Markdown: rates of play, then lines per round by kind, most common first."""
     rows = ["| | real | simulated |", "|---|---:|---:|"]
-    theirs, ours = real.figures(), simulated.figures()
-    rows += [f"| {name} | {theirs[name]:.2f} | {ours[name]:.2f} |" for name in theirs]
-    rows += ["", "| lines a round | real | simulated |", "|---|---:|---:|"]
+    real_rates, simulated_rates = real.figures(), simulated.figures()
+    rows += [f"| {name} | {rate:.2f} | {simulated_rates[name]:.2f} |" for name, rate in real_rates.items()]
+    rows += ["", "| lines per round | real | simulated |", "|---|---:|---:|"]
     kinds = sorted(real.kinds.keys() | simulated.kinds.keys(), key=lambda kind: (-real.kinds[kind], kind))
     for kind in kinds:
         rows.append(
@@ -106,7 +106,7 @@ def table(real: Rates, simulated: Rates) -> str:
 
 
 def main() -> int:
-    """Compare the log named on the command line with made-up matches."""
+    """Compare the log named on the command line with simulated matches."""
     from tests.unit.simulator.played_match import five_against_five
 
     if len(sys.argv) != 2:

@@ -1,4 +1,4 @@
-"""Draws the diagrams of docs/match-states.md and docs/server-states.md from the tables. Run it after changing one."""
+"""Draw the diagrams in docs/match-states.md and docs/server-states.md. Run it after changing a transition table."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _Trigger = TypeVar("_Trigger", bound=StrEnum)
 
 
 def draw(transitions: Mapping[tuple[_State, _Trigger], _State], start: _State) -> str:
-    """A Mermaid diagram: an arrow for each row of the table; a state without a way out is final."""
+    """Return a Mermaid diagram with one arrow per transition; a state without outgoing transitions is final."""
     arrows = [f"    {state} --> {target}: {trigger}" for (state, trigger), target in transitions.items()]
-    left = {state for state, _ in transitions}
-    final = dict.fromkeys(target for target in transitions.values() if target not in left)
+    sources = {state for state, _ in transitions}
+    final = dict.fromkeys(target for target in transitions.values() if target not in sources)
     ends = [f"    {state} --> [*]" for state in final]
     return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {start}", *arrows, *ends, "```"])
 
 
 def redraw(page: str, diagram: str) -> str:
-    """The page with its diagram replaced."""
+    """Return the page with its diagram replaced."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the page has no place for the diagram between {BEGIN!r} and {END!r}")
+        raise ValueError(f"the page must contain {BEGIN!r} and {END!r} around the diagram")
     return f"{head}{BEGIN}\n{diagram}\n{END}{tail}"
 
 
 def diagrams() -> dict[Path, str]:
-    """Each page with the diagram that belongs on it."""
+    """Return the diagram of each page."""
     return {
-        DOCS / "match-states.md": draw(match.TRANSITIONS, match.Phase.WARMUP),
+        DOCS / "match-states.md": draw(match.TRANSITIONS, match.MatchPhase.WARMUP),
         DOCS / "server-states.md": draw(server_status.TRANSITIONS, server_status.ServerPhase.ALLOCATING),
     }
 
 
 def main(pages: Mapping[Path, str]) -> int:
-    """Write the pages; nothing changes when they are up to date."""
+    """Write the pages; up-to-date pages are unchanged."""
     for page, diagram in pages.items():
         page.write_text(redraw(page.read_text(encoding="utf-8"), diagram), encoding="utf-8")
     return 0

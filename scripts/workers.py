@@ -1,7 +1,7 @@
-"""Print how many tests to run at once: as many as the processor time that is free now can carry.
+"""Print how many test workers to start, depending on the CPU time that is currently free.
 
-Many tests wait for processes, so a core carries several of them. On a machine that is busy or limited, fewer tests at
-once keep each of them as fast as it is elsewhere.
+Many tests wait for processes, so one core can run several workers. On a busy or limited machine fewer workers keep
+each test as fast as elsewhere.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 PER_CORE = 4
-"""Measured: with fewer a core idles while tests wait, with more they only get in each other's way."""
+"""Measured: with fewer workers a core idles while tests wait, with more they slow each other down."""
 
-FEWEST, MOST = 2, 16
-"""At least two, so that one long file does not hold up the rest; at most what the memory of a small machine carries."""
+MIN_WORKERS, MAX_WORKERS = 2, 16
+"""At least two, so that one long file does not delay the rest; at most what fits into the memory of a small machine."""
 
 SAMPLE_S = 1.0
 
 
-def processor_share(sample_s: float) -> float:
-    """Keep this process busy for a while; answers which share of a core it got."""
-    began, used = time.monotonic(), time.process_time()
-    while time.monotonic() - began < sample_s:
+def cpu_share(sample_s: float) -> float:
+    """Keep this process busy for a while and return the share of a core it got."""
+    started, used = time.monotonic(), time.process_time()
+    while time.monotonic() - started < sample_s:
         pass
-    return (time.process_time() - used) / (time.monotonic() - began)
+    return (time.process_time() - used) / (time.monotonic() - started)
 
 
 def free_cores() -> float:
-    """How many cores' worth of processor time this machine would give us now."""
+    """Measure how many cores' worth of CPU time is currently free on this machine."""
     cores = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(cores) as pool:
-        return sum(pool.map(processor_share, [SAMPLE_S] * cores))
+        return sum(pool.map(cpu_share, [SAMPLE_S] * cores))
 
 
-def workers(cores: float) -> int:
-    """How many tests to run at once on this many free cores."""
-    return min(max(round(cores * PER_CORE), FEWEST), MOST)
+def worker_count(cores: float) -> int:
+    """Return how many workers to start for this many free cores."""
+    return min(max(round(cores * PER_CORE), MIN_WORKERS), MAX_WORKERS)
 
 
 if __name__ == "__main__":
-    print(workers(free_cores()))
+    print(worker_count(free_cores()))

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the tables of the settings. Run it after changing one of them."""
+"""Write docs/configuration.md from the settings tables. Run it after changing one of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ servers = [
 
 
 def write_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n\n".join([_HEAD, _environment(), _FILE, _example(), *_region_tables(), _faults()]) + "\n"
 
 
@@ -71,15 +71,15 @@ _HEAD = """\
 
 <!-- Written by scripts/write_configuration.py from the tables in src/matchpod/settings/table.py. -->
 
-Nothing has to be set: without any setting the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has
-one region, `sandbox`, whose servers are simulated. A value in the environment beats one in the file, which beats the
-default. An empty variable counts as not set."""
+All settings are optional: by default the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has one
+region, `sandbox`, whose servers are simulated. A value in the environment overrides one in the file, which overrides
+the default. An empty variable counts as not set."""
 
 _FILE = """\
 ## File
 
-The file is [TOML](https://toml.io). It has the settings above under the key in the second column, and the regions,
-which stand nowhere else. A file with regions replaces the `sandbox` region; repeat it to keep it."""
+The file is [TOML](https://toml.io). It contains the settings above, under the key in the second column, and the
+regions, which can only be set here. A file with regions replaces the `sandbox` region; define it again to keep it."""
 
 
 def _environment() -> str:
@@ -93,7 +93,7 @@ def _environment() -> str:
 
 
 def _example() -> str:
-    return f"A worked example:\n\n```toml\n{EXAMPLE}```"
+    return f"A complete example:\n\n```toml\n{EXAMPLE}```"
 
 
 def _region_tables() -> list[str]:
@@ -102,11 +102,11 @@ def _region_tables() -> list[str]:
     return [
         _keys("### `[[regions]]`", REGION),
         _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
-        f"Placeholders in `command`: {placeholders}. `{{python}}` is the Python that runs the service, `{{ip}}` is "
-        f"`host`, `{{players}}` are the ids of those who will come, `{{speed}}` is the region's. The simulator is:",
+        f"Placeholders in `command`: {placeholders}. `{{python}}` is the service's Python interpreter, `{{ip}}` is "
+        f"`host`, `{{players}}` are the ids of the expected players, `{{speed}}` is the region's. The simulator is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
-        "`servers` is a list of one or more tables. Their servers run already; a match takes one and gives it back.",
+        "`servers` is a list of one or more tables. The servers are already running; each match uses one at a time.",
         _keys("", STATIC_SERVER),
     ]
 
@@ -122,23 +122,23 @@ def _keys(title: str, settings: Iterable[Setting]) -> str:
 
 def _faults() -> str:
     return """\
-## When something is wrong
+## Invalid settings
 
-The service does not start with a wrong setting. It says everything that is wrong at once, one sentence each:
+The service does not start with an invalid setting. It reports all problems at once, one per line:
 
 ```
 MATCHPOD_LOG_FORMAT is "xml"; it must be human or json.
-MATCHPOD_PROT is no known setting; did you mean MATCHPOD_PORT?
-regions[1].fleet.prots in var/matchpod.toml is no known key; did you mean ports?
+MATCHPOD_PROT is not a known setting; did you mean MATCHPOD_PORT?
+regions[1].fleet.prots in var/matchpod.toml is not a known key; did you mean ports?
 ```
 
-Values of secrets are never shown. The file may hold some: let only the service's user read it."""
+Secrets are never shown. The file may contain some, so make it readable only by the user of the service."""
 
 
 def _default(setting: Setting) -> str:
     if setting.is_required:
-        return "must be given"
-    return f"`{setting.default}`" if setting.default is not None else _cell(setting.otherwise)
+        return "required"
+    return f"`{setting.default}`" if setting.default is not None else _cell(setting.fallback)
 
 
 def _cell(text: str) -> str:
@@ -146,7 +146,7 @@ def _cell(text: str) -> str:
 
 
 def main(page: Path) -> int:
-    """Write the page; nothing changes when it is up to date."""
+    """Write the page; an up-to-date page is unchanged."""
     page.write_text(write_page(), encoding="utf-8")
     return 0
 

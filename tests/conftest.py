@@ -1,4 +1,4 @@
-"""Shared by all tests: how much they try, and where the real server data lies."""
+"""Configure all tests: hypothesis profiles, the folder of real server logs, markers and order."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from tests import effort
 
 effort.register_profiles()
 
-_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+_DEFAULT_CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 
 
 def corpus_dir() -> Path:
-    """The folder of real logs: beside the checkout, or where MATCHPOD_CORPUS points."""
-    return Path(os.environ.get("MATCHPOD_CORPUS", _BESIDE_THE_CHECKOUT))
+    """Return the folder of real server logs: MATCHPOD_CORPUS, or `shared/corpus` next to the checkout."""
+    return Path(os.environ.get("MATCHPOD_CORPUS", _DEFAULT_CORPUS))
 
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """Real server data; tests that need it are skipped where it is missing."""
+    """Return the folder of real server logs; skip the test if it does not exist."""
     path = corpus_dir()
     if not path.is_dir():
-        pytest.skip(f"no real server data at {path}; set MATCHPOD_CORPUS to its folder")
+        pytest.skip(f"no real server logs in {path}; set MATCHPOD_CORPUS to their folder")
     return path
 
 
 PURE = tuple(Path(__file__).parent / "unit" / package for package in ("core", "cs2"))
-"""Tests of the packages whose coverage is measured."""
+"""Unit tests of the packages whose coverage is measured."""
 
-
-LONGEST = tuple(
+SLOWEST = tuple(
     Path(__file__).parent / name
     for name in (
         "contract/test_supervisor.py",
@@ -46,16 +45,16 @@ LONGEST = tuple(
         "contract",
     )
 )
-"""Files and folders that take longest. They run first, so that short files fill the gaps between the workers at the end."""
+"""Files and folders that take longest, slowest first. They run first, so that no worker is left with a long file."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in PURE):
             item.add_marker(pytest.mark.pure)
-    items.sort(key=_place)
+    items.sort(key=_priority)
 
 
-def _place(item: pytest.Item) -> int:
+def _priority(item: pytest.Item) -> int:
     paths = (item.path, *item.path.parents)
-    return next((place for place, longest in enumerate(LONGEST) if longest in paths), len(LONGEST))
+    return next((priority for priority, slow in enumerate(SLOWEST) if slow in paths), len(SLOWEST))

@@ -1,4 +1,4 @@
-"""What does `matchpod` run? The command line, but a simulated server without the weight of it: many start at once."""
+"""Run the `matchpod` command; `simulate` skips importing the rest, as many simulated servers start at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """The `matchpod` command, also as `python -m matchpod`."""
+    """Entry point of `matchpod` and of `python -m matchpod`."""
     if sys.argv[1:2] == ["simulate"]:
         from matchpod.simulator.wire.command_line import main as simulate
 

@@ -1,6 +1,6 @@
-"""What does Matchpod need of the outside world? Each port is a small promise; adapters keep it, tests bring their own.
+"""Define the ports through which Matchpod uses databases, game servers, callback receivers, the clock and the vault.
 
-Sentences in the docstrings are the contract: one suite of tests runs against every adapter of a port.
+The docstrings are the contract: one test suite runs against every adapter of a port.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 Value = str | int | float | bytes | None
-"""What a column can hold. Booleans are stored as 0 and 1, times as milliseconds since the epoch."""
+"""A column value. Booleans are stored as 0 and 1, times as milliseconds since the epoch."""
 
 Row = tuple[Value, ...]
 
@@ -21,7 +21,7 @@ Row = tuple[Value, ...]
 class Statement(msgspec.Struct, frozen=True):
     """One SQL statement with its named parameters (`:name` in the text).
 
-    `must_change`: when it changes (or returns) no row the whole transaction is rolled back with NothingChangedError.
+    `must_change`: if it changes (or returns) no row, the whole transaction is rolled back with NothingChangedError.
     """
 
     sql: str
@@ -30,49 +30,49 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class DatabaseError(Exception):
-    """The database did not do what it was asked."""
+    """A database operation failed."""
 
 
-class DatabaseAwayError(DatabaseError):
-    """It cannot be reached, or its disk is full: nothing was changed, try again later."""
+class DatabaseUnavailableError(DatabaseError):
+    """The database cannot be reached, or its disk is full: nothing was changed, retry later."""
 
 
 class NothingChangedError(DatabaseError):
-    """A statement that had to change a row found none: the transaction was rolled back."""
+    """A `must_change` statement changed no row: the transaction was rolled back."""
 
 
 class DuplicateError(DatabaseError):
-    """A row with this key is already there: the transaction was rolled back."""
+    """A row with this key already exists: the transaction was rolled back."""
 
 
 class Database(Protocol):
-    """SQL that both SQLite and PostgreSQL understand, with named parameters."""
+    """Runs SQL that both SQLite and PostgreSQL understand, with named parameters."""
 
     @property
     def is_shared(self) -> bool:
-        """True when other processes may use the same database at the same time."""
+        """True if other processes may use the same database at the same time."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """The rows of a query, as of now."""
+        """Return the current rows of a query."""
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """The one row that an index finds, as of now; for queries so short that a thread would cost more than they."""
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """Return the first row of an indexed query, or None; for queries cheaper than switching to a thread."""
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run the statements as one transaction, durably; answers the rows each returned (RETURNING), in order.
+        """Run the statements as one durable transaction; return the rows of each (RETURNING), in order.
 
-        All or nothing. When it returns, the change survives the death of this process and of the machine.
+        All or nothing. Once it has returned, the change survives a crash of this process or the machine.
         """
 
     async def close(self) -> None:
-        """Let go of everything; what was written stays."""
+        """Close all connections; committed writes are kept."""
 
 
 # --- fleets -------------------------------------------------------------------------------------------------------
 
 
 class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The server a match wants. `slot` is one of the fleet's, reserved for this match beforehand."""
+    """The server a match needs. `slot` is one of the fleet's slots, already reserved for this match."""
 
     server_id: str
     slot: str
@@ -81,12 +81,12 @@ class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
     game_mode: int
     rcon_password: str
     players: tuple[str, ...] = ()
-    """Who will come: only a simulated server has any use for it."""
+    """The expected players; only simulated servers use them."""
     environment: Mapping[str, str] = {}
 
 
 class GameServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that was allocated: where players connect, and where its console is."""
+    """An allocated server: where players connect, and where its console is."""
 
     ip: str
     port: int
@@ -94,73 +94,73 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_port: int
     rcon_password: str
     is_fresh: bool = True
-    """False when another match may have been played on it: its map is to be loaded again."""
+    """False if another match may have been played on it: its map must be reloaded."""
 
 
 class FleetError(Exception):
-    """A fleet could not do what it was asked; the message says why."""
+    """A fleet operation failed; the message says why."""
 
 
 class Fleet(Protocol):
-    """Where the servers of a region come from. Everything is keyed by server id, so everything can be repeated."""
+    """Provides the servers of a region. All operations are keyed by server id, so they can be retried."""
 
     @property
     def slots(self) -> Sequence[str]:
-        """The names of the places for servers, one match each at a time; their number is the capacity."""
+        """Names of the slots. A slot holds one match at a time, so their number is the capacity."""
 
     async def allocate(self, order: ServerOrder) -> GameServer:
-        """Start (or find) the server of this match; a repeated call finds the same one. FleetError when it fails."""
+        """Start (or find) the server of this match; a repeated call finds the same one. Raise FleetError on failure."""
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
-        """False when the server is known to be gone; True when it runs, or when the fleet cannot tell."""
+        """False if the server is known to be gone; True if it runs or its state is unknown."""
 
     async def release(self, server_id: str, slot: str) -> None:
-        """End the server; returns when it is gone. Releasing an unknown server succeeds."""
+        """Stop the server and wait until it is gone. Releasing an unknown server succeeds."""
 
     async def servers(self) -> Sequence[str]:
-        """The ids of all matches whose server this fleet runs, for sweeps."""
+        """Return the ids of all servers this fleet runs, for sweeps."""
 
     async def close(self) -> None:
-        """Let go of the fleet; its servers go on."""
+        """Close the fleet; its servers keep running."""
 
 
 # --- remote consoles ----------------------------------------------------------------------------------------------
 
 
 class ConsoleError(Exception):
-    """A console did not answer."""
+    """A console could not be opened, or did not answer."""
 
 
 class ConsoleLostError(ConsoleError):
-    """The connection is gone or was never made, or no answer came in time: open another one."""
+    """The connection failed, was lost or timed out: open another one."""
 
 
-class ConsoleRefusedError(ConsoleError):
-    """The password is wrong, or we are banned: trying again does not help."""
+class ConsoleAuthError(ConsoleError):
+    """The password is wrong, or this address is banned: retrying does not help."""
 
 
 class RemoteConsole(Protocol):
     """One authenticated connection to a server's console."""
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer. ConsoleLostError when none came; then it is closed."""
+        """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives."""
 
     async def close(self) -> None:
-        """Close the connection; closing twice changes nothing."""
+        """Close the connection; closing twice has no effect."""
 
 
 class Consoles(Protocol):
     """Opens consoles."""
 
     async def open(self, host: str, port: int, password: str) -> RemoteConsole:
-        """Connect and authenticate. ConsoleLostError or ConsoleRefusedError when that fails."""
+        """Connect and authenticate. Raise ConsoleLostError or ConsoleAuthError on failure."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
 
 class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One POST to a caller."""
+    """One POST to a caller's receiver."""
 
     url: str
     headers: Mapping[str, str]
@@ -168,15 +168,15 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an attempt; `status` None when there was no answer, `error` says why in a few words."""
+    """The outcome of an attempt. Without an answer `status` is None, and `error` says why."""
 
     status: int | None = None
     duration_ms: int = 0
     error: str | None = None
 
     @property
-    def is_done(self) -> bool:
-        """True for an answer in the 200s."""
+    def is_success(self) -> bool:
+        """True for a 2xx status."""
         return self.status is not None and 200 <= self.status < 300
 
 
@@ -184,27 +184,27 @@ class CallbackSender(Protocol):
     """Sends callbacks."""
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Make one attempt, 10 s in all whatever the receiver does; never raises, never follows a redirect."""
+        """Make one attempt, which takes at most 10 s in total; never raise, never follow a redirect."""
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Abort all attempts in progress."""
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
-    """Time as one process sees it: wall time at its start plus the monotonic clock, so it never jumps."""
+    """The time of one process: wall time at its start plus the monotonic clock, so it never jumps."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the time in milliseconds since the epoch."""
 
 
 class Vault(Protocol):
-    """Keeps secrets unreadable at rest."""
+    """Encrypts secrets at rest."""
 
     def seal(self, secret: str) -> bytes:
-        """The secret as bytes that only this key opens; twice the same secret gives different bytes."""
+        """Encrypt a secret; sealing the same secret twice gives different bytes."""
 
     def open(self, sealed: bytes) -> str:
-        """The secret. ValueError when the key is another one or the bytes were changed."""
+        """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""

@@ -1,7 +1,7 @@
-"""How is a recorded match read again? Log files and recorded posts, in order, through the same door as a live server.
+"""Replay a recorded match from log files or recorded posts, with the same reader as for a live server.
 
-Nobody gave settings for a recording, so they are taken from it: the mode of its `Game Over` lines, and the shortest
-series that has room for the maps that ended. Log files are read in pieces, so a file of any size needs little memory.
+A recording has no settings, so they are inferred: the match type from its `Game Over` lines, the series format as the
+shortest that has room for the maps that ended. Log files are read in chunks, so a file of any size needs little memory.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.played_map import MapStatus
-from matchpod.cs2.log_batches import LogCursor, LogPost, lines_of
+from matchpod.cs2.log_batches import LogCursor, LogPost, split_lines
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
 from matchpod.cs2.map_flow import MapPhase
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.cs2.recorded_posts import RecordingError, looks_like_posts, read_posts
+from matchpod.cs2.recorded_posts import RecordingError, detect_form, read_posts
 
 CHUNK_BYTES = 1 << 20
 MAX_RECORDING_BYTES = 256 << 20
-"""Recorded posts are read as a whole; a match has a few megabytes."""
+"""Recorded posts are read into memory as a whole; a match has a few megabytes."""
 
 SURVEY_LINES = 2000
-"""A log has a line we know among its first; a file without one here is no log."""
+"""A server log has a known line among its first lines; a file without one is not a log."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TELLING = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
+_SURVEY_MARKERS = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
 _MODES = {
     "competitive": MatchType.COMPETITIVE,
     "casual": MatchType.CASUAL,
@@ -48,11 +48,11 @@ Progress = Callable[[int], None]
 
 
 class ReplayError(Exception):
-    """A file that cannot be replayed; the message says which and why."""
+    """A file cannot be replayed; the message names it and the reason."""
 
 
 class Survey(msgspec.Struct):
-    """What a first look at the files tells of the match."""
+    """What a first pass over the files finds out about the match."""
 
     lines: int = 0
     lines_known: int = 0
@@ -62,22 +62,22 @@ class Survey(msgspec.Struct):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """One file of a match: log lines, or posts of them."""
+    """One file of a match: log lines or log posts."""
 
     path: Path
     is_posts: bool
     size: int
 
     def lines(self, progress: Progress | None = None) -> Iterator[bytes]:
-        """The lines of a log file."""
-        return lines_of(self._chunks(progress))
+        """Yield the lines of a log file."""
+        return split_lines(self._chunks(progress))
 
     def posts(self) -> Iterator[LogPost]:
-        """The posts of a recording; ReplayError names the line that is wrong."""
+        """Yield the posts of a recording; raise ReplayError with the line that is invalid."""
         try:
             yield from read_posts(self.path.read_bytes().removeprefix(_BYTE_ORDER_MARK))
-        except RecordingError as fault:
-            raise ReplayError(f"{self.path}: {fault}") from fault
+        except RecordingError as exc:
+            raise ReplayError(f"{self.path}: {exc}") from exc
 
     def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
         with self.path.open("rb") as file:
@@ -90,48 +90,48 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 def open_recording(path: Path) -> Recording:
-    """Look what a file is; ReplayError if it cannot be a recording."""
+    """Detect the kind of a file; raise ReplayError if it cannot be a recording."""
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise ReplayError(f"{path}: is a folder; name the log files in it")
+            raise ReplayError(f"{path}: is a folder; give the log files in it")
         if not path.is_file():
-            raise ReplayError(f"{path}: is read more than once, so it must be a file; save it to one first")
+            raise ReplayError(f"{path}: is not a regular file; save it to one first, as it is read more than once")
         with path.open("rb") as file:
             first = file.read(4096).removeprefix(_BYTE_ORDER_MARK)
     except FileNotFoundError:
         raise ReplayError(f"{path}: no such file") from None
-    except OSError as fault:
-        raise ReplayError(f"{path}: {fault.strerror or fault}") from fault
+    except OSError as exc:
+        raise ReplayError(f"{path}: {exc.strerror or exc}") from exc
     if not first.strip():
         raise ReplayError(f"{path}: is empty")
     for magic, meaning in _NOT_TEXT.items():
         if first.startswith(magic):
             raise ReplayError(f"{path}: {meaning}")
-    is_posts = looks_like_posts(first) is not None
+    is_posts = detect_form(first) is not None
     if is_posts and size > MAX_RECORDING_BYTES:
-        raise ReplayError(f"{path}: recorded posts of more than {MAX_RECORDING_BYTES >> 20} MB are not read")
+        raise ReplayError(f"{path}: recorded posts must not be larger than {MAX_RECORDING_BYTES >> 20} MB")
     return Recording(path, is_posts, size)
 
 
 def survey(recordings: Sequence[Recording], progress: Progress | None = None) -> Survey:
-    """Look for the maps that ended; ReplayError for a file without a single line of a server log."""
+    """Find the maps that ended; raise ReplayError for a file without any line of a server log."""
     found = Survey()
     for recording in recordings:
         before = found.lines_known
         reader = LineReader()
         lines = _lines_of_posts(recording) if recording.is_posts else recording.lines(progress)
         for number, raw in enumerate(lines):
-            if number < SURVEY_LINES or any(word in raw for word in _TELLING):
+            if number < SURVEY_LINES or any(marker in raw for marker in _SURVEY_MARKERS):
                 _survey_line(found, reader, raw)
         if found.lines_known == before:
-            raise ReplayError(f"{recording.path}: no line in it is of a Counter-Strike server log")
+            raise ReplayError(f"{recording.path}: is not a Counter-Strike server log")
     return found
 
 
 def _lines_of_posts(recording: Recording) -> Iterator[bytes]:
     cursor = LogCursor()
-    return (line for post in recording.posts() for line in cursor.take(post).lines)
+    return (line for post in recording.posts() for line in cursor.read(post).lines)
 
 
 def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
@@ -146,7 +146,7 @@ def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
         case LoadingMap():
             found.is_map_over = False
         case WorldTriggered(trigger="Match_Reloaded") if found.is_map_over:
-            found.modes.pop()  # a backup opened the map again: it will end once more
+            found.modes.pop()  # a backup was restored: the map will end again
             found.is_map_over = False
         case _:
             pass
@@ -159,7 +159,7 @@ def replay(
     series_format: SeriesFormat | None = None,
     progress: Progress | None = None,
 ) -> MatchReader:
-    """The match in these files, read to its end."""
+    """Read the match in these files to its end."""
     found = survey(recordings, progress)
     kind = match_type or _match_type(found.modes)
     formats = [series_format] if series_format else _formats(kind, len(found.modes))
@@ -169,10 +169,10 @@ def replay(
         readers.append(_read(recordings, settings, progress))
         if _maps_ended(readers[-1]) >= len(found.modes):
             break
-    # The shortest series of those that hold the most of the maps: `max` keeps the first.
+    # The shortest series of those that contain the most maps: `max` returns the first.
     reader = max(readers, key=_maps_ended)
     if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
-        raise ReplayError("no map went live in these files: there is no match to show")
+        raise ReplayError("no map went live in these files, so there is no match to show")
     return reader
 
 
@@ -189,7 +189,7 @@ def _formats(kind: MatchType, maps_ended: int) -> list[SeriesFormat]:
         return [SeriesFormat.BO1]
     fitting = [candidate for candidate in SeriesFormat if candidate.length >= maps_ended]
     if not fitting:
-        raise ReplayError(f"{maps_ended} maps end in these files, and a series has at most 5: name those of one series")
+        raise ReplayError(f"these files have {maps_ended} maps, but a series has at most 5: give those of one series")
     return fitting
 
 
@@ -197,7 +197,7 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
     reader = MatchReader.create(settings, 0)
     for recording in recordings:
         if reader.interpreter.flow.phase is MapPhase.OVER:
-            # The next file may begin without the line that loads its map.
+            # The next file may start after the line that loads its map.
             reader.interpreter.restart()
         if recording.is_posts:
             for post in recording.posts():
@@ -205,5 +205,5 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
         else:
             reader.read_file(recording.lines(progress))
     if (deadline_ms := reader.interpreter.flow.next_deadline_ms()) is not None:
-        reader.settle(deadline_ms)
+        reader.accept_unconfirmed_end(deadline_ms)
     return reader

@@ -1,6 +1,6 @@
-"""How does a person read a match? Tables of its maps, players and leads, for a terminal.
+"""Format a match as tables for a terminal: maps, players and anti-cheat leads.
 
-Names are hostile: they are shown as plain text, without markup, control or direction characters.
+Names are untrusted: they are shown as plain text, without markup, control or direction characters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchpod.core.model import MatchType, Team, is_human
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import player_name, team_name
 from matchpod.core.stats import derived
-from matchpod.core.stats.player_line import PlayerLine, add
+from matchpod.core.stats.player_line import PlayerLine, sum_lines
 from matchpod.cs2.match_reader import MatchReader
 
 MAX_NAME_CHARS = 24
@@ -26,7 +26,7 @@ _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 _Column = tuple[str, Callable[[PlayerLine], str]]
 
-# Twelve columns and the names fit 80 characters.
+# Twelve columns and the names fit into 80 characters.
 _COLUMNS: tuple[_Column, ...] = (
     ("K", lambda line: f"{line.kills}"),
     ("D", lambda line: f"{line.deaths}"),
@@ -51,21 +51,21 @@ _LEGEND = "KAST: rounds with a kill, assist, survival or trade, in percent. P:D:
 
 
 def scoreboard(reader: MatchReader) -> RenderableType:
-    """Everything there is to see of a match."""
+    """Return the scoreboard of a match: headline, a table per map, totals, leads and notes."""
     match = reader.match
     played = [played for played in match.maps if played.status is not MapStatus.UPCOMING]
     parts: list[RenderableType] = [_headline(match, played)]
     for one in played:
         parts += [Text(), _map_headline(match, one), _players(match, one.ledger.lines())]
     if len(played) > 1:
-        total = add(line for one in played for line in one.ledger.lines())
+        total = sum_lines(line for one in played for line in one.ledger.lines())
         parts += [Text(), Text("All maps", style="bold"), _players(match, total)]
     parts += [Text(), *_leads(match), *_notes(reader, played)]
     return Group(*parts)
 
 
-def visible(name: str) -> str:
-    """A name without what could move the cursor, hide or reorder text; cut to a sane length."""
+def printable_name(name: str) -> str:
+    """Shorten a name and replace characters that could move the cursor or hide or reorder text."""
     shown = "".join("·" if unicodedata.category(char) in _HIDDEN else char for char in name[: MAX_NAME_CHARS + 1])
     return shown if len(shown) <= MAX_NAME_CHARS else f"{shown[: MAX_NAME_CHARS - 1]}…"
 
@@ -74,7 +74,7 @@ def _headline(match: Match, played: Sequence[PlayedMap]) -> Text:
     kind = match.settings.match_type
     if kind is MatchType.DEATHMATCH:
         return Text("deathmatch", style="bold")
-    names = [visible(team_name(match, team)) for team in Team]
+    names = [printable_name(team_name(match, team)) for team in Team]
     won = match.series_score
     text = Text(f"{kind} {match.settings.series_format}: {names[0]} {won[0]} : {won[1]} {names[1]}", style="bold")
     if match.winner is None:
@@ -87,7 +87,7 @@ def _headline(match: Match, played: Sequence[PlayedMap]) -> Text:
 
 
 def _map_headline(match: Match, played: PlayedMap) -> Text:
-    text = Text(f"Map {played.number}: {visible(played.name)}", style="bold")
+    text = Text(f"Map {played.number}: {printable_name(played.name)}", style="bold")
     if match.settings.match_type is not MatchType.DEATHMATCH:
         text.append(f"  {played.team1_score} : {played.team2_score}")
     if played.duration_s is not None:
@@ -110,16 +110,16 @@ def _players(match: Match, lines: Sequence[PlayerLine]) -> Table:
         if not members:
             continue
         if team is not None:
-            table.add_row(Text(visible(team_name(match, team)), style="bold cyan"))
+            table.add_row(Text(printable_name(team_name(match, team)), style="bold cyan"))
         for line in members:
-            table.add_row(Text(f"  {_shown_name(match, line)}"), *(cell(line) for _, cell in columns))
+            table.add_row(Text(f"  {_display_name(match, line)}"), *(cell(line) for _, cell in columns))
     return table
 
 
-def _shown_name(match: Match, line: PlayerLine) -> str:
+def _display_name(match: Match, line: PlayerLine) -> str:
     if not is_human(line.player_id):
-        return visible(line.player_id.replace(":", " ", 1))
-    return visible(player_name(match, line.player_id)) or line.player_id
+        return printable_name(line.player_id.replace(":", " ", 1))
+    return printable_name(player_name(match, line.player_id)) or line.player_id
 
 
 def _leads(match: Match) -> list[RenderableType]:
@@ -128,25 +128,25 @@ def _leads(match: Match) -> list[RenderableType]:
     table = Table("Player", "Type", "Map", "Round", "Why", box=box.SIMPLE_HEAD, pad_edge=False)
     for found in match.detections:
         place = (f"{found.map_number}", "-" if found.round_number is None else f"{found.round_number}")
-        table.add_row(Text(visible(found.name)), Text(found.kind), *place, Text(found.reason))
+        table.add_row(Text(printable_name(found.name)), Text(found.kind), *place, Text(found.reason))
     return [Text("Anti-cheat leads, for people to review", style="bold"), table]
 
 
 def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableType]:
     is_deathmatch = reader.match.settings.match_type is MatchType.DEATHMATCH
     notes = [] if is_deathmatch else [_LEGEND]
-    notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} of no known kind."]
+    notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} unknown."]
     for one in played:
         checked = sum(record.has_game_mvps for record in one.ledger.rounds)
         if not one.ledger.is_complete:
             lost = sorted({*one.ledger.missing_rounds, *one.ledger.torn_rounds})
-            notes.append(f"Map {one.number}: parts of the log are missing (rounds {', '.join(map(str, lost))}).")
+            notes.append(f"Map {one.number}: parts of the log are missing in rounds {', '.join(map(str, lost))}.")
         if checked and not one.ledger.discrepancies:
-            notes.append(f"Map {one.number}: equal to the game's own statistics after each of {checked} rounds.")
+            notes.append(f"Map {one.number}: matches the game's own statistics after each of {checked} rounds.")
         for found in one.ledger.discrepancies:
-            who = visible(player_name(reader.match, found.player_id)) or found.player_id
+            name = printable_name(player_name(reader.match, found.player_id)) or found.player_id
             notes.append(
-                f"Map {one.number}, after round {found.round_number}: {who} {found.field} is {found.ours:g}"
-                f" by the log, {found.game:g} by the game."
+                f"Map {one.number}, after round {found.round_number}: {found.field} of {name} is {found.ours:g}"
+                f" according to the log, {found.game:g} according to the game."
             )
     return [Text("\n".join(notes), style="dim")]

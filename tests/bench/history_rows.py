@@ -1,8 +1,8 @@
-"""What would years of matches have left behind? SQL that makes it up inside the database, the same on both kinds.
+"""Generate the history of two years of matches inside the database, with the same SQL for both databases.
 
-Every eight maps are four matches: of one, three, two and two maps. They lie evenly over two years and are stored oldest
-first. One organization has half of everything. Nothing is random: what differs between matches goes by a hash of their
-numbers. The database has a function `uuid_of(text)`.
+Every eight maps belong to four matches, of one, three, two and two maps. They are spread evenly over two years and stored
+oldest first. One organization has half of the maps. Nothing is random: matches differ by a hash of their number. The
+database must have a function `uuid_of(text)`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MAP_NAMES: Final = (
     "de_ancient", "de_anubis", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
 )  # fmt: skip
 
-MAPS_OF_GROUP: Final = 8
-MATCHES_OF_GROUP: Final = 4
+MAPS_PER_GROUP: Final = 8
+MATCHES_PER_GROUP: Final = 4
 _MATCH_OF_MAP: Final = (0, 1, 1, 1, 2, 2, 3, 3)
 _NUMBER_OF_MAP: Final = (1, 1, 2, 3, 1, 2, 1, 2)
 _MAPS_OF_MATCH: Final = (1, 3, 2, 2)
 _DECIDER: Final = 3
-"""The map that is not played where one team won the two before it, as in every other match."""
+"""The third map, which is not played if one team won the first two, as in every other match."""
 _MAP_MS: Final = 45 * 60 * 1000
 
-# Of a thousand matches; the rest is upcoming.
+# Per thousand matches; the rest is upcoming.
 _FINISHED: Final = 940
 _CANCELLED: Final = 50
 _LIVE: Final = 5
@@ -46,29 +46,29 @@ INDEXES: Final = {
     for statement in migration
     if statement.startswith("CREATE INDEX") and statement.split()[4] in ("maps", "series", "map_events")
 }
-"""What finds the history, by name."""
+"""The indexes of the history tables, by name."""
 
 
 def big_server_id(number: int) -> str:
-    """The server of a match of one map of the large organization; they are numbered from 0."""
-    return f"srv_{_ID_ZEROS}{_ID_START + number * 2 * MATCHES_OF_GROUP}"
+    """Return the server id of a one-map match of the large organization; these are numbered from 0."""
+    return f"srv_{_ID_ZEROS}{_ID_START + number * 2 * MATCHES_PER_GROUP}"
 
 
 def big_servers(maps: int) -> int:
-    """How many of them there are."""
-    return -(-maps // (2 * MAPS_OF_GROUP))
+    """Return the number of these servers."""
+    return -(-maps // (2 * MAPS_PER_GROUP))
 
 
-def filling(maps: int) -> Iterator[tuple[str, str]]:
-    """Statements for empty tables, each after a word for what it makes."""
-    # Making an index of many rows is faster than adding the rows to it.
+def fill_statements(maps: int) -> Iterator[tuple[str, str]]:
+    """Yield the statements that fill empty tables, each with the name of its step."""
+    # Creating an index of many rows is faster than adding the rows to it.
     yield from (("rows", f"DROP INDEX {name}") for name in INDEXES)
-    matches = maps // MAPS_OF_GROUP * MATCHES_OF_GROUP
-    match = f"i / {MAPS_OF_GROUP} * {MATCHES_OF_GROUP} + {_choose(f'i % {MAPS_OF_GROUP}', _MATCH_OF_MAP)}"
+    matches = maps // MAPS_PER_GROUP * MATCHES_PER_GROUP
+    match = f"i / {MAPS_PER_GROUP} * {MATCHES_PER_GROUP} + {_choose(f'i % {MAPS_PER_GROUP}', _MATCH_OF_MAP)}"
     yield "rows", f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
     yield "rows", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
     ended = "FROM maps WHERE is_final = 1 AND sort_ms > 0"
-    # Far shorter than they are in life, or they would be gigabytes; those that are asked for get the real length.
+    # Much shorter than real ones, which would need gigabytes; those that are read get the real length.
     yield "stats", f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
     yield "events", f"INSERT INTO map_events SELECT id, 1, 1, sort_ms, 0, {_SHORT} {ended}"
     for chosen in itertools.product(("status", "''"), ("map_name", "''"), ("day", "-1")):
@@ -79,7 +79,7 @@ def filling(maps: int) -> Iterator[tuple[str, str]]:
 
 
 def _count(kind: str, table: str, chosen: tuple[str, ...]) -> str:
-    """Counts by some columns, whatever the others are; all at once, as it is done for a match, would take longer."""
+    """Return the statement that counts by some of the columns; counting all combinations at once would take longer."""
     grouped = ", ".join(["org_id", *(name for name in chosen if name.isidentifier())])
     return (
         "INSERT INTO history_counts (org_id, kind, status, map_name, day, count)"
@@ -98,16 +98,16 @@ def _numbers(end: int) -> str:
 
 
 def _matches(end: int, match: str) -> str:
-    """The match with the number `match` for each i: its ids, organization, fate and beginning."""
+    """Return the tables of match number `match` for each i: its ids, organization, fate and start."""
     number = f"('{_ID_ZEROS}' || ({_ID_START} + n))"
-    # The upper half of a product with a large prime: neighbours have nothing in common.
+    # The upper half of a product with a large prime: consecutive numbers get unrelated hashes.
     return f"""
         numbered AS (SELECT i, {match} AS n FROM numbers),
         hashed AS (SELECT i, n, n * 2654435761 % 4294967296 / 65536 AS hash FROM numbered),
         matches AS (
             SELECT i, n, hash, 'srv_' || {number} AS server_id, 'ser_' || {number} AS series_id,
-                CASE WHEN n / {MATCHES_OF_GROUP} % 2 = 0 THEN '{BIG}'
-                    ELSE 'org_' || (n / {2 * MATCHES_OF_GROUP} % {ORGANIZATIONS - 1}) END AS org_id,
+                CASE WHEN n / {MATCHES_PER_GROUP} % 2 = 0 THEN '{BIG}'
+                    ELSE 'org_' || (n / {2 * MATCHES_PER_GROUP} % {ORGANIZATIONS - 1}) END AS org_id,
                 CASE WHEN hash % 1000 < {_FINISHED} THEN 'finished'
                     WHEN hash % 1000 < {_FINISHED + _CANCELLED} THEN 'cancelled'
                     WHEN hash % 1000 < {_FINISHED + _CANCELLED + _LIVE} THEN 'live'
@@ -119,10 +119,10 @@ def _matches(end: int, match: str) -> str:
 
 _SHORT: Final = "CAST('[]' AS BLOB)"
 
-# Of a match that was cancelled, every other one had begun; of one that is live, the first map is.
+# Every other cancelled match had started; of a live match, the first map is live.
 _MAPS: Final = f"""
     , played AS (
-        SELECT *, {_choose(f"i % {MAPS_OF_GROUP}", _NUMBER_OF_MAP)} AS number FROM matches
+        SELECT *, {_choose(f"i % {MAPS_PER_GROUP}", _NUMBER_OF_MAP)} AS number FROM matches
     ), placed AS (
         SELECT *, begin_ms + (number - 1) * {_MAP_MS} AS start_ms,
             CASE WHEN fate = 'finished' AND number = {_DECIDER} AND hash / 1000 % 2 = 0 THEN 'cancelled'
@@ -151,7 +151,7 @@ _MAPS: Final = f"""
     """
 _SERIES: Final = f"""
     , placed AS (
-        SELECT *, {_choose(f"n % {MATCHES_OF_GROUP}", _MAPS_OF_MATCH)} AS maps,
+        SELECT *, {_choose(f"n % {MATCHES_PER_GROUP}", _MAPS_OF_MATCH)} AS maps,
             fate IN ('finished', 'live') OR (fate = 'cancelled' AND hash % 2 = 0) AS is_started
         FROM matches
     )

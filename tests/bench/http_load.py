@@ -1,6 +1,7 @@
-"""How many answers does a server give in a while? Keep-alive connections, the next request when the answer is there.
+"""Generate HTTP load on keep-alive connections and count the responses.
 
-HTTP/1.1 by hand, as little as counting needs: the status and the length of an answer. No pipelining.
+A minimal HTTP/1.1 client that reads only the status and length of a response. Each connection sends its next request
+after the response to the last one; no pipelining.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from dataclasses import dataclass
 from typing import cast
 
 CONNECTIONS = 32
-"""Enough to keep one core busy, few enough that nobody waits for long."""
+"""Enough to keep one core busy, but few enough for short waits."""
 
-ANSWER_S = 20.0
-"""No answer may take longer."""
+RESPONSE_S = 20.0
+"""Timeout of a response."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked, one request after another, and the status every answer must have."""
+    """The requests to send in order, and the status that every response must have."""
 
     requests: Iterator[bytes]
     status: bytes
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What came of a load: answers within the time, and with those that came after it."""
+class LoadResult:
+    """The result of a load: responses within the time (`requests`), and including later ones (`answers`)."""
 
     requests: int
     seconds: float
@@ -42,10 +43,10 @@ class _Client(asyncio.Protocol):
 
     def __init__(self, load: Load, tally: _Tally) -> None:
         self._load = load
-        self._right = b"HTTP/1.1 " + load.status
+        self._expected = b"HTTP/1.1 " + load.status
         self._tally = tally
         self._waiting = b""
-        self._has_left = False
+        self._is_finished = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclasses of asyncio's.
@@ -55,12 +56,12 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._waiting:
             data = self._waiting + data
-        answer = _whole_answer(data)
+        answer = _complete_body(data)
         if answer is None:
             self._waiting = data
             return
         self._waiting = b""
-        if not data.startswith(self._right):
+        if not data.startswith(self._expected):
             self._tally.fail(data)
             return
         self._tally.answers += 1
@@ -68,49 +69,49 @@ class _Client(asyncio.Protocol):
         if self._tally.is_open:
             self._transport.write(next(self._load.requests))
         else:
-            self._has_left = True
+            self._is_finished = True
             self._transport.close()
-            self._tally.leave()
+            self._tally.finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._has_left:
-            self._tally.fail(b"the connection was closed")
+        if not self._is_finished:
+            self._tally.fail(b"connection closed")
 
 
 class _Tally:
-    """What all connections of a load have in common."""
+    """Shared by all connections of a load."""
 
     def __init__(self, connections: int) -> None:
         self.answers = 0
         self.last = b""
         self.is_open = True
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._left = connections
+        self._unfinished = connections
 
-    def leave(self) -> None:
-        self._left -= 1
-        if not self._left and not self.done.done():
+    def finish(self) -> None:
+        self._unfinished -= 1
+        if not self._unfinished and not self.done.done():
             self.done.set_result(None)
 
     def fail(self, answer: bytes) -> None:
         if not self.done.done():
-            self.done.set_exception(RuntimeError(f"a wrong answer: {answer[:1000].decode(errors='replace')}"))
+            self.done.set_exception(RuntimeError(f"unexpected response: {answer[:1000].decode(errors='replace')}"))
 
 
-def _whole_answer(data: bytes) -> bytes | None:
-    """The body of an answer, once all of it is there."""
+def _complete_body(data: bytes) -> bytes | None:
+    """Return the body of a response if it is complete, else None."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
     length = _LENGTH.search(data, 0, end)
     if length is None:
-        raise ValueError("an answer without a length")
+        raise ValueError("response without a content length")
     body = data[end + 4 :]
     return body if len(body) >= int(length[1]) else None
 
 
-async def run_load(port: int, load: Load, seconds: float, *, connections: int = CONNECTIONS) -> Counted:
-    """Keep a server busy for a while; RuntimeError when one answer is not as it must be."""
+async def run_load(port: int, load: Load, seconds: float, *, connections: int = CONNECTIONS) -> LoadResult:
+    """Send requests for some seconds; raise RuntimeError at the first unexpected response."""
     loop, tally = asyncio.get_running_loop(), _Tally(connections)
     begin_s = loop.time()
     for _ in range(connections):
@@ -118,17 +119,17 @@ async def run_load(port: int, load: Load, seconds: float, *, connections: int = 
     await asyncio.wait([tally.done], timeout=seconds)
     requests, took_s = tally.answers, loop.time() - begin_s
     tally.is_open = False
-    async with asyncio.timeout(ANSWER_S):
+    async with asyncio.timeout(RESPONSE_S):
         await tally.done
-    return Counted(requests, took_s, tally.answers)
+    return LoadResult(requests, took_s, tally.answers)
 
 
-async def ask(port: int, request: bytes, status: bytes) -> bytes:
-    """The body of the answer to one request."""
+async def send_request(port: int, request: bytes, status: bytes) -> bytes:
+    """Send one request and return the body of the response."""
     tally = _Tally(1)
     tally.is_open = False
     client = _Client(Load(iter([request]), status), tally)
     await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", port)
-    async with asyncio.timeout(ANSWER_S):
+    async with asyncio.timeout(RESPONSE_S):
         await tally.done
     return tally.last

@@ -1,8 +1,8 @@
-"""How fast is the usual way? A list of regular expressions, tried one after the other: the yardstick of the benchmark.
+"""Parse log lines with a list of regular expressions tried in order: the yardstick of the benchmark.
 
-Nothing here is slow on purpose: patterns are compiled once, anchored by `match`, and may stand in the order of how
-common their lines are. It knows the same kinds of line as `cs2.log_lines`, but trusts names: a player who puts log
-text into his name can forge events here.
+Nothing here is slow on purpose: patterns are compiled once, anchored by `match`, and may be sorted by how common their
+lines are. It knows the same kinds of line as `cs2.log_lines`, but trusts names: a player with log text in their name can
+forge events here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class LogLine:
-    """What a line says."""
+    """A parsed line."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class ChangedName(PlayerLine):
 @dataclass(slots=True)
 class Chat(PlayerLine):
     verb: str
-    said: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class Triggered(PlayerLine):
 
 
 @dataclass(slots=True)
-class Item(PlayerLine):
+class ItemTransfer(PlayerLine):
     verb: str
     item: str
 
@@ -186,7 +186,7 @@ class WorldTriggered(LogLine):
 
 
 @dataclass(slots=True)
-class Notice(LogLine):
+class RoundEndNotice(LogLine):
     side: str | None
     notice: str
     ct: int
@@ -309,7 +309,7 @@ class RconCommand(LogLine):
 
 @dataclass(slots=True)
 class ConsoleChat(LogLine):
-    said: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -331,7 +331,7 @@ class StatsPlayer(LogLine):
 
 @dataclass(slots=True)
 class Unknown(LogLine):
-    said: str
+    message: str
 
 
 def _token(who: str, name: str) -> str:
@@ -339,10 +339,10 @@ def _token(who: str, name: str) -> str:
 
 
 def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
-    """Every kind of line in the order in which descriptions of the log list them; `name` matches a player's name."""
+    """Return the patterns of all kinds of line, in the order of common documentation; `name` matches a player's name."""
     player, victim = _token("player", name), _token("victim", name)
     at, victim_at = r" \[(?P<position>[-\d ]+)\]", r" \[(?P<victim_position>[-\d ]+)\]"
-    words, side = r"(?: \((?P<modifiers>[a-z ]*)\))?$", r'"(?P<side>CT|TERRORIST)"'
+    modifiers, side = r"(?: \((?P<modifiers>[a-z ]*)\))?$", r'"(?P<side>CT|TERRORIST)"'
     scores = r' \(CT "(?P<ct>\d+)"\) \(T "(?P<t>\d+)"\)$'
     return [
         (rf'{player} connected, address "(?P<address>[^"]*)"$', Connected),
@@ -361,11 +361,11 @@ def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
             r' \(hitgroup "(?P<hitgroup>[\w ]*)"\)$',
             Attacked,
         ),
-        (rf'{player}{at} killed {victim}{victim_at} with "(?P<weapon>\w*)"{words}', Killed),
+        (rf'{player}{at} killed {victim}{victim_at} with "(?P<weapon>\w*)"{modifiers}', Killed),
         (rf"{player} (?P<flash>flash-)?assisted killing {victim}$", Assisted),
         (
             rf'{player}{at} killed other "(?P<thing>\w+)<(?P<entity>\d+)>" \[(?P<thing_position>[-\d ]+)\]'
-            rf' with "(?P<weapon>\w*)"{words}',
+            rf' with "(?P<weapon>\w*)"{modifiers}',
             KilledOther,
         ),
         (rf'{player}{at} committed suicide with "(?P<weapon>\w*)"$', Suicide),
@@ -378,17 +378,17 @@ def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
             BlindedBy,
         ),
         (rf'{player} triggered "(?P<trigger>\w+)"(?: at bombsite (?P<site>[A-Z]))?$', Triggered),
-        (rf'{player} (?P<verb>purchased|picked up|dropped) "(?P<item>\w*)"$', Item),
+        (rf'{player} (?P<verb>purchased|picked up|dropped) "(?P<item>\w*)"$', ItemTransfer),
         (
             rf"{player} money change (?P<before>-?\d+)(?P<change>[+-]\d+) = \$(?P<after>-?\d+) \(tracked\)"
             r"(?: \((?P<cause>[\w: ]*)\))?$",
             MoneyChange,
         ),
         (rf"{player} left buyzone with \[ (?P<items>.*)\]$", LeftBuyzone),
-        (rf'{player} (?P<verb>say|say_team) "(?P<said>.*)"$', Chat),
-        (r'"Console<0>" say "(?P<said>.*)"$', ConsoleChat),
+        (rf'{player} (?P<verb>say|say_team) "(?P<message>.*)"$', Chat),
+        (r'"Console<0>" say "(?P<message>.*)"$', ConsoleChat),
         (r'rcon from "(?P<address>[^"]*)": command "(?P<command>.*)"$', RconCommand),
-        (rf'(?:World|Team {side}) triggered "SFUI_Notice_(?P<notice>\w+)"{scores}', Notice),
+        (rf'(?:World|Team {side}) triggered "SFUI_Notice_(?P<notice>\w+)"{scores}', RoundEndNotice),
         (rf'Team {side} scored "(?P<score>\d+)" with "(?P<players>\d+)" players$', TeamScored),
         (rf"(?P<status>MatchStatus: )?Team (?:playing )?{side}(?:: (?P<name>.*)| is unset\.)$", TeamPlaying),
         (
@@ -436,22 +436,22 @@ _PREFIX = re.compile(
 )
 
 ANY_NAME = ".+?"
-"""Reads every name. A line of another kind fails only at its last character, for the name might go on till there."""
+"""Matches any name. A line of another kind fails only at its last character, since the name might extend to it."""
 
 UNQUOTED_NAME = '[^"]+?'
-"""Fails sooner, and cannot read a name with a quote in it."""
+"""Fails sooner, but does not match a name with a quote."""
 
 
 class PlainParser:
-    """The kinds of line, tried in order."""
+    """A parser that tries all kinds of line in order."""
 
     def __init__(self, name: str = ANY_NAME, common_first: Sequence[str] = ()) -> None:
-        place = {kind: index for index, kind in enumerate(common_first)}
-        patterns = sorted(_patterns(name), key=lambda entry: place.get(entry[1].__name__, len(place)))
-        self._kinds = [(re.compile(pattern, re.DOTALL), kind, _whole_numbers(kind)) for pattern, kind in patterns]
+        rank = {kind: index for index, kind in enumerate(common_first)}
+        patterns = sorted(_patterns(name), key=lambda entry: rank.get(entry[1].__name__, len(rank)))
+        self._kinds = [(re.compile(pattern, re.DOTALL), kind, _int_fields(kind)) for pattern, kind in patterns]
 
     def read(self, raw: bytes) -> tuple[datetime | None, LogLine]:
-        """The time of a line and what it says."""
+        """Return the time and the parsed value of a line."""
         text = raw.decode("utf-8", "replace")
         prefix = _PREFIX.match(text)
         if prefix is None:
@@ -460,19 +460,19 @@ class PlainParser:
         at = datetime(
             int(year), int(month), int(day), int(hour), int(minute), int(second), int(millis) * 1000, tzinfo=UTC
         )
-        said = text[prefix.end() :]
-        for pattern, kind, whole_numbers in self._kinds:
-            found = pattern.match(said)
+        message = text[prefix.end() :]
+        for pattern, kind, int_fields in self._kinds:
+            found = pattern.match(message)
             if found is not None:
                 values: dict[str, Any] = found.groupdict()
-                for name in whole_numbers:
+                for name in int_fields:
                     values[name] = int(values[name])
                 return at, kind(**values)
-        return at, Unknown(said)
+        return at, Unknown(message)
 
 
 def common_kinds(lines: Iterable[bytes]) -> list[str]:
-    """The kinds of these lines, most common first: the best order that a list can have for them."""
+    """Return the kinds of these lines, most common first, which is the best order for them."""
     read, counts = PlainParser().read, dict[str, int]()
     for raw in lines:
         kind = type(read(raw)[1]).__name__
@@ -480,5 +480,5 @@ def common_kinds(lines: Iterable[bytes]) -> list[str]:
     return sorted(counts, key=lambda kind: -counts[kind])
 
 
-def _whole_numbers(kind: type[LogLine]) -> tuple[str, ...]:
+def _int_fields(kind: type[LogLine]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.type in ("int", int))

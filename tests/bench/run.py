@@ -1,7 +1,7 @@
-"""How fast is a log read? Prints lines a second, ratios, and where the time goes: `make bench`.
+"""Measure how fast a log is read: lines per second, ratios, and where the time goes. Part of `make bench`.
 
-Figures of a busy machine are noisy. So the subjects take turns: speeds are those of the best run, ratios the median of
-the ratios within each turn. The garbage collector is on, as in production. `--made-up` leaves the real log aside.
+Measurements on a busy machine are noisy, so the subjects run in turns: speeds are those of the best run, ratios the
+median of the ratios within each round. The garbage collector is on, as in production. `--made-up` skips the real log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 if __name__ == "__main__":
-    # Run as a file, Python looks for imports beside it; `tests` is found from the checkout.
+    # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from matchpod.core.events import GameEvent
@@ -30,14 +30,14 @@ from tests.bench.workload import POST_BYTES, Workload, load_workload
 BUDGET_S = 40
 MIN_ROUNDS = 5
 
-AIM_LINES_A_SECOND = 60_000
-AIM_TIMES_LIST = 5
+TARGET_LINES_PER_S = 60_000
+TARGET_SPEEDUP = 5
 
-DECODE = "split and decode, no more"
+DECODE = "split and decode only"
 PARSE = "parse"
 INTERPRET = "parse and interpret"
 FOLD_POSTS = f"whole fold, posts of {POST_BYTES // 1024} KB"
-FOLD_BUSY = "whole fold, a new time on every line"
+FOLD_BUSY = "whole fold, a new time stamp on every line"
 FOLD_FILE = "whole fold, a file"
 LIST = "list of regexes"
 LIST_SORTED = "list of regexes, sorted for this log"
@@ -45,7 +45,7 @@ LIST_UNQUOTED = "list of regexes, sorted, no quotes in names"
 
 
 def subjects(workload: Workload) -> dict[str, Run]:
-    """What is measured, by name; each run reads the whole log."""
+    """Return the functions to measure, by name; each one reads the whole log."""
     data, lines, settings = workload.data, workload.lines, workload.settings
 
     def decode() -> None:
@@ -67,14 +67,14 @@ def subjects(workload: Workload) -> dict[str, Run]:
         FOLD_POSTS: lambda: _fold_posts(MatchReader.create(settings, 0), workload.posts),
         FOLD_BUSY: lambda: _fold_posts(MatchReader.create(settings, 0), workload.busy_posts),
         FOLD_FILE: lambda: MatchReader.create(settings, 0).read_file(lines),
-        LIST: _reading(PlainParser(), lines),
-        LIST_SORTED: _reading(PlainParser(common_first=common), lines),
-        LIST_UNQUOTED: _reading(PlainParser(UNQUOTED_NAME, common), lines),
+        LIST: _read_with(PlainParser(), lines),
+        LIST_SORTED: _read_with(PlainParser(common_first=common), lines),
+        LIST_UNQUOTED: _read_with(PlainParser(UNQUOTED_NAME, common), lines),
     }
 
 
 def measure(runs: dict[str, Run], budget_s: float) -> dict[str, list[float]]:
-    """Seconds of every run of each subject, taken in turns until the time is used up."""
+    """Run all subjects in turns until the time is used up; return the seconds of every run."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     begin, rounds = perf_counter(), 0
     while rounds < MIN_ROUNDS or perf_counter() - begin < budget_s:
@@ -88,7 +88,7 @@ def measure(runs: dict[str, Run], budget_s: float) -> dict[str, list[float]]:
 
 
 class Figures:
-    """What the runs say about the log they read."""
+    """Speeds and ratios computed from the measured times."""
 
     def __init__(self, times: dict[str, list[float]], line_count: int) -> None:
         self._times = times
@@ -96,58 +96,58 @@ class Figures:
 
     @property
     def rounds(self) -> int:
-        """How many turns there were."""
+        """The number of rounds."""
         return len(self._times[DECODE])
 
     @property
     def noise(self) -> float:
-        """How much slower than its best the median run was, as a share, for the subject that suffered most."""
-        return max(statistics.median(taken) / min(taken) - 1 for taken in self._times.values())
+        """How much slower the median run was than the best, as a fraction; the maximum over all subjects."""
+        return max(statistics.median(times) / min(times) - 1 for times in self._times.values())
 
-    def lines_a_second(self, name: str) -> float:
-        """The speed of the best run."""
+    def lines_per_s(self, name: str) -> float:
+        """Return the speed of the best run."""
         return self._line_count / min(self._times[name])
 
-    def times_as_long(self, name: str, other: str) -> float:
-        """How many times as long as `other` it takes."""
+    def time_ratio(self, name: str, other: str) -> float:
+        """Return the median ratio of the times of `name` and `other`."""
         pairs = zip(self._times[name], self._times[other], strict=True)
         return statistics.median(seconds / others for seconds, others in pairs)
 
 
 def print_speeds(figures: Figures, names: Iterable[str]) -> None:
-    """The table of speeds."""
+    """Print the table of speeds."""
     print(f"\n{'':48}{'lines/s':>10}{'us/line':>9}{'time, decode = 1':>18}{'speed, list = 1':>17}")
     for name in names:
-        speed = figures.lines_a_second(name)
-        against_decode, against_list = figures.times_as_long(name, DECODE), figures.times_as_long(LIST, name)
-        print(f"{name:48}{speed:>10,.0f}{1e6 / speed:>9.2f}{against_decode:>18.1f}{against_list:>17.1f}")
+        speed = figures.lines_per_s(name)
+        time_vs_decode, speed_vs_list = figures.time_ratio(name, DECODE), figures.time_ratio(LIST, name)
+        print(f"{name:48}{speed:>10,.0f}{1e6 / speed:>9.2f}{time_vs_decode:>18.1f}{speed_vs_list:>17.1f}")
 
 
 def print_stages(figures: Figures, names: Sequence[str]) -> None:
-    """The table of stages, each as its share of the whole fold."""
-    whole_us = 1e6 / figures.lines_a_second(names[-1])
+    """Print the table of stages, each as its share of the whole fold."""
+    whole_us = 1e6 / figures.lines_per_s(names[-1])
     print(f"\n{'where the time of the whole fold goes (posts)':48}{'share':>10}{'us/line':>9}")
     before = 0.0
     for name in names:
-        reached = figures.times_as_long(name, names[-1])
+        reached = figures.time_ratio(name, names[-1])
         print(f"{name:48}{reached - before:>10.0%}{(reached - before) * whole_us:>9.2f}")
         before = reached
 
 
-def print_aims(figures: Figures) -> None:
-    """What was hoped for, and what came out."""
+def print_targets(figures: Figures) -> None:
+    """Print the targets and whether they were reached."""
     print()
-    _print_aim(f"parse against {LIST}", figures.times_as_long(LIST, PARSE), AIM_TIMES_LIST, "x")
+    _print_target(f"parse against {LIST}", figures.time_ratio(LIST, PARSE), TARGET_SPEEDUP, "x")
     for name in (LIST_SORTED, LIST_UNQUOTED):
-        print(f"{f'parse against {name}':64}{figures.times_as_long(name, PARSE):>16.1f}x")
+        print(f"{f'parse against {name}':64}{figures.time_ratio(name, PARSE):>16.1f}x")
     for name in (FOLD_POSTS, FOLD_BUSY, FOLD_FILE):
-        _print_aim(name, figures.lines_a_second(name), AIM_LINES_A_SECOND, " lines/s")
+        _print_target(name, figures.lines_per_s(name), TARGET_LINES_PER_S, " lines/s")
 
 
-def _print_aim(what: str, reached: float, aim: float, unit: str) -> None:
-    verdict = "reached" if reached >= aim else "missed"
+def _print_target(what: str, reached: float, target: float, unit: str) -> None:
+    verdict = "reached" if reached >= target else "missed"
     shown = f"{reached:,.0f}" if reached >= 100 else f"{reached:.1f}"
-    print(f"{what:64}{shown + unit:>17}   aim {aim:,}{unit}: {verdict}")
+    print(f"{what:64}{shown + unit:>17}   target {target:,}{unit}: {verdict}")
 
 
 def _read_all(read: Callable[[bytes], object], lines: list[bytes]) -> None:
@@ -155,7 +155,7 @@ def _read_all(read: Callable[[bytes], object], lines: list[bytes]) -> None:
         read(raw)
 
 
-def _reading(parser: PlainParser, lines: list[bytes]) -> Run:
+def _read_with(parser: PlainParser, lines: list[bytes]) -> Run:
     return lambda: _read_all(parser.read, lines)
 
 
@@ -165,7 +165,7 @@ def _fold_posts(reader: MatchReader, posts: list[LogPost]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     workload = load_workload(made_up="--made-up" in sys.argv[1:])
     speeds, parts = subjects(workload), stages(workload)
     figures = Figures(measure(speeds | parts, BUDGET_S), len(workload.lines))
@@ -174,7 +174,7 @@ def main() -> None:
     print(f"{figures.rounds} rounds; the median run was up to {figures.noise:.0%} slower than the best")
     print_speeds(figures, speeds)
     print_stages(figures, list(parts))
-    print_aims(figures)
+    print_targets(figures)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Where does the time of the whole fold go? The fold again and again, each time with one more stage doing its work.
+"""Measure where the time of the whole fold goes: run it several times, each time with one more stage enabled.
 
-The difference between two such readings is what the stage in between takes. Stages that are switched off answer at
-once, so the way through the code stays the same.
+The difference between two runs is the time of the stage in between. Disabled stages return at once, so the path through
+the code stays the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from matchpod.core.anticheat.watch import Watch
+from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, Event, GameEvent
 from matchpod.core.match import Match
@@ -23,17 +23,17 @@ from tests.bench.workload import Workload
 
 Run = Callable[[], object]
 
-_MEANS_NOTHING = LogFileClosed()
+_IGNORED_LINE = LogFileClosed()
 
 
 class _NoLines(LineReader):
     def read(self, raw: bytes) -> tuple[int | None, Line]:
-        return 0, _MEANS_NOTHING
+        return 0, _IGNORED_LINE
 
 
-class _OnlyPrefixes(LineReader):
-    def parse(self, said: str) -> Line:
-        return _MEANS_NOTHING
+class _PrefixesOnly(LineReader):
+    def parse(self, text: str) -> Line:
+        return _IGNORED_LINE
 
 
 class _NoInterpreter(Interpreter):
@@ -46,8 +46,8 @@ class _NoMatch(Match):
         return []
 
 
-class _NoWatch(Watch):
-    def see(self, event: GameEvent) -> list[CheatSuspected]:
+class _NoDetectors(Detectors):
+    def apply(self, event: GameEvent) -> list[CheatSuspected]:
         return []
 
 
@@ -57,7 +57,7 @@ class _NoLedger(Ledger):
 
 
 def stages(workload: Workload) -> dict[str, Run]:
-    """The readings by the last stage that works in each, in order; the last one is the whole fold."""
+    """Return the runs by the last stage that is enabled, in order; the last one is the whole fold."""
     settings = workload.settings
 
     def without_interpreter(lines: LineReader) -> MatchReader:
@@ -69,17 +69,17 @@ def stages(workload: Workload) -> dict[str, Run]:
             match=_NoMatch.create(settings, 0), interpreter=Interpreter.of(settings), timeline=Timeline()
         )
 
-    def without_watch() -> MatchReader:
+    def without_detectors() -> MatchReader:
         reader = MatchReader.create(settings, 0)
-        reader.match.watch = _NoWatch()
+        reader.match.watch = _NoDetectors()
         return reader
 
     def without_ledger() -> MatchReader:
-        reader = without_watch()
+        reader = without_detectors()
         reader.match.current_map.ledger = _NoLedger()
         return reader
 
-    def reading(make: Callable[[], MatchReader]) -> Run:
+    def run_with(make: Callable[[], MatchReader]) -> Run:
         def run() -> None:
             read_post = make().read_post
             for post in workload.posts:
@@ -88,11 +88,11 @@ def stages(workload: Workload) -> dict[str, Run]:
         return run
 
     return {
-        "posts to lines, and the loop": reading(lambda: without_interpreter(_NoLines())),
-        "decoding, prefix and time": reading(lambda: without_interpreter(_OnlyPrefixes())),
-        "player token and grammar": reading(lambda: without_interpreter(LineReader())),
-        "interpretation": reading(without_match),
-        "match, presence, map": reading(without_ledger),
-        "ledger": reading(without_watch),
-        "anti-cheat detectors": reading(lambda: MatchReader.create(settings, 0)),
+        "posts to lines, and the loop": run_with(lambda: without_interpreter(_NoLines())),
+        "decoding, prefix and time": run_with(lambda: without_interpreter(_PrefixesOnly())),
+        "player token and grammar": run_with(lambda: without_interpreter(LineReader())),
+        "interpretation": run_with(without_match),
+        "match, presence, map": run_with(without_ledger),
+        "ledger": run_with(without_detectors),
+        "anti-cheat detectors": run_with(lambda: MatchReader.create(settings, 0)),
     }

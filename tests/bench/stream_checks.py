@@ -1,4 +1,4 @@
-"""Did readers of streams get what can be polled, and how long after it was stored? Worked out when all is over."""
+"""Check that stream readers received what can be polled, and compute the delays, after all matches are over."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.stream_matches import Match
-from tests.bench.stream_readers import StreamReader, Told
+from tests.bench.stream_readers import Received, StreamReader
 
 Published = Mapping[str, Sequence[float]]
-"""When each item of a map was handed to its readers, by the id of the map."""
+"""When each item of a map was published to its readers, by map id."""
 
 
-def read_notes(file: Path) -> Published:
-    """What a watched service wrote down."""
+def read_publications(file: Path) -> Published:
+    """Read the publication times that the service recorded."""
     published: dict[str, array[float]] = {}
     for line in file.read_text().splitlines():
         when, map_id, first_seq, count = line.split()
@@ -29,41 +29,41 @@ def read_notes(file: Path) -> Published:
 def differences(
     readers: Sequence[StreamReader], matches: Sequence[Match], polled: Mapping[str, list[bytes]]
 ) -> list[str]:
-    """What is wrong with what readers got; nothing, when all is well."""
-    alone = {map_id: Told.of(items) for map_id, items in polled.items()}
-    among = {
-        map_id: Told.of([_named(item, map_id, number) for item in polled[map_id]])
+    """Return the differences between what readers received and what was polled."""
+    by_map_stream = {map_id: Received.of(items) for map_id, items in polled.items()}
+    by_server_stream = {
+        map_id: Received.of([_with_map_fields(item, map_id, number) for item in polled[map_id]])
         for match in matches
         for number, map_id in enumerate(match.maps, 1)
     }
-    of_server = {match.server_id: match.maps for match in matches}
+    maps_of_server = {match.server_id: match.maps for match in matches}
     faults = []
     for reader in readers:
-        if not reader.is_over:
-            faults.append(f"{reader.path} did not come to its end")
+        if not reader.is_finished:
+            faults.append(f"{reader.path}: the stream did not end")
         if reader.names_maps:
-            expected = {map_id: among[map_id] for map_id in of_server[reader.path.split("/")[4]]}
+            expected = {map_id: by_server_stream[map_id] for map_id in maps_of_server[reader.path.split("/")[4]]}
         else:
-            expected = {"": alone[reader.path.split("/")[5]]}
+            expected = {"": by_map_stream[reader.path.split("/")[5]]}
         faults += _faults_of(reader, expected)
     return faults
 
 
-def _faults_of(reader: StreamReader, expected: Mapping[str, Told]) -> Iterator[str]:
+def _faults_of(reader: StreamReader, expected: Mapping[str, Received]) -> Iterator[str]:
     for name, whole in expected.items():
-        told = reader.maps.get(name.encode(), Told())
-        if (told.count, told.sum) != (whole.count, whole.sum):
-            yield f"{reader.path} {name} told {told.count} events; {whole.count} were polled"
+        received = reader.maps.get(name.encode(), Received())
+        if (received.count, received.sum) != (whole.count, whole.sum):
+            yield f"{reader.path} {name}: {received.count} events received, {whole.count} polled"
     if unknown := set(reader.maps) - {name.encode() for name in expected}:
-        yield f"{reader.path} told of {unknown}"
+        yield f"{reader.path}: events of other maps: {unknown}"
 
 
-def _named(item: bytes, map_id: str, number: int) -> bytes:
+def _with_map_fields(item: bytes, map_id: str, number: int) -> bytes:
     return b'{"mapId":"%b","mapNumber":%d,%b' % (map_id.encode(), number, item[1:])
 
 
-def most_at_once(matches: Sequence[Match], polled: Mapping[str, list[bytes]], published: Published) -> int:
-    """The most matches that were live at the same time, by when their first and last maps were told to begin and end."""
+def max_concurrent(matches: Sequence[Match], polled: Mapping[str, list[bytes]], published: Published) -> int:
+    """Return the maximum number of matches that were live at the same time, by the times of map starts and ends."""
     changes: list[tuple[float, int]] = []
     for match in matches:
         times: list[float] = []
@@ -73,42 +73,42 @@ def most_at_once(matches: Sequence[Match], polled: Mapping[str, list[bytes]], pu
                     times.append(when)
         if times:
             changes += [(min(times), 1), (max(times), -1)]
-    most = now = 0
+    highest = now = 0
     for _, change in sorted(changes):
         now += change
-        most = max(most, now)
-    return most
+        highest = max(highest, now)
+    return highest
 
 
 @dataclass
 class Delays:
-    """How long events were under way, of those that were published while their reader's connection was open."""
+    """Delivery delays of events that were published while the reader was connected."""
 
     sorted_ms: Sequence[float] = ()
-    events_a_piece: float = 0.0
-    """How many came together."""
+    events_per_chunk: float = 0.0
+    """Events per received chunk, on average."""
 
     @classmethod
     def of(cls, readers: Sequence[StreamReader], published: Published) -> Delays:
-        """Of all events that all readers got."""
+        """Return the delays of all events of all readers."""
         delays: list[float] = []
-        pieces = 0
+        chunks = 0
         for reader in readers:
-            for name, told in reader.maps.items():
+            for name, received in reader.maps.items():
                 times = published[name.decode() or reader.path.split("/")[5]]
-                pieces += len(told.arrivals) // 3
-                delays += _delays(told.arrivals, times)
-        return cls(sorted(delays), sum(len(reader) for reader in readers) / max(1, pieces))
+                chunks += len(received.arrivals) // 3
+                delays += _delays(received.arrivals, times)
+        return cls(sorted(delays), sum(len(reader) for reader in readers) / max(1, chunks))
 
     def at(self, share: float) -> float:
-        """The delay that this share of the events does not exceed, in ms."""
+        """Return the delay in ms that this share of the events does not exceed."""
         return self.sorted_ms[min(len(self.sorted_ms) - 1, int(share * len(self.sorted_ms)))] if self.sorted_ms else 0.0
 
 
 def _delays(arrivals: Sequence[float], published: Sequence[float]) -> Iterator[float]:
-    had = 0
+    previous = 0
     for index in range(0, len(arrivals), 3):
-        came_s, count, opened_s = arrivals[index], int(arrivals[index + 1]), arrivals[index + 2]
-        for seq in range(max(had, bisect_left(published, opened_s)), count):
-            yield (came_s - published[seq]) * 1000
-        had = count
+        arrived_s, count, opened_s = arrivals[index], int(arrivals[index + 1]), arrivals[index + 2]
+        for seq in range(max(previous, bisect_left(published, opened_s)), count):
+            yield (arrived_s - published[seq]) * 1000
+        previous = count

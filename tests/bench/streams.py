@@ -1,8 +1,8 @@
-"""What do a thousand readers cost a service with a hundred matches? And does each get every event once and in order?
+"""Measure the cost of a thousand stream readers, and check that each gets every event once and in order.
 
-`make bench` runs a smaller one; `--full` is a thousand readers of a hundred matches. The same matches (same seeds) are
-played twice, without readers and with them: the difference is what readers cost. The service has one core, readers and
-game servers another. `--profile` also says where the time of the service goes, in a third run.
+`make bench` runs a small version; `--full` has a thousand readers of a hundred matches. The same matches (same seeds) are
+played twice, without and with readers: the difference is the cost of the readers. The service has one core, readers and
+game servers another. `--profile` also shows where the time of the service goes, in a third run.
 """
 
 from __future__ import annotations
@@ -24,70 +24,70 @@ from time import monotonic, process_time
 import uvloop
 
 if __name__ == "__main__":
-    # Run as a file, Python looks for imports beside it; `tests` is found from the checkout.
+    # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.bench.pinned_process import cores
-from tests.bench.stream_checks import Delays, differences, most_at_once, read_notes
+from tests.bench.stream_checks import Delays, differences, max_concurrent, read_publications
 from tests.bench.stream_matches import Match, Site
-from tests.bench.stream_readers import Crowd, Sleeper, StreamReader
+from tests.bench.stream_readers import ReaderGroup, StalledClient, StreamReader
 
 SEED = 20
 OPENING = 50
-"""Readers that come at the same time."""
-RETURNING = 0.2
-"""The share of readers who hang up now and then and come back."""
+"""Readers that connect at the same time."""
+RECONNECTING = 0.2
+"""The share of readers that disconnect a few times and reconnect."""
 PLAY_S = 600.0
-"""The longest that all matches together may take."""
+"""Timeout for all matches together."""
 LAST_S = 30.0
-"""For readers to hear of the end of the last match."""
-LOOK_S = 2.0
-SLEEP_AFTER = 300
-"""Events: some 130 KB."""
+"""Time for readers to receive the end of the last match."""
+POLL_S = 2.0
+STALL_AFTER = 300
+"""Events, about 130 KB, after which clients that never read connect to a match."""
 TOP = 25
-"""Lines of a profile."""
-EVERYWHERE = 0.9
-"""What is part of more of a profile is the way to the event loop."""
-SENDING = "event_streams.pour"
+"""Lines of a printed profile."""
+OUTER_SHARE = 0.9
+"""Functions in more than this share of the samples are the outer frames of the event loop."""
+SENDING = "event_streams.send_stream"
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is asked of the service."""
+    """The size of a benchmark run."""
 
     matches: int
     readers: int
-    sleepers: int
+    stalled: int
     rounds: int
     speed: float
     quiet_s: int
-    """Simulated, in which everything is set up and readers come."""
+    """Simulated seconds in which everything is set up and readers connect."""
 
 
-QUICK = Size(matches=20, readers=1000, sleepers=4, rounds=12, speed=25, quiet_s=200)
-FULL = Size(matches=100, readers=1000, sleepers=10, rounds=16, speed=15, quiet_s=220)
+QUICK = Size(matches=20, readers=1000, stalled=4, rounds=12, speed=25, quiet_s=200)
+FULL = Size(matches=100, readers=1000, stalled=10, rounds=16, speed=15, quiet_s=220)
 
 
 @dataclass
 class Run:
-    """What was measured in one run, from when everything was set up to the end of the last match."""
+    """Measurements of one run, from the end of the setup to the end of the last match."""
 
     seconds: float = 0.0
     service_s: float = 0.0
     loop_s: float = 0.0
-    """Of it, the thread of the event loop."""
+    """The part of the event loop's thread."""
     kernel_s: float = 0.0
-    """Of it, what the kernel took."""
+    """The part in the kernel."""
     farm_s: float = 0.0
     load_s: float = 0.0
     before_mb: float = 0.0
     opened_mb: float = 0.0
-    most_mb: float = 0.0
+    peak_mb: float = 0.0
     delivered: int = 0
-    most_a_second: float = 0.0
+    max_per_s: float = 0.0
     items: int = 0
-    at_once: int = 0
-    returns: int = 0
+    concurrent: int = 0
+    reconnects: int = 0
     ended: dict[str, int] = field(default_factory=dict)
     delays: Delays = field(default_factory=Delays)
     faults: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Run:
 
 
 async def run(folder: Path, size: Size, *, has_readers: bool, is_sampled: bool = False) -> Run:
-    """Play all matches to their end, and compare what readers got with what can be polled."""
+    """Play all matches to their end, and compare what readers received with what can be polled."""
     folder.mkdir()
     site = Site(folder, size.matches, speed=size.speed, is_sampled=is_sampled)
     try:
@@ -106,210 +106,213 @@ async def run(folder: Path, size: Size, *, has_readers: bool, is_sampled: bool =
             await site.create(number, rounds=size.rounds, quiet_s=size.quiet_s) for number in range(size.matches)
         ]
         await site.wait_until_running(matches)
-        crowd = Crowd(site.port, site.key)
+        group = ReaderGroup(site.port, site.key)
         measured = Run(before_mb=site.service.resident_mb())
-        readers = await open_readers(crowd, matches, size.readers) if has_readers else []
-        sleepers = Sleepers(crowd, matches, size.sleepers if has_readers else 0)
+        readers = await open_readers(group, matches, size.readers) if has_readers else []
+        stalled = StalledClients(group, matches, size.stalled if has_readers else 0)
         await asyncio.sleep(1)
         measured.opened_mb = site.service.resident_mb()
-        await play(site, readers, sleepers, measured)
-        measured.returns, measured.ended = crowd.returns, await end_of_sleepers(site, len(sleepers.asleep))
+        await play(site, readers, stalled, measured)
+        measured.reconnects, measured.ended = (
+            group.reconnects,
+            await wait_for_slow_streams(site, len(stalled.connected)),
+        )
         timelines = {map_id: await site.timeline(map_id) for match in matches for map_id in match.maps}
-        for sleeper in sleepers.asleep:
-            sleeper.close()
+        for client in stalled.connected:
+            client.close()
     finally:
         site.end()
-    published = read_notes(site.notes)
+    published = read_publications(site.publications)
     measured.items = sum(map(len, timelines.values()))
-    measured.at_once = most_at_once(matches, timelines, published)
-    measured.faults += [*crowd.failures, *differences(readers, matches, timelines)]
-    if measured.at_once < size.matches:
-        measured.faults.append(f"no more than {measured.at_once} matches were live at once")
+    measured.concurrent = max_concurrent(matches, timelines, published)
+    measured.faults += [*group.failures, *differences(readers, matches, timelines)]
+    if measured.concurrent < size.matches:
+        measured.faults.append(f"at most {measured.concurrent} matches were live at the same time")
     measured.delays = Delays.of(readers, published)
     if is_sampled:
         print_profile(site.samples)
     return measured
 
 
-async def open_readers(crowd: Crowd, matches: Sequence[Match], number: int) -> list[StreamReader]:
-    """Readers of all matches, every other one of the whole server; answers when all streams are open."""
-    chance = random.Random(SEED)
+async def open_readers(group: ReaderGroup, matches: Sequence[Match], number: int) -> list[StreamReader]:
+    """Open the readers of all matches, every other one on the server's stream; return when all streams are open."""
+    rng = random.Random(SEED)
     readers = []
     for index in range(number):
         paths = matches[index % len(matches)].paths()
         path = paths[index // len(matches) % len(paths)]
-        leaves = sorted(chance.sample(range(1, 150), 3)) if chance.random() < RETURNING else []
-        readers.append(StreamReader(crowd, path, leaves_after=leaves, away_s=chance.uniform(0.1, 2.0)))
+        counts = sorted(rng.sample(range(1, 150), 3)) if rng.random() < RECONNECTING else []
+        readers.append(StreamReader(group, path, disconnects_after=counts, reconnect_s=rng.uniform(0.1, 2.0)))
     for begin in range(0, number, OPENING):
         await asyncio.gather(*(reader.connect() for reader in readers[begin : begin + OPENING]))
     async with asyncio.timeout(LAST_S):
-        while crowd.opened < number:
+        while group.opened < number:
             await asyncio.sleep(0.05)
     return readers
 
 
-class Sleepers:
-    """Some who never read. They come to deathmatches, when there is more to be sent than the system keeps for them."""
+class StalledClients:
+    """Clients that never read. They connect to deathmatches once there is more to send than the system buffers."""
 
-    def __init__(self, crowd: Crowd, matches: Sequence[Match], number: int) -> None:
-        self.crowd = crowd
-        self.asleep: list[Sleeper] = []
+    def __init__(self, group: ReaderGroup, matches: Sequence[Match], number: int) -> None:
+        self.group = group
+        self.connected: list[StalledClient] = []
         busy = [match for match in matches if match.is_deathmatch]
         self._paths = [busy[index % len(busy)].paths()[0] for index in range(number)]
 
-    def come(self, readers: Sequence[StreamReader]) -> None:
-        """Come to the matches of which enough was told."""
-        told = {reader.path for reader in readers if len(reader) >= SLEEP_AFTER}
-        for path in [path for path in self._paths if path in told]:
+    def connect(self, readers: Sequence[StreamReader]) -> None:
+        """Connect to the matches with enough events."""
+        ready = {reader.path for reader in readers if len(reader) >= STALL_AFTER}
+        for path in [path for path in self._paths if path in ready]:
             self._paths.remove(path)
-            self.asleep.append(Sleeper(self.crowd, path))
+            self.connected.append(StalledClient(self.group, path))
 
 
-async def play(site: Site, readers: Sequence[StreamReader], sleepers: Sleepers, measured: Run) -> None:
-    """Wait for the end of all matches and streams; what is looked at meanwhile is the same with and without readers."""
-    gc.freeze()  # what is here stays, and looking at it would cost the readers time
-    crowd, begin, load_s = sleepers.crowd, monotonic(), process_time()
-    used = _used(site)
-    last_s, last_events = begin, crowd.events
+async def play(site: Site, readers: Sequence[StreamReader], stalled: StalledClients, measured: Run) -> None:
+    """Wait for the end of all matches and streams; the polling is the same with and without readers."""
+    gc.freeze()  # existing objects stay, and scanning them would slow down the readers
+    group, begin, load_s = stalled.group, monotonic(), process_time()
+    used = _cpu_times(site)
+    last_s, last_events = begin, group.events
     async with asyncio.timeout(PLAY_S):
-        while await site.open_maps() and not crowd.failures:
-            await asyncio.sleep(LOOK_S)
+        while await site.open_maps() and not group.failures:
+            await asyncio.sleep(POLL_S)
             now = monotonic()
-            measured.most_a_second = max(measured.most_a_second, (crowd.events - last_events) / (now - last_s))
-            last_s, last_events = now, crowd.events
-            measured.most_mb = max(measured.most_mb, site.service.resident_mb())
-            sleepers.come(readers)
+            measured.max_per_s = max(measured.max_per_s, (group.events - last_events) / (now - last_s))
+            last_s, last_events = now, group.events
+            measured.peak_mb = max(measured.peak_mb, site.service.resident_mb())
+            stalled.connect(readers)
     deadline = monotonic() + LAST_S
-    while crowd.over < len(readers) and monotonic() < deadline and not crowd.failures:
+    while group.finished < len(readers) and monotonic() < deadline and not group.failures:
         await asyncio.sleep(0.1)
     measured.seconds, measured.load_s = monotonic() - begin, process_time() - load_s
-    spent = [after - before for before, after in zip(used, _used(site), strict=True)]
+    spent = [after - before for before, after in zip(used, _cpu_times(site), strict=True)]
     measured.service_s, measured.loop_s, measured.kernel_s, measured.farm_s = spent
-    measured.delivered = crowd.events
-    if crowd.breaks:
-        measured.faults.append(f"{crowd.breaks} connections broke")
+    measured.delivered = group.events
+    if group.broken:
+        measured.faults.append(f"{group.broken} connections broke")
 
 
-def _used(site: Site) -> tuple[float, float, float, float]:
+def _cpu_times(site: Site) -> tuple[float, float, float, float]:
     service = site.service
     return service.cpu_s(), service.loop_cpu_s(), service.kernel_cpu_s(), site.farm.cpu_s()
 
 
-async def end_of_sleepers(site: Site, number: int) -> dict[str, int]:
-    """How many streams ended, by why, once so many were cut off; or after a while."""
+async def wait_for_slow_streams(site: Site, number: int) -> dict[str, int]:
+    """Wait until `number` streams were closed as too slow, or for a while; return the ended streams by reason."""
     deadline = monotonic() + LAST_S
     while (ended := await site.ended_streams()).get("slow", 0) < number and monotonic() < deadline:
         await asyncio.sleep(1)
     return ended
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------------
 
 
 def print_figures(size: Size, without: Run, with_readers: Run) -> None:
-    """The table, then what readers cost."""
+    """Print the measurements, then the cost of readers."""
     print(
         f"\nstreams: {size.readers} readers of {size.matches} matches at {size.speed:g}x, one service on SQLite; "
-        f"Python {platform.python_version()}, load of the machine {os.getloadavg()[0]:.1f}"
+        f"Python {platform.python_version()}, load average {os.getloadavg()[0]:.1f}"
     )
     print(f"{'':44}{'without':>12}{'with readers':>14}")
     for name, first, second in (
         ("seconds", without.seconds, with_readers.seconds),
         ("CPU of the service, s", without.service_s, with_readers.service_s),
-        ("  of it the thread of the event loop, s", without.loop_s, with_readers.loop_s),
-        ("  of it the kernel, s", without.kernel_s, with_readers.kernel_s),
+        ("  of which the event loop's thread, s", without.loop_s, with_readers.loop_s),
+        ("  of which the kernel, s", without.kernel_s, with_readers.kernel_s),
         ("CPU of the game servers, s", without.farm_s, with_readers.farm_s),
         ("CPU of the readers, s", without.load_s, with_readers.load_s),
     ):
         print(f"{name:44}{first:>12.1f}{second:>14.1f}")
     shares = [one.service_s / one.seconds for one in (without, with_readers)]
     print(f"{'share of its core, service':44}{shares[0]:>12.0%}{shares[1]:>14.0%}")
-    print(f"{'memory before readers come, MB':44}{without.before_mb:>12.1f}{with_readers.before_mb:>14.1f}")
-    print(f"{'memory when all have come, MB':44}{without.opened_mb:>12.1f}{with_readers.opened_mb:>14.1f}")
-    print(f"{'most memory, MB':44}{without.most_mb:>12.1f}{with_readers.most_mb:>14.1f}")
-    print(f"{'matches live at once':44}{without.at_once:>12}{with_readers.at_once:>14}")
+    print(f"{'memory before readers connect, MB':44}{without.before_mb:>12.1f}{with_readers.before_mb:>14.1f}")
+    print(f"{'memory when all are connected, MB':44}{without.opened_mb:>12.1f}{with_readers.opened_mb:>14.1f}")
+    print(f"{'peak memory, MB':44}{without.peak_mb:>12.1f}{with_readers.peak_mb:>14.1f}")
+    print(f"{'matches live at the same time':44}{without.concurrent:>12}{with_readers.concurrent:>14}")
     print(f"{'items stored':44}{without.items:>12,}{with_readers.items:>14,}")
     print_costs(size, without, with_readers)
 
 
 def print_costs(size: Size, without: Run, with_readers: Run) -> None:
-    """What can be said of readers alone."""
+    """Print the cost of readers alone."""
     delivered = max(1, with_readers.delivered)
     extra_s = with_readers.service_s - without.service_s
-    # Game servers do the same work in both runs, so what they took longer is a machine that was slower.
+    # Game servers do the same work in both runs: if they used more CPU time, the machine was slower.
     slower = with_readers.farm_s / without.farm_s
     fair_s = with_readers.service_s / slower - without.service_s
     delays = with_readers.delays
     for name, value in (
         ("events delivered", f"{with_readers.delivered:,}"),
-        ("  a second, mean", f"{delivered / with_readers.seconds:,.0f}"),
-        ("  a second, most", f"{with_readers.most_a_second:,.0f}"),
-        ("  in one piece, mean", f"{delays.events_a_piece:.1f}"),
-        ("CPU a delivered event, us", f"{extra_s / delivered * 1e6:.1f}"),
-        ("  as fast as the machine was without, us", f"{fair_s / delivered * 1e6:.1f}"),
-        ("  of it the kernel, us", f"{(with_readers.kernel_s / slower - without.kernel_s) / delivered * 1e6:.1f}"),
+        ("  per second, mean", f"{delivered / with_readers.seconds:,.0f}"),
+        ("  per second, maximum", f"{with_readers.max_per_s:,.0f}"),
+        ("  per chunk, mean", f"{delays.events_per_chunk:.1f}"),
+        ("CPU per delivered event, us", f"{extra_s / delivered * 1e6:.1f}"),
+        ("  adjusted for the speed of the machine, us", f"{fair_s / delivered * 1e6:.1f}"),
+        ("  of which the kernel, us", f"{(with_readers.kernel_s / slower - without.kernel_s) / delivered * 1e6:.1f}"),
         (
-            "memory a reader, when all have come, KB",
+            "memory per reader, when all are connected, KB",
             f"{(with_readers.opened_mb - with_readers.before_mb) / size.readers * 1e3:.1f}",
         ),
         (
-            "memory a reader, by the most of both, KB",
-            f"{(with_readers.most_mb - without.most_mb) / size.readers * 1e3:.1f}",
+            "memory per reader, by peak memory, KB",
+            f"{(with_readers.peak_mb - without.peak_mb) / size.readers * 1e3:.1f}",
         ),
         ("publish to arrival, ms: p50", f"{delays.at(0.5):.1f}"),
         ("publish to arrival, ms: p95", f"{delays.at(0.95):.1f}"),
         ("publish to arrival, ms: p99", f"{delays.at(0.99):.1f}"),
-        ("publish to arrival, ms: most", f"{delays.at(1):.1f}"),
-        ("readers who hung up and came back, times", f"{with_readers.returns}"),
-        (f"readers cut off, of {size.sleepers} who never read", f"{with_readers.ended.get('slow', 0)}"),
+        ("publish to arrival, ms: maximum", f"{delays.at(1):.1f}"),
+        ("reconnects of readers", f"{with_readers.reconnects}"),
+        (f"disconnected, of {size.stalled} that never read", f"{with_readers.ended.get('slow', 0)}"),
     ):
         print(f"{name:44}{value:>26}")
 
 
 def print_profile(samples: Path) -> None:
-    """The functions in and under which the time was spent, of all of it and of what is spent on sending streams."""
-    within: Counter[str] = Counter()
-    itself: Counter[str] = Counter()
+    """Print the functions with the most samples, including callees, and those below the sending of streams."""
+    cumulative: Counter[str] = Counter()
+    own: Counter[str] = Counter()
     total = sending = 0
     for line in samples.read_text().splitlines():
         stack, _, text = line.rpartition(" ")
         names, count = stack.split(";"), int(text)
         total += count
         for name in set(names):
-            within[name] += count
+            cumulative[name] += count
         if SENDING in names:
             sending += count
-            itself[names[-1]] += count
-    everywhere = [name for name, count in within.items() if count > EVERYWHERE * total]
-    for name in everywhere:
-        del within[name]
-    for title, counted, whole in (("in and under", within, total), (f"under {SENDING}, in", itself, sending)):
+            own[names[-1]] += count
+    outer = [name for name, count in cumulative.items() if count > OUTER_SHARE * total]
+    for name in outer:
+        del cumulative[name]
+    for title, counted, whole in (("including callees", cumulative, total), (f"below {SENDING}", own, sending)):
         print(f"\nprofile: share of {whole:,} samples {title}")
-        for name, seen in counted.most_common(TOP):
-            print(f"{seen / whole:>7.1%}  {name}")
+        for name, count in counted.most_common(TOP):
+            print(f"{count / whole:>7.1%}  {name}")
 
 
 def main() -> None:
-    """Measure and print; exit 1 when a reader did not get what he should."""
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--full", action="store_true", help="a thousand readers of a hundred matches")
-    words.add_argument("--profile", action="store_true", help="a third run, with samples of where the time goes")
-    words.add_argument("--speed", type=float, help="simulated seconds in a real one")
-    given = words.parse_args()
+    """Run the benchmark and print the results; exit 1 if a reader did not receive what it should."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="a thousand readers of a hundred matches")
+    parser.add_argument("--profile", action="store_true", help="add a third run with a profile of the service")
+    parser.add_argument("--speed", type=float, help="simulated seconds per real second")
+    arguments = parser.parse_args()
     if len(cores()) < 2:
-        print("streams are not measured: the readers need a core of their own", file=sys.stderr)
+        print("stream benchmark skipped: the readers need their own core", file=sys.stderr)
         return
-    chosen = FULL if given.full else QUICK
-    size = Size(**{**vars(chosen), "speed": given.speed or chosen.speed})
+    preset = FULL if arguments.full else QUICK
+    size = Size(**{**vars(preset), "speed": arguments.speed or preset.speed})
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
         without = uvloop.run(run(Path(name) / "without", size, has_readers=False))
         with_readers = uvloop.run(run(Path(name) / "with", size, has_readers=True))
         print_figures(size, without, with_readers)
-        if given.profile:
+        if arguments.profile:
             uvloop.run(run(Path(name) / "profile", size, has_readers=True, is_sampled=True))
     faults = [*without.faults, *with_readers.faults]
     print(f"streams ended: {with_readers.ended}")
-    print(f"faults, such as a reader who did not get what was polled: {len(faults)}")
+    print(f"faults, such as a reader that did not receive what was polled: {len(faults)}")
     print("\n".join(faults[:20]))
     sys.exit(1 if faults else 0)
 

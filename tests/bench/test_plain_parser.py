@@ -1,3 +1,5 @@
+"""The parser of the benchmark knows the same kinds of line as ours."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,19 +20,19 @@ def share_of_same_kinds(parser: PlainParser, lines: list[bytes]) -> float:
 
 
 @pytest.mark.parametrize("name", [ANY_NAME, UNQUOTED_NAME])
-def test_same_kinds_as_ours_on_the_real_log_in_any_order(corpus: Path, name: str) -> None:
+def test_plain_parser_finds_the_same_kinds_as_ours_in_the_real_log_in_any_order(corpus: Path, name: str) -> None:
     lines = lines_in((corpus / REAL_LOG).read_bytes())
     for order in ([], common_kinds(lines)):
         assert share_of_same_kinds(PlainParser(name, order), lines) >= 0.99
 
 
-def test_same_kinds_as_ours_on_the_made_up_log() -> None:
+def test_plain_parser_finds_the_same_kinds_as_ours_in_the_made_up_log() -> None:
     lines = lines_in(made_up_log())
     assert share_of_same_kinds(PlainParser(), lines) == 1
 
 
-def test_knows_every_kind_of_line_that_we_know() -> None:
-    samples = [f"L 01/19/2026 - 18:55:53: {said}".encode() for said in PLAYER_LINES + WORLD_LINES]
+def test_plain_parser_knows_every_kind_of_line() -> None:
+    samples = [f"L 01/19/2026 - 18:55:53: {text}".encode() for text in PLAYER_LINES + WORLD_LINES]
     assert share_of_same_kinds(PlainParser(), samples) >= 0.99
 
 
@@ -43,7 +45,7 @@ def test_numbers_and_times_are_typed() -> None:
     assert (getattr(line, "player_number", None), getattr(line, "after", None)) == (1, 400)
 
 
-def test_a_line_of_no_known_kind_is_unknown() -> None:
+def test_unrecognized_line_is_unknown() -> None:
     parser = PlainParser()
     assert type(parser.read(b"no time stamp")[1]).__name__ == "Unknown"
     assert type(parser.read(b"L 01/19/2026 - 18:55:53: nothing of the kind")[1]).__name__ == "Unknown"

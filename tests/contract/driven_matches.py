@@ -1,6 +1,6 @@
-"""Processes of the service that drive matches on one database: their supervisors and ingests, without sockets.
+"""Run several processes of the service on one database, as objects: supervisors and ingests, without sockets.
 
-Servers are simulated in this process. Processes can die as after kill -9, before or after any of their writes.
+Game servers are simulated. A process can be killed as with kill -9, before or after any of its writes.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ import msgspec
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
+from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DatabaseAwayError, Row, ServerOrder, Statement, Value
-from matchpod.service.conclusion import Ending, conclude
-from matchpod.service.history.rows import upcoming
+from matchpod.ports import Database, DatabaseUnavailableError, Row, ServerOrder, Statement, Value
+from matchpod.service.end_match import end_match
+from matchpod.service.history.rows import initial_history
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
-from matchpod.service.live import LiveMatches
-from matchpod.service.measures import Measures
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
 from matchpod.service.regions import Region, Regions
-from matchpod.service.runner.surroundings import Surroundings
+from matchpod.service.runner.deps import Deps
 from matchpod.service.supervisor import Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
-from matchpod.storage.outbox import Outcome
+from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
+from tests.contract.history_checks import assert_final_history
 from tests.contract.simulated_region import SimulatedRegion
-from tests.contract.told_history import assert_told
 
 SPEED = 2.0
-"""Players have two and a half minutes to come; a server that was given up is replaced after a second."""
-PATIENCE_S = 300.0
+"""Players have two and a half minutes to join; a failed server is replaced after a second."""
+TIMEOUT_S = 300.0
 PENDING_MS = 600_000
 START_MS = 1_790_000_000_000
 VAULT = KeyFileVault.from_text("A" * 43 + "=")
@@ -51,13 +53,13 @@ SETTINGS = GameSettings(
     team2=TeamRoster("Blues", PLAYERS[2:]),
 )
 
-FORGOTTEN = ServerOrder(
+ORPHAN_ORDER = ServerOrder(
     server_id="srv_unknown", slot="b", map_name="de_nuke", game_type=0, game_mode=2, rcon_password="secret"
 )
 
 
 class ShiftedClock:
-    """The time of this machine, and a little later."""
+    """The system time plus an offset."""
 
     def __init__(self) -> None:
         self.ahead_ms = 0
@@ -66,62 +68,62 @@ class ShiftedClock:
         return round(time() * 1000) + self.ahead_ms
 
 
-class Mortal:
-    """The database as one process reaches it: gone for a process that is dead."""
+class CrashableDatabase:
+    """The database of one process; unavailable once the process is dead."""
 
     is_shared = True
-    """To this process it may be, for others take its matches over; one that is alone hears of its own only."""
+    """True even on SQLite: the processes of a test take over matches from each other."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self.is_dead = False
-        self.dies_before = ""
-        """Dead when it is about to write a statement with these words."""
-        self.dies_after = ""
-        """Dead when such a statement was written, and before it knows."""
+        self.crashes_before = ""
+        """The process dies before it writes a statement with this text."""
+        self.crashes_after = ""
+        """The process dies after it wrote such a statement, before the write returns."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        self._live()
+        self._check_alive()
         return await self._db.read(sql, params)
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        self._live()
-        return await self._db.look_up(sql, params)
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        self._check_alive()
+        return await self._db.read_one(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        self.is_dead = self.is_dead or _says(statements, self.dies_before)
-        self._live()
+        self.is_dead = self.is_dead or _contains(statements, self.crashes_before)
+        self._check_alive()
         rows = await self._db.write(statements)
-        self.is_dead = self.is_dead or _says(statements, self.dies_after)
-        self._live()
+        self.is_dead = self.is_dead or _contains(statements, self.crashes_after)
+        self._check_alive()
         return rows
 
     async def close(self) -> None:
         pass
 
-    def _live(self) -> None:
+    def _check_alive(self) -> None:
         if self.is_dead:
-            raise DatabaseAwayError("this process is dead")
+            raise DatabaseUnavailableError("this process is dead")
 
 
-def _says(statements: Sequence[Statement], words: str) -> bool:
-    return bool(words) and any(words in statement.sql for statement in statements)
+def _contains(statements: Sequence[Statement], text: str) -> bool:
+    return bool(text) and any(text in statement.sql for statement in statements)
 
 
 class Process:
-    """One process of the service: its supervisor, its ingest, its clock."""
+    """One process of the service: its supervisor and its ingest."""
 
     def __init__(
         self, db: Database, region: SimulatedRegion, *, name: str, clock: ShiftedClock, speed: float = SPEED
     ) -> None:
         self.base = f"http://{name}.example"
-        self.db = Mortal(db)
+        self.db = CrashableDatabase(db)
         self.region = region
-        self.live = LiveMatches()
-        self.concluded = 0
-        measures = Measures(Metrics())
+        self.live = LocalMatches()
+        self.matches_ended = 0
+        metrics = Metrics(Registry())
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
-        self.around = around = Surroundings(
+        self.deps = Deps(
             db=self.db,
             clock=clock,
             vault=VAULT,
@@ -129,24 +131,24 @@ class Process:
             live=self.live,
             streams=Streams(db=self.db, live=self.live),
             consoles=region,
-            measures=measures,
-            ingest_base=self.base,
+            metrics=metrics,
+            ingest=IngestUrls(self.base),
             pending_ms=PENDING_MS,
             random_bytes=secrets.token_bytes,
-            on_concluded=self._count,
+            on_match_ended=self._count,
         )
-        self.supervisor = Supervisor(around, owner=name)
-        ingest = Ingest(db=self.db, clock=clock, live=self.live, measures=measures, ingest_base=self.base)
-        region.listen(self.base, ingest)
+        self.supervisor = Supervisor(self.deps, owner=name)
+        ingest = Ingest(db=self.db, clock=clock, live=self.live, metrics=metrics, urls=IngestUrls(self.base))
+        region.add_ingest(self.base, ingest)
         self._task = asyncio.create_task(self.supervisor.run())
 
     def _count(self) -> None:
-        self.concluded += 1
+        self.matches_ended += 1
 
-    async def die(self) -> None:
-        """As after kill -9: nothing more is read, written or heard."""
+    async def kill(self) -> None:
+        """Stop as with kill -9: without further reads and writes."""
         self.db.is_dead = True
-        self.region.hang_up(self.base)
+        self.region.remove_ingest(self.base)
         await self.end()
 
     async def end(self) -> None:
@@ -174,12 +176,12 @@ class World:
         name: str = "srv_1",
         *,
         seed: int = 5,
-        played: str = "full_match",
+        scenario: str = "full_match",
         game: GameSettings = SETTINGS,
         cvars: Sequence[CvarSetting] = (),
         **fields: object,
     ) -> None:
-        simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", played))
+        simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", scenario))
         settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
         now_ms = self.clock.now_ms()
         row = ServerRow(
@@ -199,8 +201,8 @@ class World:
             next_at_ms=now_ms,
         )
         row = msgspec.structs.replace(row, **fields)
-        begun = history.begin(upcoming(row, settings, "Europe"))
-        await servers.create(self.db, row, idempotency=None, also=begun)
+        statements = history.insert(initial_history(row, settings, "Europe"))
+        await servers.create(self.db, row, idempotency=None, also=statements)
         for process in self.processes:
             process.supervisor.notify(name)
 
@@ -209,45 +211,44 @@ class World:
         assert row is not None
         return row
 
-    async def until(self, is_so: Callable[[], Awaitable[bool]], what: str, *, within_s: float = PATIENCE_S) -> None:
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = TIMEOUT_S) -> None:
         deadline = monotonic() + within_s
-        while not await is_so():
+        while not await condition():
             assert monotonic() < deadline, what
             await asyncio.sleep(0.02)
 
-    async def phase(self, phase: ServerPhase, name: str = "srv_1") -> None:
-        async def is_there() -> bool:
+    async def until_phase(self, phase: ServerPhase, name: str = "srv_1") -> None:
+        async def is_in_phase() -> bool:
             return (await self.row(name)).phase is phase
 
-        await self.until(is_there, f"{name} is {phase}")
+        await self.until(is_in_phase, f"{name} is {phase}")
 
-    async def live(self, name: str = "srv_1") -> None:
-        """Until a round of the match was decided."""
+    async def until_live(self, name: str = "srv_1") -> None:
+        """Wait until a round of the match is decided."""
 
         async def has_score() -> bool:
-            following = [process.live.get(name) for process in self.processes]
-            views = [json.loads(match.view()) for match in following if match is not None]
+            matches = [process.live.get(name) for process in self.processes]
+            views = [json.loads(match.view()) for match in matches if match is not None]
             return any(sum(view["score"].values()) > 0 for view in views)
 
         await self.until(has_score, f"{name} is live")
 
-    async def outcome(self, name: str = "srv_1") -> Outcome:
-        """The outcome of a match, once its server is gone."""
-        await self.phase(ServerPhase.RELEASED, name)
+    async def outcome(self, name: str = "srv_1") -> OutcomeRow:
+        """Wait until the server is released; return the outcome of its match."""
+        await self.until_phase(ServerPhase.RELEASED, name)
         outcome = await outbox.outcome_of(self.db, name)
         assert outcome is not None
         assert name not in self.region.running
         assert name not in (await slots.taken(self.db)).get("eu", {}).values()
         assert await snapshots.load(self.db, name) is None
-        await assert_told(self.db, await self.row(name), self.speed)
+        await assert_final_history(self.db, await self.row(name), self.speed)
         return outcome
 
     async def cancel(self, name: str = "srv_1") -> None:
-        """As its caller does, through a process that tells nobody."""
-        ending = Ending(reason=CancelReason.CANCELED_BY_USER)
-        now_ms = self.clock.now_ms()
+        """Cancel the match as its caller does, through a process that notifies no supervisor."""
+        outcome = Outcome(at_ms=self.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
         row = await self.row(name)
-        await self.db.write(conclude(row, ending, fence=None, now_ms=now_ms, callback_id=f"msg of {name}"))
+        await self.db.write(end_match(row, outcome, fence=None, callback_id=f"msg of {name}"))
 
     async def close(self) -> None:
         for process in self.processes:
@@ -256,25 +257,25 @@ class World:
 
 
 @asynccontextmanager
-async def world(
+async def open_world(
     db: Database, slot_names: Sequence[str] = ("a", "b", "c"), *, speed: float = SPEED
 ) -> AsyncIterator[World]:
-    made = World(db, slot_names, speed)
+    world = World(db, slot_names, speed)
     try:
-        yield made
+        yield world
     finally:
-        await made.close()
+        await world.close()
 
 
-def told(outcome: Outcome) -> dict[str, object]:
-    """What the callback says of the match itself."""
+def callback_fields(outcome: OutcomeRow) -> dict[str, object]:
+    """The fields of the callback that do not depend on the run."""
     body: dict[str, object] = json.loads(outcome.callback_body)
     return {name: body[name] for name in body if name not in ("serverId", "sessionId", "timestamp")}
 
 
-async def undisturbed(db: Database, seed: int) -> dict[str, object]:
-    """The match of this seed, driven by one process."""
-    async with world(db) as around:
-        around.start("undisturbed")
-        await around.create("srv_undisturbed", seed=seed)
-        return told(await around.outcome("srv_undisturbed"))
+async def play_undisturbed(db: Database, seed: int) -> dict[str, object]:
+    """Play the match of this seed with a single process; return the fields of its callback."""
+    async with open_world(db) as world:
+        world.start("undisturbed")
+        await world.create("srv_undisturbed", seed=seed)
+        return callback_fields(await world.outcome("srv_undisturbed"))

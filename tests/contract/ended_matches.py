@@ -1,4 +1,4 @@
-"""Matches that were played and have ended: their logs, outcomes and histories are stored, as a service leaves them."""
+"""Store matches that have ended as the service does: with log, outcome and history."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import uuid
 
 import msgspec
 
-from matchpod.core.result import build_result
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
-from matchpod.service.conclusion import Ending, conclude
-from matchpod.service.folding import Fold
-from matchpod.service.history.rows import upcoming
-from matchpod.service.history.settling import settle
+from matchpod.service.end_match import end_match
+from matchpod.service.history.finalize import finalize
+from matchpod.service.history.rows import initial_history
 from matchpod.service.history.streams import Streams
-from matchpod.service.live import LiveMatches
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatches
 from matchpod.storage import history, raw_log, servers
 from matchpod.storage.servers import ServerRow
-from tests.unit.service.test_folding import recorded, row_of
+from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
 
 SPEED = 1.0
@@ -25,7 +26,7 @@ SERVER_NAME = "Europe 1"
 ENDED_MS = START_MS + 3_600_000
 
 
-async def play(
+async def store_match(
     db: Database,
     name: str = "srv_1",
     *,
@@ -34,30 +35,33 @@ async def play(
     phase: ServerPhase = ServerPhase.RELEASED,
     **fields: object,
 ) -> ServerRow:
-    """A series of up to three maps: over, or canceled by its caller after so many entries of its log."""
+    """Store a series of up to three maps: finished, or canceled by its caller after `entries` log entries."""
     match = recorded()
     row = row_of(match.settings, id=name, game_id=game_id(name), log_token=f"l {name}", report_token=f"r {name}")
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)
-    made = history.begin(upcoming(row, match.settings, SERVER_NAME)) if has_history else []
-    await servers.create(db, row, idempotency=None, also=made)
+    statements = history.insert(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
+    await servers.create(db, row, idempotency=None, also=statements)
     await store_log(db, row, entries)
     if phase is row.phase:
         return row
-    await db.write(conclude(row, _ending(row, entries), fence=None, now_ms=ENDED_MS, callback_id=f"cb_{name}"))
-    row = await stored(db, name)
+    is_finished = entries is None
+    outcome = Outcome(at_ms=ENDED_MS, reason=None if is_finished else CancelReason.CANCELED_BY_USER)
+    result = _result(row) if is_finished else None
+    await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"cb_{name}"))
+    row = await server_row(db, name)
     if has_history:
-        streams = Streams(db=db, live=LiveMatches())
-        await settle(db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, now_ms=ENDED_MS)
+        streams = Streams(db=db, live=LocalMatches())
+        await finalize(db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, now_ms=ENDED_MS)
     if phase is ServerPhase.RELEASED:
-        await db.write([servers.release(name, row.fence)])
-    return await stored(db, name)
+        await db.write([servers.mark_released(name, row.fence)])
+    return await server_row(db, name)
 
 
 def game_id(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
 
 
-async def stored(db: Database, name: str) -> ServerRow:
+async def server_row(db: Database, name: str) -> ServerRow:
     row = await servers.get(db, name)
     assert row is not None
     return row
@@ -72,10 +76,8 @@ async def store_log(db: Database, row: ServerRow, entries: int | None = None) ->
     await db.write(statements)
 
 
-def _ending(row: ServerRow, entries: int | None) -> Ending:
-    if entries is not None:
-        return Ending(reason="canceled_by_user")
+def _result(row: ServerRow) -> bytes:
     fold = Fold.begin(row, SPEED)
     for entry in recorded().entries:
-        fold.take(entry)
-    return Ending(result=msgspec.json.encode(build_result(fold.reader.match)))
+        fold.apply(entry)
+    return fold.result()

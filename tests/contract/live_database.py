@@ -1,7 +1,7 @@
-"""A database with matches that are being played, as a released version left it: how one is written, and where it is.
+"""Write and read a database with running matches of a released version, which newer versions must be able to open.
 
-A new version must open it. `python -m tests.contract.live_database FOLDER`, run in a checkout of the version that is
-released, writes `live-database.sqlite.xz` and, beside it, what that version published about each match.
+`python -m tests.contract.live_database FOLDER`, run in a checkout of the released version, writes
+`live-database.sqlite.xz` and what that version published about each match.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from matchpod.core.match import Match
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.result import build_result, players_of_map, published_lines
 from matchpod.core.server_status import ServerPhase
-from matchpod.service.history.settling import fold_to_end
+from matchpod.service.history.finalize import fold_to_end
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
-from tests.contract.driven_matches import PLAYERS, SETTINGS, World, world
+from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 DATABASE, PUBLISHED = "live-database.sqlite.xz", "live-database.json"
@@ -45,7 +45,7 @@ MATCHES: dict[str, GameSettings] = {
     ),
 }
 
-IS_FAR: dict[str, Callable[[Match], bool]] = {
+HAS_PROGRESSED: dict[str, Callable[[Match], bool]] = {
     LIVE: lambda match: (match.current_map.team1_score + match.current_map.team2_score) >= 8,
     SERIES: lambda match: (
         match.current_map.number == 2 and (match.current_map.team1_score + match.current_map.team2_score) > 0
@@ -55,8 +55,8 @@ IS_FAR: dict[str, Callable[[Match], bool]] = {
 }
 
 
-def standing(match: Match) -> dict[str, object]:
-    """Every number of a match as it stands."""
+def current_numbers(match: Match) -> dict[str, object]:
+    """Scores and player statistics of a match in its current state."""
     maps = [
         {
             "map": played.name,
@@ -69,75 +69,73 @@ def standing(match: Match) -> dict[str, object]:
 
 
 def unpack(folder: Path) -> Path:
-    """The stored database as a file in this folder."""
+    """Unpack the stored database into a folder; return its path."""
     path = folder / "live.sqlite"
     path.write_bytes(lzma.decompress((FOLDER / DATABASE).read_bytes()))
     return path
 
 
 def published() -> dict[str, object]:
-    """What the version that wrote the database published: a live view per match, a result for the one that was over."""
+    """What the old version published: the current numbers of each match, and the result of the one that was over."""
     return msgspec.json.decode((FOLDER / PUBLISHED).read_bytes(), type=dict[str, object])
 
 
 async def _write(path: Path) -> dict[str, object]:
     db = await SqliteDatabase.open(path)
     await migrate(db)
-    async with world(db, ("a", "b", "c", "d")) as around:
-        process = around.start("first")
+    async with open_world(db, ("a", "b", "c", "d")) as world:
+        process = world.start("first")
         for name, settings in MATCHES.items():
-            await around.create(name, game=settings, seed=11)
-        played = await asyncio.gather(*(_play(around, name) for name in MATCHES))
+            await world.create(name, game=settings, seed=11)
+        played = await asyncio.gather(*(_play(world, name) for name in MATCHES))
         views: dict[str, object] = dict(zip(MATCHES, played, strict=True))
-        process.db.dies_before = "INSERT INTO outcomes"
-        await around.create(PLAYED, seed=12)
-        await _snapshot_at(around, PLAYED, IS_FAR[PLAYED])
-        await around.until(_is_dead(around), "the process is about to store the outcome")
-        fold = await fold_to_end(db, await around.row(PLAYED), around.speed)
-        views[PLAYED] = build_result(fold.reader.match)
-        views["now_ms"] = around.clock.now_ms()
-        assert {row.phase for row in await asyncio.gather(*map(around.row, (*MATCHES, PLAYED)))} == {
-            ServerPhase.RUNNING
-        }
+        process.db.crashes_before = "INSERT INTO outcomes"
+        await world.create(PLAYED, seed=12)
+        await _snapshot_at(world, PLAYED, HAS_PROGRESSED[PLAYED])
+        await world.until(_is_dead(world), "the process is about to store the outcome")
+        fold = await fold_to_end(db, await world.row(PLAYED), world.speed)
+        views[PLAYED] = build_result(fold.match)
+        views["now_ms"] = world.clock.now_ms()
+        assert {row.phase for row in await asyncio.gather(*map(world.row, (*MATCHES, PLAYED)))} == {ServerPhase.RUNNING}
     await db.close()
     return views
 
 
-def _is_dead(around: World) -> Callable[[], Awaitable[bool]]:
+def _is_dead(world: World) -> Callable[[], Awaitable[bool]]:
     async def is_dead() -> bool:
-        return around.processes[0].db.is_dead
+        return world.processes[0].db.is_dead
 
     return is_dead
 
 
-async def _play(around: World, name: str) -> object:
-    """Let a match go on until it is far enough, then stop its server's time."""
-    await _snapshot_at(around, name, IS_FAR[name])
+async def _play(world: World, name: str) -> object:
+    """Let a match run until it has progressed far enough, then pause its server."""
+    await _snapshot_at(world, name, HAS_PROGRESSED[name])
     await asyncio.sleep(0.1)
-    around.region.running[name].is_paused = True
+    world.region.running[name].is_paused = True
     await asyncio.sleep(0.5)
-    live = around.processes[0].live.get(name)
+    live = world.processes[0].live.get(name)
     assert live is not None
     assert not live.is_behind
-    return standing(live.fold.reader.match)
+    return current_numbers(live.fold.match)
 
 
-async def _snapshot_at(around: World, name: str, is_far: Callable[[Match], bool]) -> None:
-    """Store a snapshot when the match is far enough; the service would do so after a while."""
+async def _snapshot_at(world: World, name: str, has_progressed: Callable[[Match], bool]) -> None:
+    """Store a snapshot when the match has progressed far enough, earlier than the service would."""
 
-    async def is_there() -> bool:
-        live = around.processes[0].live.get(name)
-        if live is None or not is_far(live.fold.reader.match):
+    async def is_stored() -> bool:
+        live = world.processes[0].live.get(name)
+        if live is None or not has_progressed(live.fold.match):
             return False
-        state, row = live.fold.to_bytes(), await around.row(name)
-        await around.db.write(snapshots.save(name, row.fence, snapshots.Snapshot(live.seq, state)))
+        state, row = live.fold.dump(), await world.row(name)
+        await world.db.write(snapshots.save(name, row.fence, snapshots.Snapshot(live.seq, state)))
         return True
 
-    await around.until(is_there, f"{name} is far enough")
+    await world.until(is_stored, f"{name} has progressed")
 
 
 def main(folder: Path) -> None:
-    """Write the two files."""
+    """Write both files."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "live.sqlite"
         views = asyncio.run(_write(path))

@@ -1,4 +1,4 @@
-"""Builders of what matches leave behind, for the tests of its storage."""
+"""Build history rows for storage tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPACE = uuid.UUID(int=7)
 
 
 class MapState(msgspec.Struct, frozen=True):
-    """What is counted of a map."""
+    """The columns of a map that counts depend on."""
 
     status: MapStatus = MapStatus.UPCOMING
     started_at_ms: int | None = None
@@ -40,7 +40,7 @@ def match_history(
     is_series: bool = True,
     score: int = 0,
 ) -> MatchHistory:
-    """A match with these maps; its series has the status and start of the first one."""
+    """A match with these maps; its series has the status and start time of the first one."""
     series_id = f"ser_{server_id}" if is_series else None
     rows = tuple(
         MapRow(
@@ -75,14 +75,14 @@ CountedKey = tuple[str, str, str, str, int]
 
 
 async def stored_counts(db: Database) -> dict[CountedKey, int]:
-    """The counts that are kept, without those that have come down to nothing."""
+    """The stored counts that are not zero."""
     rows = await db.read("SELECT org_id, kind, status, map_name, day, count FROM history_counts WHERE count <> 0")
     found = msgspec.convert(rows, list[tuple[str, str, str, str, int, int]])
     return {(org_id, kind, status, name, day): count for org_id, kind, status, name, day, count in found}
 
 
 async def true_counts(db: Database) -> dict[CountedKey, int]:
-    """The same, counted one by one."""
+    """The same counts, computed from the rows."""
     rows = await db.read(
         "SELECT org_id, 'map', status, map_name, sort_ms FROM maps"
         " UNION ALL SELECT org_id, 'series', status, '', sort_ms FROM series"

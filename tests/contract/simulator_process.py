@@ -1,4 +1,4 @@
-"""A simulated server in a process of its own, for tests of what talks to servers from outside."""
+"""Run a simulated server in its own process, for tests of clients that connect to servers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ TIMEOUT_S = 300.0
 
 
 class SimulatorProcess:
-    """Runs from `with` to its end; `port` is known as soon as it listens."""
+    """A context manager that runs a simulated server; `port` is set when it listens."""
 
-    def __init__(self, *words: str) -> None:
-        self._words = words
+    def __init__(self, *args: str) -> None:
+        self._args = args
         self.port = 0
 
     def __enter__(self) -> SimulatorProcess:
-        own_words = ["-port", "0", "+rcon_password", PASSWORD, "--speed", str(SPEED), "--quiet"]
-        self.process = subprocess.Popen([*SIMULATE, *own_words, *self._words], stdout=subprocess.PIPE, text=True)
+        own_args = ["-port", "0", "+rcon_password", PASSWORD, "--speed", str(SPEED), "--quiet"]
+        self.process = subprocess.Popen([*SIMULATE, *own_args, *self._args], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         found = re.search(r":([0-9]+) ", self.process.stdout.readline())
         assert found is not None
@@ -42,19 +42,19 @@ class SimulatorProcess:
         return f"127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """End it at once, also when it was stopped or has ended."""
+        """Kill the process, even if it is stopped or has ended."""
         assert self.process.stdout is not None
         self.process.kill()
         self.process.wait(TIMEOUT_S)
         self.process.stdout.close()
 
     def freeze(self) -> None:
-        """Let it hang: its sockets stay open and nothing answers."""
+        """Stop the process: its sockets stay open, but do not answer."""
         os.kill(self.process.pid, signal.SIGSTOP)
 
 
 def free_ports(number: int) -> tuple[int, ...]:
-    """Ports that nobody uses now."""
+    """Ports that are not in use."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = tuple(one.getsockname()[1] for one in sockets)
     for one in sockets:

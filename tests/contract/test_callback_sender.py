@@ -1,4 +1,4 @@
-"""One attempt to deliver a callback, against receivers that behave and receivers that do not."""
+"""Delivery attempts of callbacks to well-behaved and misbehaving receivers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from matchpod.ports import CallbackRequest, CallbackSender, Delivery
 
 LIMIT_S = 1.0
 AMPLE_S = 15.0
-"""A limit that is not reached."""
+"""A time limit that is not reached."""
 
 PATIENCE_S = 200.0
-"""For what happens at once on a machine that has nothing else to do."""
+"""Timeout for steps that are immediate on an idle machine."""
 
 BODY = b'{"eventType":"match_over"}'
 
@@ -33,12 +33,12 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 
 class Receiver:
-    """Takes connections, does with each what it is told, and notes what came and that the sender hung up."""
+    """Runs a behaviour on each connection; counts connections and detects when the sender closes one."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
         self.connections = 0
-        self.hung_up = asyncio.Event()
+        self.closed = asyncio.Event()
         self.port = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +50,7 @@ class Receiver:
         except ConnectionError:
             pass
         finally:
-            self.hung_up.set()
+            self.closed.set()
             writer.transport.abort()
 
 
@@ -71,13 +71,13 @@ def request_to(url: str, **headers: str) -> CallbackRequest:
 
 
 def attempt(behaviour: Behaviour, *, scheme: str = "http", total_s: float = AMPLE_S) -> Delivery:
-    """One attempt at a receiver of this behaviour, whose connection must be closed afterwards."""
+    """Make one attempt to reach a receiver with this behaviour; its connection must be closed afterwards."""
 
     async def run() -> Delivery:
         sender: CallbackSender = HttpCallbackSender(allow_private=True, total_s=total_s)
         async with receiving(behaviour) as receiver, asyncio.timeout(PATIENCE_S):
             delivery = await sender.send(request_to(f"{scheme}://127.0.0.1:{receiver.port}/hook?secret=s3cret"))
-            await receiver.hung_up.wait()
+            await receiver.closed.wait()
             assert receiver.connections == 1
         await sender.close()
         return delivery
@@ -88,7 +88,7 @@ def attempt(behaviour: Behaviour, *, scheme: str = "http", total_s: float = AMPL
 
 
 def try_url(url: str, *, allow_private: bool, **headers: str) -> Delivery:
-    """One attempt at an address where nobody needs to be."""
+    """Make one attempt to reach a URL without starting a receiver."""
 
     async def run() -> Delivery:
         sender = HttpCallbackSender(allow_private=allow_private, total_s=5.0)
@@ -104,8 +104,8 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(len(BODY))
 
 
-def answering(*pieces: bytes) -> Behaviour:
-    """Read the request, answer in these pieces, and leave the connection open."""
+def responding(*pieces: bytes) -> Behaviour:
+    """Read the request, respond in these pieces, and leave the connection open."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -117,14 +117,14 @@ def answering(*pieces: bytes) -> Behaviour:
     return behave
 
 
-def dripping(beginning: bytes, drop: bytes) -> Behaviour:
-    """Answer with a beginning, then a little now and then for ever."""
+def trickling(beginning: bytes, piece: bytes) -> Behaviour:
+    """Respond with a beginning, then with one more piece at a time, forever."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(beginning)
         while True:
-            writer.write(drop)
+            writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.05)
 
@@ -135,15 +135,15 @@ async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     await reader.read(65536)
 
 
-async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def close_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299, 302, 307, 400, 404, 410, 500, 503])
-def test_the_status_of_an_answer_is_reported_and_the_200s_are_done(status: int) -> None:
-    delivery = attempt(answering(f"HTTP/1.1 {status} Said\r\nContent-Length: 2\r\n\r\nok".encode()))
+def test_status_is_reported_and_2xx_is_a_success(status: int) -> None:
+    delivery = attempt(responding(f"HTTP/1.1 {status} Reason\r\nContent-Length: 2\r\n\r\nok".encode()))
     assert (delivery.status, delivery.error) == (status, None)
-    assert delivery.is_done is (status < 300)
+    assert delivery.is_success is (status < 300)
 
 
 @pytest.mark.parametrize(
@@ -161,20 +161,20 @@ def test_the_status_of_an_answer_is_reported_and_the_200s_are_done(status: int) 
         [b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 300_000],
     ],
 )
-def test_an_answer_in_any_shape_counts_once_its_status_has_come(pieces: list[bytes]) -> None:
-    delivery = attempt(answering(*pieces))
+def test_response_of_any_form_counts_once_its_status_was_read(pieces: list[bytes]) -> None:
+    delivery = attempt(responding(*pieces))
     assert (delivery.status, delivery.error) == (200, None)
 
 
-def test_a_body_that_drips_for_ever_changes_nothing_and_is_not_waited_for() -> None:
-    delivery = attempt(dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x"))
+def test_endless_body_does_not_delay_the_delivery() -> None:
+    delivery = attempt(trickling(b"HTTP/1.1 200 OK\r\n\r\n", b"x"))
     assert (delivery.status, delivery.error) == (200, None)
     assert delivery.duration_ms < 10_000
 
 
-def test_a_status_that_came_just_before_the_end_of_the_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_counts_if_the_time_limit_expires_during_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matchpod.adapters.callback_sender.REST_S", PATIENCE_S)
-    delivery = attempt(dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x"), total_s=2.0)
+    delivery = attempt(trickling(b"HTTP/1.1 200 OK\r\n\r\n", b"x"), total_s=2.0)
     assert (delivery.status, delivery.error) == (200, None)
 
 
@@ -182,27 +182,27 @@ def test_a_status_that_came_just_before_the_end_of_the_time_counts(monkeypatch: 
     "behaviour",
     [
         hang,
-        answering(b""),
-        answering(b"HTTP/1.1 200 OK\r\n"),
-        dripping(b"HTTP/1.1 200 OK\r\nA: ", b"x"),
-        dripping(b"", b"x"),
+        responding(b""),
+        responding(b"HTTP/1.1 200 OK\r\n"),
+        trickling(b"HTTP/1.1 200 OK\r\nA: ", b"x"),
+        responding(b"\r\n\r\n"),
     ],
-    ids=["hangs", "says nothing", "stops in the head", "drips a header", "drips garbage"],
+    ids=["hangs", "empty response", "stops within the headers", "endless header", "empty lines"],
 )
-def test_a_receiver_without_an_answer_costs_the_limit_and_no_more(behaviour: Behaviour) -> None:
+def test_missing_response_fails_after_the_time_limit(behaviour: Behaviour) -> None:
     delivery = attempt(behaviour, total_s=LIMIT_S)
-    assert (delivery.status, delivery.error) == (None, "no answer within 1 s")
+    assert (delivery.status, delivery.error) == (None, "no response within 1 s")
     assert 900 <= delivery.duration_ms < 8_000
 
 
-def test_one_that_announces_answers_for_ever_is_cut_off() -> None:
+def test_endless_interim_responses_are_aborted() -> None:
     interim = b"HTTP/1.1 100 Continue\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"
-    delivery = attempt(dripping(b"", interim))
-    assert (delivery.status, delivery.error) == (None, "the head of the answer is too long")
+    delivery = attempt(trickling(b"", interim))
+    assert (delivery.status, delivery.error) == (None, "the response headers are too long")
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
         b"\x00\xff" * 500 + b"\r\n\r\n",
@@ -211,48 +211,47 @@ def test_one_that_announces_answers_for_ever_is_cut_off() -> None:
         b"HTTP/1.1 2000 OK\r\n\r\n",
         b"HTTP/1.1 \xd9\xa2\xd9\xa0\xd9\xa0 OK\r\n\r\n",
         b"http/1.1 200 OK\r\n\r\n",
-        b"\r\n\r\n",
+        b"x" * 300_000,
     ],
 )
-def test_garbage_is_no_answer(answer: bytes) -> None:
-    delivery = attempt(answering(answer))
-    assert (delivery.status, delivery.error) == (None, "the answer is not HTTP")
+def test_garbage_is_not_a_response(response: bytes) -> None:
+    delivery = attempt(responding(response))
+    assert (delivery.status, delivery.error) == (None, "the response is not HTTP")
 
 
-def test_garbage_followed_by_the_end_is_no_answer() -> None:
+def test_garbage_followed_by_eof_is_not_a_response() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"-ERR unknown command\r\n")
         writer.write_eof()
 
-    assert attempt(behave).error == "the answer is not HTTP"
+    assert attempt(behave).error == "the response is not HTTP"
 
 
-@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: " + b"x" * 300_000, b"x" * 300_000])
-def test_a_huge_head_is_cut_off(head: bytes) -> None:
-    delivery = attempt(answering(head + b"\r\n\r\n"))
-    assert (delivery.status, delivery.error) == (None, "the head of the answer is too long")
+def test_too_long_headers_are_rejected() -> None:
+    delivery = attempt(responding(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 300_000 + b"\r\n\r\n"))
+    assert (delivery.status, delivery.error) == (None, "the response headers are too long")
 
 
-def test_one_that_hangs_up_is_a_failure() -> None:
-    delivery = attempt(hang_up)
-    assert (delivery.status, delivery.error) == (None, "the connection ended before the answer")
+def test_closed_connection_is_a_failure() -> None:
+    delivery = attempt(close_at_once)
+    assert (delivery.status, delivery.error) == (None, "the connection was closed before a response arrived")
 
 
-def test_one_that_hangs_up_in_the_head_is_a_failure() -> None:
+def test_connection_closed_within_the_headers_is_a_failure() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"HTTP/1.1 200 OK\r\n")
         writer.write_eof()
 
-    assert attempt(behave).error == "the connection ended before the answer"
+    assert attempt(behave).error == "the connection was closed before a response arrived"
 
 
-def test_https_at_a_receiver_that_never_shakes_hands_costs_the_limit() -> None:
-    assert attempt(hang, scheme="https", total_s=LIMIT_S).error == "no answer within 1 s"
+def test_missing_tls_handshake_fails_after_the_time_limit() -> None:
+    assert attempt(hang, scheme="https", total_s=LIMIT_S).error == "no response within 1 s"
 
 
-def test_https_at_a_receiver_without_tls_is_a_failure() -> None:
+def test_https_to_a_receiver_without_tls_is_a_failure() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readexactly(5)
         await reader.readexactly(int.from_bytes(head[3:]))  # all of its hello: closing on unread bytes resets
@@ -262,43 +261,43 @@ def test_https_at_a_receiver_without_tls_is_a_failure() -> None:
     assert (delivery.status, delivery.error) == (None, "the TLS handshake failed")
 
 
-def test_the_request_is_one_post_with_the_given_headers_and_bytes() -> None:
+def test_request_is_one_post_with_the_given_headers_and_body() -> None:
     async def run() -> tuple[bytes, int]:
-        seen = b""
+        received = b""
 
         async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal seen
-            seen = await read_request(reader)
+            nonlocal received
+            received = await read_request(reader)
             writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
 
         sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
         async with receiving(behave) as receiver:
             url = f"http://LocalHost:{receiver.port}/a%20b/?x=1&y=%2F#part"
             delivery = await sender.send(request_to(url, Authorization="Bearer t"))
-            assert delivery.is_done
-            return seen, receiver.port
+            assert delivery.is_success
+            return received, receiver.port
 
-    seen, port = asyncio.run(run())
-    assert seen == (
+    received, port = asyncio.run(run())
+    assert received == (
         b"POST /a%%20b/?x=1&y=%%2F HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/json\r\n"
         b"Authorization: Bearer t\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (port, len(BODY), BODY)
     )
 
 
-def test_a_redirect_is_not_followed() -> None:
+def test_redirect_is_not_followed() -> None:
     async def run() -> tuple[Delivery, int]:
-        async with receiving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as target:
+        async with receiving(responding(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as target:
             moved = f"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:{target.port}/\r\nContent-Length: 0\r\n\r\n"
-            async with receiving(answering(moved.encode())) as receiver:
+            async with receiving(responding(moved.encode())) as receiver:
                 sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
                 delivery = await sender.send(request_to(f"http://127.0.0.1:{receiver.port}/"))
                 return delivery, target.connections
 
     delivery, followed = asyncio.run(run())
-    assert (delivery.status, delivery.is_done, followed) == (307, False, 0)
+    assert (delivery.status, delivery.is_success, followed) == (307, False, 0)
 
 
-def test_a_port_where_nobody_listens_is_a_failure() -> None:
+def test_refused_connection_is_a_failure() -> None:
     async def free_port() -> int:
         async with receiving(hang) as receiver:
             return receiver.port
@@ -308,11 +307,11 @@ def test_a_port_where_nobody_listens_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("host", ["receiver.invalid", "a" * 64 + ".invalid", "x..invalid"])
-def test_an_unknown_host_is_a_failure(host: str) -> None:
+def test_unknown_host_is_a_failure(host: str) -> None:
     delivery = try_url(f"http://{host}/", allow_private=True)
     assert delivery.status is None
-    # A resolver that is away may take longer than the limit.
-    assert delivery.error in ("not sent: the host name was not found", "no answer within 5 s")
+    # An unavailable resolver may take longer than the time limit.
+    assert delivery.error in ("not sent: the host name was not found", "no response within 5 s")
 
 
 @pytest.mark.parametrize(
@@ -340,25 +339,25 @@ def test_an_unknown_host_is_a_failure(host: str) -> None:
         "[fe80::1]",
     ],
 )
-def test_a_private_receiver_is_refused_in_every_spelling_before_a_connection_is_made(host: str) -> None:
+def test_private_address_in_any_notation_is_rejected_before_connecting(host: str) -> None:
     async def run() -> tuple[Delivery, int]:
-        async with receiving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as receiver:
+        async with receiving(responding(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as receiver:
             sender = HttpCallbackSender(total_s=AMPLE_S)
             delivery = await sender.send(request_to(f"http://{host}:{receiver.port}/"))
             return delivery, receiver.connections
 
     delivery, connections = asyncio.run(run())
     assert (delivery.status, connections) == (None, 0)
-    # A machine without IPv6 may not know such an address at all.
-    refused = ["not sent: the receiver has an address that is not public"]
-    assert delivery.error in refused + ["not sent: the host name was not found"] * host.startswith("[")
+    # A machine without IPv6 may not resolve IPv6 addresses at all.
+    rejected = ["not sent: the receiver has an address that is not public"]
+    assert delivery.error in rejected + ["not sent: the host name was not found"] * host.startswith("[")
 
 
 @pytest.mark.parametrize(
     "address",
     ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001:81b::200e", "64:ff9b::808:808"],
 )
-def test_addresses_of_the_internet_are_public(address: str) -> None:
+def test_internet_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
@@ -374,102 +373,102 @@ def test_addresses_of_the_internet_are_public(address: str) -> None:
         *("fec0::1", "ff02::1", "4000::1", "nonsense", ""),
     ],
 )
-def test_all_others_are_not(address: str) -> None:
+def test_special_and_invalid_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-Found = tuple[int, int, int, str, tuple[str, int]]
+AddressInfo = tuple[int, int, int, str, tuple[str, int]]
 
 
-def found(address: str) -> Found:
-    """An entry of what a resolver answers."""
+def address_info(address: str) -> AddressInfo:
+    """Return an entry of a getaddrinfo result."""
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 0))
 
 
-def test_one_address_that_is_not_public_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mixed(*_: object, **__: object) -> list[Found]:
-        return [found("8.8.8.8"), found("127.0.0.1")]
+def test_host_with_one_private_address_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mixed(*_: object, **__: object) -> list[AddressInfo]:
+        return [address_info("8.8.8.8"), address_info("127.0.0.1")]
 
     monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", mixed)
     delivery = try_url("http://receiver.example/", allow_private=False)
     assert delivery.error == "not sent: the receiver has an address that is not public"
 
 
-def test_the_next_address_is_tried_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    def several(*_: object, **__: object) -> list[Found]:
-        return [found("127.0.0.2"), found("127.0.0.1")]
+def test_next_address_is_tried_if_one_refuses_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def several(*_: object, **__: object) -> list[AddressInfo]:
+        return [address_info("127.0.0.2"), address_info("127.0.0.1")]
 
     monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", several)
-    assert attempt(answering(b"HTTP/1.1 204 Done\r\n\r\n")).status == 204
+    assert attempt(responding(b"HTTP/1.1 204 Done\r\n\r\n")).status == 204
 
 
 @contextmanager
 def slow_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Look-ups that say when they were asked, and find this machine when they are let go."""
-    asked, let_go = threading.Event(), threading.Event()
+    """Replace the resolver: the first event reports a lookup, setting the second one lets it return."""
+    called, proceed = threading.Event(), threading.Event()
 
-    def look_up(*_: object, **__: object) -> list[Found]:
-        asked.set()
-        let_go.wait(PATIENCE_S)
-        return [found("127.0.0.1")]
+    def resolve(*_: object, **__: object) -> list[AddressInfo]:
+        called.set()
+        proceed.wait(PATIENCE_S)
+        return [address_info("127.0.0.1")]
 
-    monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", look_up)
+    monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", resolve)
     try:
-        yield asked, let_go
+        yield called, proceed
     finally:
-        let_go.set()
+        proceed.set()
 
 
-def test_a_resolver_that_hangs_costs_the_limit_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_resolver_fails_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> Delivery:
         sender = HttpCallbackSender(allow_private=True, total_s=LIMIT_S)
         return await sender.send(request_to("http://receiver.example/"))
 
     with slow_resolver(monkeypatch):
         delivery = asyncio.run(run())
-    assert (delivery.status, delivery.error) == (None, "no answer within 1 s")
+    assert (delivery.status, delivery.error) == (None, "no response within 1 s")
     assert delivery.duration_ms < 8_000
 
 
-def test_a_sender_that_is_closed_while_it_connects_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run(asked: threading.Event, let_go: threading.Event) -> tuple[Delivery, bytes]:
-        seen = b""
+def test_nothing_is_sent_if_the_sender_is_closed_while_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(called: threading.Event, proceed: threading.Event) -> tuple[Delivery, bytes]:
+        received = b""
 
         async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal seen
-            seen = await reader.read(65536)
+            nonlocal received
+            received = await reader.read(65536)
 
         sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
         async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
             request = request_to(f"http://receiver.example:{receiver.port}/")
-            under_way = asyncio.create_task(sender.send(request))
-            await asyncio.to_thread(asked.wait, PATIENCE_S)
+            task = asyncio.create_task(sender.send(request))
+            await asyncio.to_thread(called.wait, PATIENCE_S)
             await sender.close()
-            let_go.set()
-            delivery = await under_way
-            await receiver.hung_up.wait()
-            return delivery, seen
+            proceed.set()
+            delivery = await task
+            await receiver.closed.wait()
+            return delivery, received
 
-    with slow_resolver(monkeypatch) as (asked, let_go):
-        delivery, seen = asyncio.run(run(asked, let_go))
-    assert (delivery.status, delivery.error, seen) == (None, "not sent: the sender is closed", b"")
+    with slow_resolver(monkeypatch) as (called, proceed):
+        delivery, received = asyncio.run(run(called, proceed))
+    assert (delivery.status, delivery.error, received) == (None, "not sent: the sender is closed", b"")
 
 
 def send_large(behaviour: Behaviour, total_s: float) -> Delivery:
-    """An attempt with more than the buffers between the two take."""
+    """Make an attempt with a body that is larger than the socket buffers."""
 
     async def run() -> Delivery:
         sender = HttpCallbackSender(allow_private=True, total_s=total_s)
         async with receiving(behaviour) as receiver, asyncio.timeout(PATIENCE_S):
             url = f"http://127.0.0.1:{receiver.port}/"
             delivery = await sender.send(CallbackRequest(url=url, headers={}, body=b"x" * 20_000_000))
-            await receiver.hung_up.wait()
+            await receiver.closed.wait()
         return delivery
 
     return asyncio.run(run())
 
 
-def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
+def test_response_before_the_request_was_read_counts() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         await asyncio.sleep(1)
@@ -478,16 +477,16 @@ def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
     assert (delivery.status, delivery.error) == (413, None)
 
 
-def test_a_receiver_that_never_reads_costs_the_limit_and_no_more() -> None:
+def test_receiver_that_never_reads_fails_after_the_time_limit() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(3 * LIMIT_S)
 
     delivery = send_large(behave, LIMIT_S)
-    assert (delivery.status, delivery.error) == (None, "no answer within 1 s")
+    assert (delivery.status, delivery.error) == (None, "no response within 1 s")
     assert delivery.duration_ms < 8_000
 
 
-def test_an_address_that_cannot_be_reached_is_a_failure() -> None:
+def test_unreachable_address_is_a_failure() -> None:
     delivery = try_url("http://255.255.255.255:9/", allow_private=True)
     assert delivery.status is None
     assert delivery.error == "the receiver could not be reached"
@@ -507,7 +506,7 @@ def test_an_address_that_cannot_be_reached_is_a_failure() -> None:
         ),
     ],
 )
-def test_a_url_that_is_none_is_not_sent(url: str) -> None:
+def test_invalid_url_is_not_sent(url: str) -> None:
     delivery = try_url(url, allow_private=True)
     assert delivery.status is None
     assert (delivery.error or "").startswith("not sent: the URL ")
@@ -521,59 +520,59 @@ def test_a_url_that_is_none_is_not_sent(url: str) -> None:
         *((name, "s3cret") for name in ("", "a b", "a:", "a\r\nb", "é", "Host", "content-length", "Transfer-Encoding")),
     ],
 )
-def test_a_header_that_would_break_the_request_is_not_sent_nor_shown(name: str, value: str) -> None:
+def test_invalid_header_is_not_sent_and_not_shown(name: str, value: str) -> None:
     delivery = try_url("http://127.0.0.1:9/", allow_private=True, **{name: value})
     assert delivery.status is None
     assert (delivery.error or "").startswith("not sent: ")
     assert "s3cret" not in (delivery.error or "")
 
 
-def test_closing_cuts_off_what_is_under_way_and_refuses_later_attempts() -> None:
+def test_closing_aborts_attempts_in_progress_and_rejects_later_ones() -> None:
     async def run() -> tuple[Delivery, Delivery]:
-        asked = asyncio.Event()
+        received = asyncio.Event()
 
         async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await read_request(reader)
-            asked.set()
+            received.set()
 
         sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
         async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
             request = request_to(f"http://127.0.0.1:{receiver.port}/")
-            under_way = asyncio.create_task(sender.send(request))
-            await asked.wait()
+            task = asyncio.create_task(sender.send(request))
+            await received.wait()
             await sender.close()
             await sender.close()
-            cut_off = await under_way
-            await receiver.hung_up.wait()
-            return cut_off, await sender.send(request)
+            aborted = await task
+            await receiver.closed.wait()
+            return aborted, await sender.send(request)
 
-    cut_off, later = asyncio.run(run())
-    assert (cut_off.status, cut_off.error) == (None, "the connection ended before the answer")
+    aborted, later = asyncio.run(run())
+    assert (aborted.status, aborted.error) == (None, "the connection was closed before a response arrived")
     assert (later.status, later.error) == (None, "not sent: the sender is closed")
 
 
-def test_an_attempt_that_is_canceled_closes_its_connection() -> None:
+def test_cancelled_attempt_closes_its_connection() -> None:
     async def run() -> None:
-        asked = asyncio.Event()
+        received = asyncio.Event()
 
         async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await read_request(reader)
-            asked.set()
+            received.set()
 
         sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
         async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
-            under_way = asyncio.create_task(sender.send(request_to(f"http://127.0.0.1:{receiver.port}/")))
-            await asked.wait()
-            under_way.cancel()
+            task = asyncio.create_task(sender.send(request_to(f"http://127.0.0.1:{receiver.port}/")))
+            await received.wait()
+            task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await under_way
-            await receiver.hung_up.wait()
+                await task
+            await receiver.closed.wait()
 
     asyncio.run(run())
 
 
 def self_signed(folder: Path, *names: x509.GeneralName) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A certificate for these names: the side of the receiver, and that of a sender who trusts it."""
+    """Create a certificate for these names; return the TLS contexts of its receiver and of a sender that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "receiver")])
     now = datetime.datetime.now(datetime.UTC)
@@ -593,8 +592,8 @@ def self_signed(folder: Path, *names: x509.GeneralName) -> tuple[ssl.SSLContext,
 
 def send_tls(receiver_side: ssl.SSLContext, sender_side: ssl.SSLContext | None, host: str) -> Delivery:
     async def run() -> Delivery:
-        answer = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        async with receiving(answer, receiver_side) as receiver:
+        behaviour = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        async with receiving(behaviour, receiver_side) as receiver:
             sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S, trust=sender_side)
             delivery = await sender.send(request_to(f"https://{host}:{receiver.port}/"))
             await sender.close()
@@ -605,22 +604,22 @@ def send_tls(receiver_side: ssl.SSLContext, sender_side: ssl.SSLContext | None, 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_https_reaches_a_receiver_whose_certificate_is_trusted(tmp_path: Path, host: str) -> None:
+def test_https_accepts_a_trusted_certificate(tmp_path: Path, host: str) -> None:
     ip = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     receiver_side, sender_side = self_signed(tmp_path, x509.DNSName("localhost"), ip)
     delivery = send_tls(receiver_side, sender_side, host)
     assert (delivery.status, delivery.error) == (200, None)
 
 
-def test_https_refuses_a_certificate_of_another_name(tmp_path: Path) -> None:
+def test_https_rejects_a_certificate_for_another_name(tmp_path: Path) -> None:
     receiver_side, sender_side = self_signed(tmp_path, x509.DNSName("other.example"))
     delivery = send_tls(receiver_side, sender_side, "localhost")
     assert delivery.status is None
-    assert (delivery.error or "").startswith("the certificate was not accepted: ")
+    assert (delivery.error or "").startswith("certificate verification failed: ")
 
 
-def test_https_refuses_a_certificate_nobody_vouches_for(tmp_path: Path) -> None:
+def test_https_rejects_an_untrusted_certificate(tmp_path: Path) -> None:
     receiver_side, _ = self_signed(tmp_path, x509.DNSName("localhost"))
     delivery = send_tls(receiver_side, None, "localhost")
     assert delivery.status is None
-    assert (delivery.error or "").startswith("the certificate was not accepted: ")
+    assert (delivery.error or "").startswith("certificate verification failed: ")

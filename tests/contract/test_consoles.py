@@ -1,4 +1,4 @@
-"""Every way to open a console keeps the promises of `Consoles` and `RemoteConsole`, against a simulated server."""
+"""RconConsoles implements the Consoles and RemoteConsole ports, tested with simulated servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from matchpod.adapters.rcon_client import MAX_WAITING, RconConsole, RconConsoles, accepts
+from matchpod.adapters.rcon_client import MAX_WAITING, RconConsole, RconConsoles, probe_port
 from matchpod.cs2.rcon import (
     MAX_OUTSTANDING,
     MAX_RESPONSE_SIZE,
@@ -17,7 +17,7 @@ from matchpod.cs2.rcon import (
     MirrorRequested,
     ServerConnection,
 )
-from matchpod.ports import ConsoleError, ConsoleLostError, ConsoleRefusedError
+from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
@@ -25,15 +25,15 @@ LIMIT_S = 60.0
 
 
 def run(work: Coroutine[object, object, None]) -> None:
-    """Run a test's coroutine; it fails when tasks are left behind."""
+    """Run a test's coroutine; fail if tasks are left behind."""
 
-    async def watched() -> None:
+    async def limited() -> None:
         async with asyncio.timeout(LIMIT_S):
             await work
             await asyncio.sleep(0.05)
         assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
 
-    asyncio.run(watched())
+    asyncio.run(limited())
 
 
 async def open_console(server: SimulatorProcess) -> RconConsole:
@@ -48,8 +48,8 @@ async def open_after_load(server: SimulatorProcess) -> RconConsole:
             await asyncio.sleep(0.05)
 
 
-class StrangeServer:
-    """A server in this process that answers as it is told, for what the simulator never does."""
+class FakeServer:
+    """A server in this process with configurable answers, for behaviour that the simulator does not have."""
 
     def __init__(self, *, split_at: int | None = None, answer: str = "", junk: bytes = b"", is_silent: bool = False):
         self._split_at = split_at
@@ -84,7 +84,7 @@ class StrangeServer:
         return b""
 
 
-def test_commands_are_answered_one_after_the_other() -> None:
+def test_commands_are_answered() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         assert await console.run("echo hello") == "hello\n"
@@ -96,7 +96,7 @@ def test_commands_are_answered_one_after_the_other() -> None:
         run(work(server))
 
 
-def test_callers_at_the_same_time_each_get_their_own_answer() -> None:
+def test_concurrent_calls_get_their_own_answers() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
@@ -107,24 +107,24 @@ def test_callers_at_the_same_time_each_get_their_own_answer() -> None:
         run(work(server))
 
 
-def test_large_answer_comes_whole() -> None:
+def test_large_answer_is_complete() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
-        one = await console.run("status")
-        many = await console.run(";".join(["status"] * 70))
-        assert many.count("#end") == 70
-        assert len(many) > 60 * len(one)
+        single = await console.run("status")
+        repeated = await console.run(";".join(["status"] * 70))
+        assert repeated.count("#end") == 70
+        assert len(repeated) > 60 * len(single)
         await console.close()
 
     with SimulatorProcess() as server:
         run(work(server))
 
 
-def test_answer_in_many_parts_comes_whole() -> None:
+def test_answer_in_many_packets_is_complete() -> None:
     text = "Ψάρι たぬき " * 100_000
 
     async def work() -> None:
-        async with StrangeServer(answer=text, split_at=4001) as port:
+        async with FakeServer(answer=text, split_at=4001) as port:
             console = await RconConsoles().open(HOST, port, PASSWORD)
             assert await console.run("cvarlist") == text
             await console.close()
@@ -132,45 +132,45 @@ def test_answer_in_many_parts_comes_whole() -> None:
     run(work())
 
 
-def test_wrong_password_is_refused_without_telling_it() -> None:
+def test_wrong_password_is_rejected_without_showing_it() -> None:
     async def work(server: SimulatorProcess) -> None:
-        with pytest.raises(ConsoleRefusedError) as refused:
+        with pytest.raises(ConsoleAuthError) as rejected:
             await RconConsoles().open(HOST, server.port, "a wrong password")
-        assert "a wrong password" not in str(refused.value)
+        assert "a wrong password" not in str(rejected.value)
 
     with SimulatorProcess() as server:
         run(work(server))
 
 
-def test_password_that_cannot_be_sent_is_refused_without_telling_it() -> None:
+def test_password_that_cannot_be_sent_is_rejected_without_showing_it() -> None:
     async def work() -> None:
-        with pytest.raises(ConsoleRefusedError) as refused:
+        with pytest.raises(ConsoleAuthError) as rejected:
             await RconConsoles().open(HOST, 1, "two\nlines")
-        assert "two" not in str(refused.value)
+        assert "two" not in str(rejected.value)
 
     run(work())
 
 
-def test_port_where_nobody_listens_is_lost() -> None:
+def test_closed_port_raises_console_lost() -> None:
     async def work() -> None:
         (port,) = free_ports(1)
         with pytest.raises(ConsoleLostError):
             await RconConsoles().open(HOST, port, PASSWORD)
-        assert await accepts(HOST, port) is False
+        assert await probe_port(HOST, port) is False
 
     run(work())
 
 
-def test_host_that_does_not_exist_is_lost() -> None:
+def test_unknown_host_raises_console_lost() -> None:
     async def work() -> None:
         with pytest.raises(ConsoleLostError):
             await RconConsoles().open("no such host", 1, PASSWORD)
-        assert await accepts("no such host", 1) is None
+        assert await probe_port("no such host", 1) is None
 
     run(work())
 
 
-def test_server_that_closes_before_its_verdict_is_lost() -> None:
+def test_connection_closed_during_authentication_raises_console_lost() -> None:
     async def work() -> None:
         closer = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
         with pytest.raises(ConsoleLostError):
@@ -181,7 +181,7 @@ def test_server_that_closes_before_its_verdict_is_lost() -> None:
     run(work())
 
 
-def test_server_that_answers_none_of_many_cancelled_commands_is_lost() -> None:
+def test_too_many_unanswered_commands_close_the_connection() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
@@ -197,16 +197,16 @@ def test_server_that_answers_none_of_many_cancelled_commands_is_lost() -> None:
         run(work(server))
 
 
-def test_server_that_gives_no_verdict_is_lost_in_time() -> None:
+def test_authentication_without_answer_times_out() -> None:
     async def work() -> None:
-        async with StrangeServer(is_silent=True) as port:
+        async with FakeServer(is_silent=True) as port:
             with pytest.raises(ConsoleLostError, match=r"within 0\.2 s"):
                 await RconConsoles(open_s=0.2).open(HOST, port, PASSWORD)
 
     run(work())
 
 
-def test_map_change_drops_the_connection_and_another_one_can_be_opened() -> None:
+def test_console_can_be_reopened_after_a_map_change() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         await _until_lost(console, "changelevel de_nuke")
@@ -220,14 +220,14 @@ def test_map_change_drops_the_connection_and_another_one_can_be_opened() -> None
 
 
 async def _until_lost(console: RconConsole, command: str) -> None:
-    """Run a command that ends the connection: its answer may still come."""
+    """Run a command that closes the connection, then wait for that: its answer may still arrive."""
     with suppress(ConsoleLostError):
         await console.run(command)
         while True:
             await console.run("echo still here")
 
 
-def test_command_without_an_answer_in_time_closes_the_connection_for_everybody() -> None:
+def test_timed_out_command_closes_the_connection_for_all_calls() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
@@ -243,7 +243,7 @@ def test_command_without_an_answer_in_time_closes_the_connection_for_everybody()
         run(work(server))
 
 
-def test_server_killed_in_mid_command_is_lost() -> None:
+def test_killed_server_raises_console_lost() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
@@ -257,18 +257,18 @@ def test_server_killed_in_mid_command_is_lost() -> None:
         run(work(server))
 
 
-def test_changed_password_ends_the_session() -> None:
+def test_changed_password_closes_the_connection() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         await _until_lost(console, "rcon_password another")
-        with pytest.raises(ConsoleRefusedError):
+        with pytest.raises(ConsoleAuthError):
             await open_console(server)
 
     with SimulatorProcess() as server:
         run(work(server))
 
 
-def test_closing_twice_changes_nothing_and_ends_what_waits() -> None:
+def test_closing_twice_is_allowed_and_fails_waiting_calls() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
@@ -283,7 +283,7 @@ def test_closing_twice_changes_nothing_and_ends_what_waits() -> None:
         run(work(server))
 
 
-def test_cancelled_caller_leaves_the_answers_of_others_in_place() -> None:
+def test_cancelled_call_does_not_affect_other_answers() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         command = asyncio.create_task(console.run("echo first"))
@@ -297,7 +297,7 @@ def test_cancelled_caller_leaves_the_answers_of_others_in_place() -> None:
         run(work(server))
 
 
-def test_command_of_two_lines_is_our_mistake_and_costs_nothing() -> None:
+def test_command_of_two_lines_raises_value_error_and_keeps_the_connection() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         with pytest.raises(ValueError):
@@ -309,7 +309,7 @@ def test_command_of_two_lines_is_our_mistake_and_costs_nothing() -> None:
         run(work(server))
 
 
-def test_too_many_callers_at_once_lose_the_connection() -> None:
+def test_too_many_concurrent_calls_close_the_connection() -> None:
     async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
@@ -320,10 +320,10 @@ def test_too_many_callers_at_once_lose_the_connection() -> None:
         run(work(server))
 
 
-def test_bytes_that_are_no_rcon_lose_the_connection() -> None:
+def test_invalid_packet_closes_the_connection() -> None:
     async def work() -> None:
         junk = (MAX_RESPONSE_SIZE + 1).to_bytes(4, "little") + b"HTTP/1.1 400"
-        async with StrangeServer(junk=junk) as port:
+        async with FakeServer(junk=junk) as port:
             console = await RconConsoles().open(HOST, port, PASSWORD)
             with pytest.raises(ConsoleError, match="packet size"):
                 await console.run("status")

@@ -1,4 +1,4 @@
-"""Every fleet keeps the promises of `Fleet`, with simulated servers in processes of their own."""
+"""Every fleet implements the Fleet port, tested with simulated servers in separate processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, RecordFolder
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
-from matchpod.adapters.rcon_client import RconConsoles, accepts
+from matchpod.adapters.rcon_client import RconConsoles, probe_port
 from matchpod.cs2.console_answers import StatusPlayer, parse_status
 from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
@@ -30,15 +30,15 @@ COMMAND = (
 )
 
 
-class Trial:
-    """A fleet under test, and what the test does to its servers behind its back."""
+class FleetHarness:
+    """A fleet under test, with functions to create another instance of it and to kill one of its servers."""
 
-    def __init__(self, make: Callable[[], Fleet], kill: Callable[[str], None], *, is_owner: bool) -> None:
-        self.make = make
+    def __init__(self, create: Callable[[], Fleet], kill: Callable[[str], None], *, is_owner: bool) -> None:
+        self.create = create
         self.kill = kill
         self.is_owner = is_owner
-        """True when the servers are the fleet's own: it starts and ends them, and can list them."""
-        self.fleet = make()
+        """True if the fleet owns its servers: it starts, stops and lists them."""
+        self.fleet = create()
 
 
 def order(fleet: Fleet, server_id: str = "srv_1", slot: int = 0) -> ServerOrder:
@@ -61,12 +61,12 @@ def run(work: Coroutine[object, object, None]) -> None:
 
 
 def running_pids(folder: Path) -> list[int]:
-    """All processes that were started for servers of this folder, ended ones that nobody reaped included."""
-    wanted = f"{MARK_NAME}={folder.resolve()}:".encode()
+    """Return the ids of all processes that were started for servers of this folder, including zombies."""
+    mark = f"{MARK_NAME}={folder.resolve()}:".encode()
     pids = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and wanted in (entry / "environ").read_bytes():
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
                 pids.append(int(entry.name))
         except OSError:
             continue
@@ -86,9 +86,9 @@ def process_fleet(folder: Path, ports: tuple[int, ...] | None = None, **changes:
 
 
 @contextmanager
-def trial_of_processes(folder: Path) -> Iterator[Trial]:
+def process_harness(folder: Path) -> Iterator[FleetHarness]:
     ports = free_ports(2)
-    yield Trial(
+    yield FleetHarness(
         lambda: process_fleet(folder, ports),
         kill=lambda server_id: os.kill(recorded_pid(folder, server_id), signal.SIGKILL),
         is_owner=True,
@@ -96,10 +96,10 @@ def trial_of_processes(folder: Path) -> Iterator[Trial]:
 
 
 @contextmanager
-def trial_of_static_servers() -> Iterator[Trial]:
+def static_harness() -> Iterator[FleetHarness]:
     with SimulatorProcess() as first, SimulatorProcess() as second:
         servers = [StaticServer(one.address, PASSWORD) for one in (first, second)]
-        yield Trial(
+        yield FleetHarness(
             lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1),
             kill=lambda _id: first.kill(),
             is_owner=False,
@@ -108,7 +108,7 @@ def trial_of_static_servers() -> Iterator[Trial]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Where the records lie. No process may be left when a test is over; what is, ends here."""
+    """Provide a folder for records; kill processes that a test left behind, and fail if there are any."""
     yield tmp_path / "fleet"
     left = running_pids(tmp_path / "fleet")
     for pid in left:
@@ -117,9 +117,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(params=["processes", "static"])
-def trial(request: pytest.FixtureRequest, folder: Path) -> Iterator[Trial]:
-    with trial_of_processes(folder) if request.param == "processes" else trial_of_static_servers() as one:
-        yield one
+def harness(request: pytest.FixtureRequest, folder: Path) -> Iterator[FleetHarness]:
+    with process_harness(folder) if request.param == "processes" else static_harness() as created:
+        yield created
 
 
 async def answer_of(server: GameServer, command: str) -> str:
@@ -144,77 +144,77 @@ async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:
 # --- every fleet --------------------------------------------------------------------------------------------------
 
 
-def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(trial: Trial) -> None:
+def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(harness: FleetHarness) -> None:
     async def work() -> None:
-        fleet = trial.fleet
-        wanted = order(fleet)
-        server = await fleet.allocate(wanted)
+        fleet = harness.fleet
+        server_order = order(fleet)
+        server = await fleet.allocate(server_order)
         assert "hello" in await answer_of(server, "echo hello")
-        assert await fleet.is_alive("srv_1", wanted.slot)
-        assert list(await fleet.servers()) == (["srv_1"] if trial.is_owner else [])
-        await fleet.release("srv_1", wanted.slot)
+        assert await fleet.is_alive("srv_1", server_order.slot)
+        assert list(await fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+        await fleet.release("srv_1", server_order.slot)
         assert list(await fleet.servers()) == []
         await fleet.close()
 
     run(work())
 
 
-def test_repeated_allocation_finds_the_same_server(trial: Trial) -> None:
+def test_repeated_allocation_finds_the_same_server(harness: FleetHarness) -> None:
     async def work() -> None:
-        wanted = order(trial.fleet)
-        first = await trial.fleet.allocate(wanted)
+        server_order = order(harness.fleet)
+        first = await harness.fleet.allocate(server_order)
         await answer_of(first, "hostname the_same_one")
-        assert await trial.fleet.allocate(wanted) == first
-        other = trial.make()
-        assert await other.allocate(wanted) == first
+        assert await harness.fleet.allocate(server_order) == first
+        other = harness.create()
+        assert await other.allocate(server_order) == first
         assert "the_same_one" in await answer_of(first, "hostname")
-        await other.release("srv_1", wanted.slot)
+        await other.release("srv_1", server_order.slot)
 
     run(work())
 
 
-def test_two_matches_have_a_server_each(trial: Trial) -> None:
+def test_two_matches_have_different_servers(harness: FleetHarness) -> None:
     async def work() -> None:
-        wanted = [order(trial.fleet, f"srv_{slot}", slot) for slot in range(2)]
-        servers = await asyncio.gather(*map(trial.fleet.allocate, wanted))
+        orders = [order(harness.fleet, f"srv_{slot}", slot) for slot in range(2)]
+        servers = await asyncio.gather(*map(harness.fleet.allocate, orders))
         assert servers[0].port != servers[1].port
-        await trial.fleet.release("srv_0", wanted[0].slot)
-        assert await trial.fleet.is_alive("srv_1", wanted[1].slot)
-        assert list(await trial.fleet.servers()) == (["srv_1"] if trial.is_owner else [])
-        await trial.fleet.release("srv_1", wanted[1].slot)
+        await harness.fleet.release("srv_0", orders[0].slot)
+        assert await harness.fleet.is_alive("srv_1", orders[1].slot)
+        assert list(await harness.fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+        await harness.fleet.release("srv_1", orders[1].slot)
 
     run(work())
 
 
-def test_release_can_be_repeated_and_an_unknown_server_can_be_released(trial: Trial) -> None:
+def test_release_can_be_repeated_and_an_unknown_server_can_be_released(harness: FleetHarness) -> None:
     async def work() -> None:
-        wanted = order(trial.fleet)
-        await trial.fleet.release("srv_1", wanted.slot)
-        await trial.fleet.release("srv_1", "no such slot")
-        await trial.fleet.allocate(wanted)
-        await trial.fleet.release("srv_1", wanted.slot)
-        await trial.fleet.release("srv_1", wanted.slot)
+        server_order = order(harness.fleet)
+        await harness.fleet.release("srv_1", server_order.slot)
+        await harness.fleet.release("srv_1", "no such slot")
+        await harness.fleet.allocate(server_order)
+        await harness.fleet.release("srv_1", server_order.slot)
+        await harness.fleet.release("srv_1", server_order.slot)
 
     run(work())
 
 
-def test_killed_server_is_noticed_and_can_be_released(trial: Trial) -> None:
+def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
     async def work() -> None:
-        wanted = order(trial.fleet)
-        await trial.fleet.allocate(wanted)
-        trial.kill("srv_1")
-        await until_gone(trial.fleet, "srv_1", wanted.slot)
-        await trial.fleet.release("srv_1", wanted.slot)
-        assert list(await trial.fleet.servers()) == []
+        server_order = order(harness.fleet)
+        await harness.fleet.allocate(server_order)
+        harness.kill("srv_1")
+        await until_gone(harness.fleet, "srv_1", server_order.slot)
+        await harness.fleet.release("srv_1", server_order.slot)
+        assert list(await harness.fleet.servers()) == []
 
     run(work())
 
 
-def test_slot_of_another_fleet_is_refused(trial: Trial) -> None:
+def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
     async def work() -> None:
-        elsewhere = msgspec.structs.replace(order(trial.fleet), slot="192.0.2.1:1")
+        unknown_slot = msgspec.structs.replace(order(harness.fleet), slot="192.0.2.1:1")
         with pytest.raises(FleetError):
-            await trial.fleet.allocate(elsewhere)
+            await harness.fleet.allocate(unknown_slot)
 
     run(work())
 
@@ -238,56 +238,56 @@ def test_repeated_allocation_and_a_second_fleet_find_the_same_process(folder: Pa
     run(work())
 
 
-def test_record_holds_no_password(folder: Path) -> None:
+def test_records_do_not_contain_the_password(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         await fleet.allocate(order(fleet))
-        kept = [path.read_text() for path in folder.iterdir()]
+        texts = [path.read_text() for path in folder.iterdir()]
         await fleet.release("srv_1", fleet.slots[0])
-        assert len(kept) == 2
-        assert not any(PASSWORD in text for text in kept)
+        assert len(texts) == 2
+        assert not any(PASSWORD in text for text in texts)
         assert list(folder.iterdir()) == []
 
     run(work())
 
 
-def test_server_that_crashed_is_started_anew(folder: Path) -> None:
+def test_crashed_server_is_started_again(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
-        wanted = order(fleet)
-        await fleet.allocate(wanted)
+        server_order = order(fleet)
+        await fleet.allocate(server_order)
         pid = recorded_pid(folder)
         os.kill(pid, signal.SIGSEGV)
-        await until_gone(fleet, "srv_1", wanted.slot)
+        await until_gone(fleet, "srv_1", server_order.slot)
         assert not Path(f"/proc/{pid}").exists()  # reaped
-        server = await fleet.allocate(wanted)
+        server = await fleet.allocate(server_order)
         assert recorded_pid(folder) != pid
         assert "de_nuke" in await answer_of(server, "status")
-        await fleet.release("srv_1", wanted.slot)
+        await fleet.release("srv_1", server_order.slot)
 
     run(work())
 
 
-def test_started_server_whose_number_was_never_written_down_is_ended_first(folder: Path) -> None:
+def test_running_server_without_recorded_pid_is_stopped_first(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
-        wanted = order(fleet)
-        await fleet.allocate(wanted)
+        server_order = order(fleet)
+        await fleet.allocate(server_order)
         pid = recorded_pid(folder)
-        RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=wanted.slot))
+        RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=server_order.slot))
         assert list(await fleet.servers()) == ["srv_1"]
-        await fleet.allocate(wanted)
+        await fleet.allocate(server_order)
         assert running_pids(folder) == [recorded_pid(folder)] != [pid]
-        await fleet.release("srv_1", wanted.slot)
+        await fleet.release("srv_1", server_order.slot)
 
     run(work())
 
 
-def test_process_that_only_has_the_number_of_a_server_is_left_alone(folder: Path) -> None:
+def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
-        wanted = order(fleet)
-        await fleet.allocate(wanted)
+        server_order = order(fleet)
+        await fleet.allocate(server_order)
         pid = recorded_pid(folder)
         records = RecordFolder(folder)
         record = records.read("srv_1")
@@ -299,29 +299,27 @@ def test_process_that_only_has_the_number_of_a_server_is_left_alone(folder: Path
         assert list(await fleet.servers()) == ["srv_1"]
         await fleet.release("srv_2", fleet.slots[1])
         assert running_pids(folder) == [pid]
-        await fleet.release("srv_1", wanted.slot)
+        await fleet.release("srv_1", server_order.slot)
 
     run(work())
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ((sys.executable, "-c", "print('no such map:', '{map}', '{rcon_password}')"), "no such map: de_nuke ***"),
         ((sys.executable, "-c", "raise SystemExit('{rcon_password} is odd')"), "*** is odd"),
-        ((*SIMULATE, "--nonsense"), "there is no option --nonsense"),
+        ((*SIMULATE, "--nonsense"), "unknown option --nonsense"),
         (("/no/such/program", "{rcon_password}"), "cannot be started"),
         ((sys.executable, "-c", "import time; time.sleep(60)"), "did not open port"),
     ],
 )
-def test_server_that_does_not_start_is_an_error_with_its_output(
-    folder: Path, command: tuple[str, ...], said: str
-) -> None:
+def test_failed_start_is_reported_with_the_output(folder: Path, command: tuple[str, ...], message: str) -> None:
     async def work() -> None:
         fleet = process_fleet(folder, command=command, start_s=3.0 if "sleep" in command[-1] else 60.0)
         with pytest.raises(FleetError) as failed:
             await fleet.allocate(order(fleet))
-        assert said in str(failed.value)
+        assert message in str(failed.value)
         assert PASSWORD not in str(failed.value)
         assert not await fleet.is_alive("srv_1", fleet.slots[0])
         assert list(await fleet.servers()) == []
@@ -330,20 +328,20 @@ def test_server_that_does_not_start_is_an_error_with_its_output(
     run(work())
 
 
-def test_port_of_somebody_else_is_not_taken_for_the_server(folder: Path) -> None:
+def test_port_used_by_another_program_is_rejected(folder: Path) -> None:
     async def work() -> None:
-        stranger = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
-        port = stranger.sockets[0].getsockname()[1]
+        other_program = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
+        port = other_program.sockets[0].getsockname()[1]
         fleet = process_fleet(folder, (port,))
-        with pytest.raises(FleetError, match="in use by something else"):
+        with pytest.raises(FleetError, match="in use by another program"):
             await fleet.allocate(order(fleet))
-        stranger.close()
-        await stranger.wait_closed()
+        other_program.close()
+        await other_program.wait_closed()
 
     run(work())
 
 
-def test_server_that_ignores_the_request_to_end_is_killed_with_its_children(folder: Path) -> None:
+def test_server_that_ignores_sigterm_is_killed_with_its_children(folder: Path) -> None:
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     program = (
         f"import signal, socket, subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]);"
@@ -360,7 +358,7 @@ def test_server_that_ignores_the_request_to_end_is_killed_with_its_children(fold
     run(work())
 
 
-def test_server_outlives_the_service_that_started_it_and_sees_none_of_its_secrets(
+def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MATCHPOD_SECRET", "hidden")
@@ -380,11 +378,11 @@ def test_server_outlives_the_service_that_started_it_and_sees_none_of_its_secret
         await fleet.release("srv_1", fleet.slots[0])
 
     ports = free_ports(1)
-    run(start())  # its event loop is gone afterwards
+    run(start())  # the event loop is closed afterwards
     run(end())
 
 
-def test_cancelled_allocation_leaves_one_server_for_the_next_one(folder: Path) -> None:
+def test_server_of_a_cancelled_allocation_is_reused(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         first = asyncio.create_task(fleet.allocate(order(fleet)))
@@ -399,24 +397,28 @@ def test_cancelled_allocation_leaves_one_server_for_the_next_one(folder: Path) -
     run(work())
 
 
-def test_allocations_and_releases_at_the_same_time_leave_nothing_unrecorded(folder: Path) -> None:
+def test_concurrent_allocations_and_releases_leave_no_unrecorded_process(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
-        wanted = order(fleet)
+        server_order = order(fleet)
         calls = [
-            work
+            call
             for _ in range(3)
-            for work in (fleet.allocate(wanted), fleet.release("srv_1", wanted.slot), fleet.allocate(wanted))
+            for call in (
+                fleet.allocate(server_order),
+                fleet.release("srv_1", server_order.slot),
+                fleet.allocate(server_order),
+            )
         ]
         for result in await asyncio.gather(*calls, return_exceptions=True):
             assert result is None or isinstance(result, (GameServer, FleetError))
         assert running_pids(folder) in ([], [recorded_pid(folder)] if list(folder.glob("*.json")) else [])
-        await fleet.release("srv_1", wanted.slot)
+        await fleet.release("srv_1", server_order.slot)
 
     run(work())
 
 
-def test_memory_limit_holds_for_the_server(folder: Path) -> None:
+def test_memory_limit_is_applied_to_the_server(folder: Path) -> None:
     program = "import socket, time; s = socket.create_server(('{ip}', {port})); time.sleep(600)"
 
     async def work() -> None:
@@ -430,9 +432,9 @@ def test_memory_limit_holds_for_the_server(folder: Path) -> None:
     run(work())
 
 
-def test_server_that_cannot_be_limited_is_not_left_running(folder: Path) -> None:
+def test_server_is_stopped_if_its_memory_limit_cannot_be_set(folder: Path) -> None:
     async def work() -> None:
-        fleet = process_fleet(folder, memory_bytes=2**64)  # more than the system can count
+        fleet = process_fleet(folder, memory_bytes=2**64)  # too large for the system
         with pytest.raises(FleetError, match="cannot be started"):
             await fleet.allocate(order(fleet))
         assert running_pids(folder) == []
@@ -440,7 +442,7 @@ def test_server_that_cannot_be_limited_is_not_left_running(folder: Path) -> None
     run(work())
 
 
-def test_id_that_is_no_file_name_is_refused_and_counts_as_gone(folder: Path) -> None:
+def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         with pytest.raises(FleetError):
@@ -451,7 +453,7 @@ def test_id_that_is_no_file_name_is_refused_and_counts_as_gone(folder: Path) -> 
     run(work())
 
 
-def test_folder_that_cannot_be_read_tells_nothing_about_its_servers(folder: Path) -> None:
+def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         (folder / "srv_1.json").mkdir(parents=True)
@@ -464,7 +466,7 @@ def test_folder_that_cannot_be_read_tells_nothing_about_its_servers(folder: Path
     run(work())
 
 
-def test_password_that_looks_like_an_option_is_refused(folder: Path) -> None:
+def test_password_that_looks_like_an_option_is_rejected(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         with pytest.raises(FleetError, match="begins like an option"):
@@ -473,10 +475,10 @@ def test_password_that_looks_like_an_option_is_refused(folder: Path) -> None:
     run(work())
 
 
-# --- servers that run already -------------------------------------------------------------------------------------
+# --- static servers -----------------------------------------------------------------------------------------------
 
 
-def test_released_static_server_is_clean() -> None:
+def test_released_static_server_is_cleaned_up() -> None:
     async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
         server = await fleet.allocate(order(fleet))
@@ -488,17 +490,17 @@ def test_released_static_server_is_clean() -> None:
         assert await players_on(server) == ()
         assert "secret" not in await answer_of(server, "sv_password")
         assert "127.0.0.1:9" not in await answer_of(server, "logaddress_list_http")
-        assert await accepts(HOST, one.port)
+        assert await probe_port(HOST, one.port)
 
     with SimulatorProcess() as one:
         run(work(one))
 
 
-def test_lent_server_is_cleaned_up_by_a_process_that_lent_it_to_another_match() -> None:
+def test_static_server_can_be_cleaned_up_by_another_process() -> None:
     async def work(one: SimulatorProcess) -> None:
         first, second = (StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles()) for _ in range(2))
         await first.allocate(order(first, "srv_1"))
-        await second.release("srv_1", one.address)  # whoever claims the ended match first
+        await second.release("srv_1", one.address)  # the process that claims the ended match first
         server = await second.allocate(order(second, "srv_2"))
         await answer_of(server, "sv_password secret")
         await first.release("srv_2", one.address)
@@ -508,20 +510,20 @@ def test_lent_server_is_cleaned_up_by_a_process_that_lent_it_to_another_match() 
         run(work(one))
 
 
-def test_servers_of_a_list_are_not_swept() -> None:
+def test_static_servers_are_not_swept() -> None:
     async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
         server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
         assert list(await fleet.servers()) == []
-        await fleet.release("srv_1", "")  # as a sweep would: it does not know the place
+        await fleet.release("srv_1", "")  # like a sweep, which does not know the slot
         assert "secret" in await answer_of(server, "sv_password")
 
     with SimulatorProcess() as one:
         run(work(one))
 
 
-def test_static_server_with_another_password_is_not_lent_and_its_release_succeeds() -> None:
+def test_static_server_with_wrong_password_is_not_allocated_but_can_be_released() -> None:
     async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, "another")], RconConsoles())
         with pytest.raises(FleetError):
@@ -533,7 +535,7 @@ def test_static_server_with_another_password_is_not_lent_and_its_release_succeed
         run(work(one))
 
 
-def test_static_server_that_hangs_counts_as_alive_and_its_release_ends() -> None:
+def test_hanging_static_server_counts_as_alive_and_can_be_released() -> None:
     async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles(open_s=0.3), clean_pause_s=0.1)
         await fleet.allocate(order(fleet))

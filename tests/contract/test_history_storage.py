@@ -1,4 +1,4 @@
-"""What matches leave behind is stored once, can be written again, and is always counted right."""
+"""Match history is inserted once, can be rewritten, and its counts always match the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.contract.match_histories import (
     true_counts,
 )
 
-home = databases.home
+harness = databases.harness
 
 UPCOMING, LIVE, FINISHED, CANCELLED = MapStatus
 NOON_MS = 100 * DAY_MS + DAY_MS // 2
@@ -43,11 +43,11 @@ def stats_of(server_id: str, number: int = 1, version: int = 1) -> MapStats:
     )
 
 
-def test_a_match_that_begins_is_found_by_each_of_its_names(home: databases.Home) -> None:
+def test_inserted_match_is_found_by_each_of_its_ids(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         first = match_history("srv_1", [MapState(), MapState(name="de_nuke")])
-        await db.write(history.begin(first))
-        await db.write(history.begin(match_history("srv_2", is_series=False)))
+        await db.write(history.insert(first))
+        await db.write(history.insert(match_history("srv_2", is_series=False)))
         assert first.series is not None
         assert await history.maps_of(db, "srv_1") == list(first.maps)
         assert await history.get_map(db, map_id("srv_1", 2)) == first.maps[1]
@@ -60,31 +60,31 @@ def test_a_match_that_begins_is_found_by_each_of_its_names(home: databases.Home)
         assert await history.maps_of(db, "x") == []
         assert await history.series_of(db, "srv_2") is None
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_match_begins_once(home: databases.Home) -> None:
+def test_match_is_inserted_once(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await db.write(history.begin(match_history("srv_1")))
+        await db.write(history.insert(match_history("srv_1")))
         with pytest.raises(DuplicateError):
-            await db.write(history.begin(match_history("srv_1")))
+            await db.write(history.insert(match_history("srv_1")))
         assert await stored_counts(db) == await true_counts(db)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_match_without_maps_leaves_nothing(home: databases.Home) -> None:
-    nothing = MatchHistory(())
-    assert history.begin(nothing) == history.replace(nothing) == history.refresh(nothing) == []
+def test_match_without_maps_needs_no_statements(harness: databases.Harness) -> None:
+    empty = MatchHistory(())
+    assert history.insert(empty) == history.replace(empty) == history.refresh(empty) == []
 
 
-def test_replacing_again_changes_nothing(home: databases.Home) -> None:
+def test_replacing_twice_gives_the_same_rows(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         later = match_history("srv_1", [MapState(FINISHED, NOON_MS), MapState(CANCELLED, name="de_nuke")], score=13)
         final = MatchHistory(
             tuple(msgspec.structs.replace(row, is_final=True) for row in later.maps), later.series, (stats_of("srv_1"),)
         )
-        await db.write(history.begin(match_history("srv_1", [MapState(), MapState(name="de_nuke")])))
+        await db.write(history.insert(match_history("srv_1", [MapState(), MapState(name="de_nuke")])))
         for _ in range(2):
             await db.write(history.replace(final))
             assert await history.maps_of(db, "srv_1") == list(final.maps)
@@ -94,22 +94,22 @@ def test_replacing_again_changes_nothing(home: databases.Home) -> None:
         await db.write(history.replace(MatchHistory(final.maps, final.series, (stats_of("srv_1", version=2),))))
         assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1", version=2)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_replacing_makes_the_rows_of_a_match_that_has_none(home: databases.Home) -> None:
+def test_replacing_inserts_missing_rows(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         found = match_history("srv_1", [MapState(FINISHED, NOON_MS)] * 3)
         await db.write(history.replace(found))
         assert await history.maps_of(db, "srv_1") == list(found.maps)
         assert await stored_counts(db) == await true_counts(db) != {}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_refreshing_sets_everything_but_what_is_counted(home: databases.Home) -> None:
+def test_refreshing_updates_only_columns_that_are_not_counted(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await db.write(history.begin(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
+        await db.write(history.insert(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
         later = match_history("srv_1", [MapState(FINISHED, NOON_MS + 1, "de_nuke")], score=7)
         await db.write(history.refresh(MatchHistory(later.maps, later.series, (stats_of("srv_1"),))))
         (row,) = await history.maps_of(db, "srv_1")
@@ -119,22 +119,22 @@ def test_refreshing_sets_everything_but_what_is_counted(home: databases.Home) ->
         assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1")
         assert await stored_counts(db) == await true_counts(db)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_refreshing_what_is_not_there_makes_nothing(home: databases.Home) -> None:
+def test_refreshing_does_not_insert_missing_rows(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await db.write(history.refresh(match_history("srv_1")))
         assert await history.maps_of(db, "srv_1") == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_cancelling_leaves_what_has_ended_as_it_is(home: databases.Home) -> None:
+def test_cancelling_keeps_finished_maps(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create_server(db, "srv_1")
         states = [MapState(FINISHED, NOON_MS), MapState(LIVE, NOON_MS + 9), MapState()]
-        await db.write(history.begin(match_history("srv_1", states)))
+        await db.write(history.insert(match_history("srv_1", states)))
         await db.write(history.replace(match_history("srv_2", [MapState(LIVE, NOON_MS)])))
         for _ in range(2):
             await db.write(history.cancel_open("srv_1"))
@@ -144,72 +144,72 @@ def test_cancelling_leaves_what_has_ended_as_it_is(home: databases.Home) -> None
         assert [row.status for row in await history.maps_of(db, "srv_2")] == [LIVE]
         assert await stored_counts(db) == await true_counts(db)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def random_history(chance: random.Random, server_id: str, org_id: str) -> MatchHistory:
+def random_history(rng: random.Random, server_id: str, org_id: str) -> MatchHistory:
     size = 1 + int(server_id[-1]) % 3
     states = [
         MapState(
-            chance.choice(list(MapStatus)),
-            chance.choice([None, 1, DAY_MS - 1, DAY_MS, NOON_MS, NOON_MS + chance.randrange(3) * DAY_MS]),
-            chance.choice(["de_mirage", "de_nuke", "workshop/1/x"]),
+            rng.choice(list(MapStatus)),
+            rng.choice([None, 1, DAY_MS - 1, DAY_MS, NOON_MS, NOON_MS + rng.randrange(3) * DAY_MS]),
+            rng.choice(["de_mirage", "de_nuke", "workshop/1/x"]),
         )
         for _ in range(size)
     ]
-    return match_history(server_id, states, org_id=org_id, is_series=size > 1, score=chance.randrange(9))
+    return match_history(server_id, states, org_id=org_id, is_series=size > 1, score=rng.randrange(9))
 
 
-def random_change(chance: random.Random, server_id: str, org_id: str) -> list[Statement]:
-    kind = chance.choice(["replace", "replace", "refresh", "cancel"])
+def random_change(rng: random.Random, server_id: str, org_id: str) -> list[Statement]:
+    kind = rng.choice(["replace", "replace", "refresh", "cancel"])
     if kind == "cancel":
         return history.cancel_open(server_id)
-    change = random_history(chance, server_id, org_id)
+    change = random_history(rng, server_id, org_id)
     return history.replace(change) if kind == "replace" else history.refresh(change)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_are_right_after_any_sequence_of_changes(home: databases.Home, seed: int) -> None:
-    chance = random.Random(seed)
+def test_counts_are_correct_after_any_sequence_of_changes(harness: databases.Harness, seed: int) -> None:
+    rng = random.Random(seed)
     owners = {f"srv_{number}": f"org_{number % 2}" for number in range(8)}
 
     async def scenario(db: Database) -> None:
         for server_id, org_id in owners.items():
             await create_server(db, server_id, org_id=org_id)
-            if chance.random() < 0.5:
-                await db.write(history.begin(random_history(chance, server_id, org_id)))
+            if rng.random() < 0.5:
+                await db.write(history.insert(random_history(rng, server_id, org_id)))
         for _ in range(60):
-            server_id, org_id = chance.choice(list(owners.items()))
-            await db.write(random_change(chance, server_id, org_id))
+            server_id, org_id = rng.choice(list(owners.items()))
+            await db.write(random_change(rng, server_id, org_id))
             assert await stored_counts(db) == await true_counts(db)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_counts_are_right_after_changes_at_the_same_time(home: databases.Home, seed: int) -> None:
-    chance = random.Random(seed)
+def test_counts_are_correct_after_concurrent_changes(harness: databases.Harness, seed: int) -> None:
+    rng = random.Random(seed)
 
     async def scenario(db: Database, peer: Database) -> None:
         for number in range(3):
             await create_server(db, f"srv_{number}")
 
-        async def change_on() -> None:
+        async def make_changes() -> None:
             for _ in range(12):
-                server_id = f"srv_{chance.randrange(3)}"
-                await chance.choice([db, peer]).write(random_change(chance, server_id, ORG))
+                server_id = f"srv_{rng.randrange(3)}"
+                await rng.choice([db, peer]).write(random_change(rng, server_id, ORG))
 
-        async def begin_others(name: str) -> None:
+        async def insert_others(name: str) -> None:
             for number in range(8):
-                await peer.write(history.begin(random_history(chance, f"srv_{name}{number}", ORG)))
+                await peer.write(history.insert(random_history(rng, f"srv_{name}{number}", ORG)))
 
-        await asyncio.gather(*(change_on() for _ in range(6)), begin_others("a"), begin_others("b"))
+        await asyncio.gather(*(make_changes() for _ in range(6)), insert_others("a"), insert_others("b"))
         assert await stored_counts(db) == await true_counts(db)
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_cancelling_waits_for_whoever_just_makes_the_rows(home: databases.Home) -> None:
+def test_counts_are_correct_if_rows_are_cancelled_while_being_inserted(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         for number in range(20):
             name = f"srv_{number}"
@@ -218,16 +218,16 @@ def test_cancelling_waits_for_whoever_just_makes_the_rows(home: databases.Home) 
             await asyncio.gather(db.write(change), peer.write(history.cancel_open(name)))
         assert await stored_counts(db) == await true_counts(db)
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_a_database_of_the_first_version_keeps_what_it_has(home: databases.Home) -> None:
+def test_migration_from_the_first_version_keeps_its_rows(harness: databases.Harness) -> None:
     async def main() -> None:
-        db = await home.open()
+        db = await harness.open()
         try:
-            made = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
-            made.append("INSERT INTO schema_versions (version) VALUES (1)")
-            await db.write([Statement(sql) for sql in made])
+            first_version = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
+            first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
+            await db.write([Statement(sql) for sql in first_version])
             await create_server(db, "srv_old", phase=ServerPhase.RELEASED)
             before = await servers.get(db, "srv_old")
             assert await migrate(db) == len(MIGRATIONS)

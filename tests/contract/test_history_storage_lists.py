@@ -1,4 +1,4 @@
-"""Pages of maps and series put together are the whole, for every filter, and `total` says how many that is."""
+"""The pages of a list of maps or series contain all matching rows for every filter, and `total` is their number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matchpod.storage.history_lists import list_maps, list_series
 from tests.contract import databases
 from tests.contract.match_histories import ORG, MapState, match_history
 
-home = databases.home
+harness = databases.harness
 
 DAY = 20_000
 NOON_MS = DAY * DAY_MS + DAY_MS // 2
@@ -38,22 +38,22 @@ NEVER_DEEP = 10**9
 
 
 def played_matches(seed: int, count: int = 40) -> list[MatchHistory]:
-    """Matches of two organizations in four days: many at the same moment, some never started, some long ago."""
-    chance = random.Random(seed)
+    """Create matches of two organizations in four days: many at the same time, some never started, some long ago."""
+    rng = random.Random(seed)
     matches = []
     for number in range(count):
         states = []
-        for _ in range(chance.choice([1, 1, 3])):
-            status = chance.choice(list(MapStatus))
-            moments = [NOON_MS + chance.randrange(4) * DAY_MS + chance.choice([-1, 0, 0, 1, DAY_MS // 2]), 1, DAY_MS]
-            started = None if status is MapStatus.UPCOMING else chance.choice([*moments[:1] * 6, *moments, None])
-            states.append(MapState(status, started, chance.choice(["de_mirage", "de_nuke"])))
-        org_id = ORG if chance.random() < 0.9 else "org_2"
-        matches.append(match_history(f"srv_{number}", states, org_id=org_id, is_series=chance.random() < 0.8))
+        for _ in range(rng.choice([1, 1, 3])):
+            status = rng.choice(list(MapStatus))
+            moments = [NOON_MS + rng.randrange(4) * DAY_MS + rng.choice([-1, 0, 0, 1, DAY_MS // 2]), 1, DAY_MS]
+            started = None if status is MapStatus.UPCOMING else rng.choice([*moments[:1] * 6, *moments, None])
+            states.append(MapState(status, started, rng.choice(["de_mirage", "de_nuke"])))
+        org_id = ORG if rng.random() < 0.9 else "org_2"
+        matches.append(match_history(f"srv_{number}", states, org_id=org_id, is_series=rng.random() < 0.8))
     return matches
 
 
-def is_meant(row: MapRow | SeriesRow, query: ListQuery) -> bool:
+def is_selected(row: MapRow | SeriesRow, query: ListQuery) -> bool:
     if query.from_ms is not None and (row.started_at_ms is None or row.started_at_ms < query.from_ms):
         return False
     if query.before_ms is not None and (row.started_at_ms is None or row.started_at_ms >= query.before_ms):
@@ -64,25 +64,25 @@ def is_meant(row: MapRow | SeriesRow, query: ListQuery) -> bool:
 
 
 def expected_maps(matches: list[MatchHistory], query: ListQuery) -> list[MapRow]:
-    rows = [row for match in matches for row in match.maps if is_meant(row, query)]
+    rows = [row for match in matches for row in match.maps if is_selected(row, query)]
     return sorted(rows, key=lambda row: (-(row.started_at_ms or 0), row.id))
 
 
 def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple[SeriesRow, list[MapRow]]]:
-    found = [(match.series, list(match.maps)) for match in matches if match.series and is_meant(match.series, query)]
+    found = [(match.series, list(match.maps)) for match in matches if match.series and is_selected(match.series, query)]
     return sorted(found, key=lambda entry: (-(entry[0].started_at_ms or 0), entry[0].id))
 
 
 async def store(db: Database, matches: list[MatchHistory]) -> None:
     for match in matches:
-        await db.write(history.begin(match))
+        await db.write(history.insert(match))
 
 
 async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[MapRow]:
     rows: list[MapRow] = []
     for page in itertools.count(1):
-        asked = msgspec.structs.replace(query, page=page)
-        total, items = await list_maps(db, ORG, asked, deep_offset=deep_offset)
+        page_query = msgspec.structs.replace(query, page=page)
+        total, items = await list_maps(db, ORG, page_query, deep_offset=deep_offset)
         rows += items
         if len(items) < query.page_size:
             assert total == len(rows)
@@ -93,8 +93,8 @@ async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[Map
 async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[tuple[SeriesRow, list[MapRow]]]:
     rows: list[tuple[SeriesRow, list[MapRow]]] = []
     for page in itertools.count(1):
-        asked = msgspec.structs.replace(query, page=page)
-        total, items = await list_series(db, ORG, asked, deep_offset=deep_offset)
+        page_query = msgspec.structs.replace(query, page=page)
+        total, items = await list_series(db, ORG, page_query, deep_offset=deep_offset)
         rows += items
         if len(items) < query.page_size:
             assert total == len(rows)
@@ -103,7 +103,7 @@ async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[t
 
 
 @pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-def test_pages_of_maps_are_the_whole_for_every_filter(home: databases.Home, deep_offset: int) -> None:
+def test_pages_of_maps_are_complete_for_every_filter(harness: databases.Harness, deep_offset: int) -> None:
     matches = played_matches(1)
 
     async def scenario(db: Database) -> None:
@@ -112,11 +112,11 @@ def test_pages_of_maps_are_the_whole_for_every_filter(home: databases.Home, deep
             query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
             assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-def test_pages_of_series_are_the_whole_for_every_filter(home: databases.Home, deep_offset: int) -> None:
+def test_pages_of_series_are_complete_for_every_filter(harness: databases.Harness, deep_offset: int) -> None:
     matches = played_matches(2)
 
     async def scenario(db: Database) -> None:
@@ -125,11 +125,11 @@ def test_pages_of_series_are_the_whole_for_every_filter(home: databases.Home, de
             query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
             assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3, 10, 100])
-def test_pages_of_any_size_are_the_whole(home: databases.Home, page_size: int) -> None:
+def test_pages_of_any_size_are_complete(harness: databases.Harness, page_size: int) -> None:
     matches = played_matches(3, count=20)
 
     async def scenario(db: Database) -> None:
@@ -139,10 +139,10 @@ def test_pages_of_any_size_are_the_whole(home: databases.Home, page_size: int) -
             assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
             assert await all_series(db, query, deep_offset) == expected_series(matches, query)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_lists_of_one_server_know_the_same_filters(home: databases.Home) -> None:
+def test_lists_of_one_server_support_the_same_filters(harness: databases.Harness) -> None:
     matches = played_matches(4, count=12)
 
     async def scenario(db: Database) -> None:
@@ -155,10 +155,10 @@ def test_lists_of_one_server_know_the_same_filters(home: databases.Home) -> None
         named = ListQuery(server_id="srv_0", map_name="de_nuke")
         assert (await list_maps(db, ORG, named))[1] == expected_maps(matches, named)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_page_past_the_end_is_empty_and_has_the_total(home: databases.Home) -> None:
+def test_page_past_the_end_is_empty_and_has_the_total(harness: databases.Harness) -> None:
     matches = played_matches(5, count=5)
 
     async def scenario(db: Database) -> None:
@@ -167,16 +167,16 @@ def test_a_page_past_the_end_is_empty_and_has_the_total(home: databases.Home) ->
         assert await list_maps(db, ORG, far) == (len(expected_maps(matches, far)), [])
         assert await list_series(db, ORG, far) == (len(expected_series(matches, far)), [])
         for list_any in (list_maps, list_series):
-            assert await list_any(db, "org_nobody", ListQuery()) == (0, [])
+            assert await list_any(db, "org_unknown", ListQuery()) == (0, [])
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_series_without_maps_is_listed(home: databases.Home) -> None:
+def test_series_without_maps_is_listed(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         match = match_history("srv_1")
         await store(db, [match])
         await db.write([Statement("DELETE FROM maps")])
         assert await list_series(db, ORG, ListQuery()) == (1, [(match.series, [])])
 
-    home.run(scenario)
+    harness.run(scenario)

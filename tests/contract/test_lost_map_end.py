@@ -1,4 +1,4 @@
-"""A map of a series ends while nobody listens: its server forgets how, and the series is told all the same."""
+"""A series gets its result even if no process runs when one of its maps ends and the log of that end is lost."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from matchpod.core.model import SeriesFormat
 from matchpod.core.played_map import MapStatus
 from matchpod.core.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
-from matchpod.simulator.play.flow.game import Phase
+from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.storage import history
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import SETTINGS, World, told, world
-from tests.contract.told_history import timeline_of
+from tests.contract.driven_matches import SETTINGS, World, callback_fields, open_world
+from tests.contract.history_checks import timeline_of
 
-home = databases.sqlite_home
+harness = databases.sqlite_harness
 
 BO3 = msgspec.structs.replace(SETTINGS, series_format=SeriesFormat.BO3, maps=("de_nuke", "de_inferno", "de_overpass"))
 SEED = 5
 
 
-async def _next_map_is_live(around: World) -> None:
-    """Until the server plays its second map; from there on its time stands still."""
-    server = around.region.running["srv_1"]
+async def _until_second_map(world: World) -> None:
+    """Wait until the second map is live, then pause the server."""
+    server = world.region.running["srv_1"]
 
     async def is_live() -> bool:
         game = server.machine.game
-        around.region.is_still = server.machine.arena.map_name == BO3.maps[1] and game.phase is Phase.LIVE
-        return around.region.is_still
+        world.region.is_paused = server.machine.arena.map_name == BO3.maps[1] and game.phase is GamePhase.LIVE
+        return world.region.is_paused
 
-    await around.until(is_live, "the second map is live")
+    await world.until(is_live, "the second map is live")
 
 
-async def _is_followed(around: World) -> None:
-    """Until somebody has taken the match over; from there on the server's time goes on."""
+async def _until_taken_over(world: World) -> None:
+    """Wait until a new process drives the match, then let the server continue."""
 
     async def has_match() -> bool:
-        return around.processes[-1].live.get("srv_1") is not None
+        return world.processes[-1].live.get("srv_1") is not None
 
-    await around.until(has_match, "somebody follows the match")
-    around.region.is_still = False
+    await world.until(has_match, "the match is driven")
+    world.region.is_paused = False
 
 
 def _scores(result: dict[str, object]) -> tuple[object, ...]:
@@ -49,24 +49,24 @@ def _scores(result: dict[str, object]) -> tuple[object, ...]:
     return series["winner"], *teams
 
 
-def test_a_series_whose_map_ended_while_nobody_listened_has_its_winner(home: databases.Home) -> None:
+def test_series_has_its_winner_if_a_map_ended_while_no_process_ran(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        async with world(db) as calm:
-            calm.start("calm")
-            await calm.create("srv_calm", seed=SEED, game=BO3)
-            expected = told(await calm.outcome("srv_calm"))
-        async with world(db) as around:
-            dead = around.start()
-            await around.create(seed=SEED, game=BO3)
-            await around.live()
-            await dead.die()
-            await _next_map_is_live(around)
-            around.clock.ahead_ms += LEASE_MS
-            around.start()  # at the same address, to which the plugin reports
-            await _is_followed(around)
-            outcome = told(await around.outcome())
+        async with open_world(db) as undisturbed:
+            undisturbed.start("undisturbed")
+            await undisturbed.create("srv_undisturbed", seed=SEED, game=BO3)
+            expected = callback_fields(await undisturbed.outcome("srv_undisturbed"))
+        async with open_world(db) as world:
+            dead = world.start()
+            await world.create(seed=SEED, game=BO3)
+            await world.until_live()
+            await dead.kill()
+            await _until_second_map(world)
+            world.clock.ahead_ms += LEASE_MS
+            world.start()  # at the same URL, to which the plugin reports
+            await _until_taken_over(world)
+            outcome = callback_fields(await world.outcome())
             assert _scores(outcome) == _scores(expected)
-            row = await around.row()
+            row = await world.row()
             maps = await history.maps_of(db, row.id)
             assert [one.map_name for one in maps] == list(BO3.maps)
             assert maps[0].winner is not None
@@ -74,4 +74,4 @@ def test_a_series_whose_map_ended_while_nobody_listened_has_its_winner(home: dat
             assert isinstance(last, MapEndItem)
             assert (last.status, last.winner) == (MapStatus.FINISHED, None)
 
-    home.run(scenario)
+    harness.run(scenario)

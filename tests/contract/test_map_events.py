@@ -1,4 +1,4 @@
-"""Timelines have no gap, nothing twice and one order, whoever writes, merges or reads."""
+"""Timelines have no gaps and no duplicates, even with concurrent writers, merges and readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchpod.storage import history, map_events
 from tests.contract import databases
 from tests.contract.match_histories import MapState, create_server, map_id, match_history
 
-home = databases.home
+harness = databases.harness
 
 MAP = map_id("srv_1")
 
@@ -31,13 +31,13 @@ def items(first: int, last: int) -> list[tuple[int, bytes]]:
     return [(seq, line(seq)) for seq in range(first, last + 1)]
 
 
-async def begin(db: Database, server_id: str = "srv_1", phase: ServerPhase = ServerPhase.RUNNING) -> None:
+async def create_match(db: Database, server_id: str = "srv_1", phase: ServerPhase = ServerPhase.RUNNING) -> None:
     await create_server(db, server_id, phase=phase)
-    await db.write(history.begin(match_history(server_id, [MapState(), MapState()])))
+    await db.write(history.insert(match_history(server_id, [MapState(), MapState()])))
 
 
 async def write_batches(db: Database, sizes: Sequence[int], *, of_map: str = MAP, at_ms: int = 10) -> int:
-    """Write batches of these sizes from the first item on; answers the last number."""
+    """Write batches of these sizes, starting with item 1; return the last number."""
     seq = 0
     statements = []
     for size in sizes:
@@ -64,7 +64,7 @@ async def assert_reads_are_slices(db: Database, first: int, last: int) -> None:
             assert await map_events.read_after(db, MAP, after, limit=limit) == expected, (after, limit)
 
 
-def test_items_are_read_from_the_middle_of_batches(home: databases.Home) -> None:
+def test_items_are_read_from_the_middle_of_batches(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await write_batches(db, [7], of_map=map_id("srv_2"))
         last = await write_batches(db, [1, 3, 1, 5, 2])
@@ -72,12 +72,12 @@ def test_items_are_read_from_the_middle_of_batches(home: databases.Home) -> None
         assert await map_events.read_after(db, "unknown", 0, limit=10) == []
         assert await map_events.read_after(db, MAP, 2**53 - 1, limit=1_000) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_items_go_on_where_the_last_ones_ended(home: databases.Home) -> None:
+def test_last_sequence_numbers_are_returned_per_map(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db)
+        await create_match(db)
         assert await map_events.last_seqs(db, "srv_1") == {}
         await write_batches(db, [2, 3])
         assert await map_events.last_seqs(db, "srv_1") == {MAP: 5}
@@ -85,10 +85,10 @@ def test_items_go_on_where_the_last_ones_ended(home: databases.Home) -> None:
         assert await map_events.last_seqs(db, "srv_1") == {MAP: 5, map_id("srv_1", 2): 1}
         assert await map_events.last_seqs(db, "srv_2") == {}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_of_two_that_write_on_from_the_same_item_one_is_refused(home: databases.Home) -> None:
+def test_only_one_of_two_concurrent_appends_succeeds(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         last = 0
         for _ in range(10):
@@ -96,18 +96,18 @@ def test_of_two_that_write_on_from_the_same_item_one_is_refused(home: databases.
                 handle.write([map_events.append(MAP, last + 1, lines(last + 1, last + size), at_ms=1)])
                 for handle, size in ((db, 1), (peer, 2))
             ]
-            answers = await asyncio.gather(*writes, return_exceptions=True)
-            assert sum(isinstance(answer, DuplicateError) for answer in answers) == 1
-            last += 2 if isinstance(answers[0], DuplicateError) else 1
+            results = await asyncio.gather(*writes, return_exceptions=True)
+            assert sum(isinstance(result, DuplicateError) for result in results) == 1
+            last += 2 if isinstance(results[0], DuplicateError) else 1
         assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last)
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_an_item_that_is_there_is_never_written_again(home: databases.Home, is_merged: bool) -> None:
+def test_existing_item_is_never_overwritten(harness: databases.Harness, is_merged: bool) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db)
+        await create_match(db)
         last = await write_batches(db, [2, 3, 2])
         if is_merged:
             await map_events.compact(db, "srv_1")
@@ -117,19 +117,19 @@ def test_an_item_that_is_there_is_never_written_again(home: databases.Home, is_m
         await db.write([map_events.append(MAP, last + 1, lines(last + 1, last + 1), at_ms=1)])
         assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last + 1)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_an_empty_batch_is_refused() -> None:
+def test_empty_batch_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least one"):
         map_events.append(MAP, 1, [], at_ms=1)
 
 
-def test_merging_makes_few_small_batches_that_read_the_same(home: databases.Home) -> None:
+def test_merged_batches_are_fewer_and_read_the_same(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db)
-        chance = random.Random(1)
-        last = await write_batches(db, [chance.randrange(1, 9) for _ in range(280)])
+        await create_match(db)
+        rng = random.Random(1)
+        last = await write_batches(db, [rng.randrange(1, 9) for _ in range(280)])
         await write_batches(db, [1, 1], of_map=map_id("srv_1", 2))
         await write_batches(db, [1, 1], of_map=map_id("srv_2"))
         before = await map_events.read_after(db, MAP, 0, limit=10_000)
@@ -145,12 +145,12 @@ def test_merging_makes_few_small_batches_that_read_the_same(home: databases.Home
             expected = items(after + 1, min(last, after + 100))
             assert await map_events.read_after(db, MAP, after, limit=100) == expected
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_what_came_after_a_merge_is_merged_the_next_time(home: databases.Home) -> None:
+def test_items_added_after_a_merge_are_merged_next_time(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db)
+        await create_match(db)
         last = await write_batches(db, [3, 4])
         await map_events.compact(db, "srv_1")
         for seq in range(last + 1, last + 4):
@@ -159,29 +159,29 @@ def test_what_came_after_a_merge_is_merged_the_next_time(home: databases.Home) -
         assert await stored_batches(db) == [(1, last, 1), (last + 1, 3, 1)]
         await assert_reads_are_slices(db, 1, last + 3)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_merging_is_invisible_to_whoever_reads_meanwhile(home: databases.Home) -> None:
+def test_merging_does_not_affect_concurrent_reads(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
-        await begin(db)
+        await create_match(db)
         last = 0
         for _ in range(15):
             first = last + 1
             last += 40
             await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1) for seq in range(first, last + 1)])
             reads = [map_events.read_after(peer, MAP, after, limit=1_000) for after in range(0, last, 25)]
-            merge, *answers = await asyncio.gather(map_events.compact(db, "srv_1"), *reads)
+            merge, *results = await asyncio.gather(map_events.compact(db, "srv_1"), *reads)
             assert merge is None
-            assert answers == [items(after + 1, last) for after in range(0, last, 25)]
+            assert results == [items(after + 1, last) for after in range(0, last, 25)]
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_old_items_are_deleted_except_those_of_matches_that_go_on(home: databases.Home) -> None:
+def test_old_items_are_pruned_except_those_of_matches_in_progress(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for name, phase in (("srv_1", ServerPhase.RELEASED), ("srv_2", ServerPhase.RUNNING)):
-            await begin(db, name, phase)
+            await create_match(db, name, phase)
             await write_batches(db, [3, 4], of_map=map_id(name), at_ms=99)
             await db.write([map_events.append(map_id(name), 8, lines(8, 9), at_ms=100)])
         assert await map_events.prune(db, 99) == 0
@@ -194,37 +194,37 @@ def test_old_items_are_deleted_except_those_of_matches_that_go_on(home: database
         assert await map_events.prune(db, 101) == 2
         assert await map_events.read_after(db, MAP, 0, limit=100) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_merged_items_are_kept_as_long_as_the_newest_of_them(home: databases.Home) -> None:
+def test_merged_batch_is_kept_as_long_as_its_newest_item(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db, phase=ServerPhase.RELEASED)
+        await create_match(db, phase=ServerPhase.RELEASED)
         batches = ((1, 3, 50), (4, 5, 90))
         await db.write([map_events.append(MAP, first, lines(first, last), at_ms=at) for first, last, at in batches])
         await map_events.compact(db, "srv_1")
         assert await map_events.prune(db, 90) == 0
         assert await map_events.prune(db, 91) == 5
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_batches_with_a_gap_between_them_are_merged_apart(home: databases.Home) -> None:
+def test_batches_with_a_gap_between_them_are_merged_separately(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await begin(db)
+        await create_match(db)
         batches = ((1, 2), (3, 4), (9, 9), (10, 12))
         await db.write([map_events.append(MAP, first, lines(first, last), at_ms=1) for first, last in batches])
         await map_events.compact(db, "srv_1")
         assert await stored_batches(db) == [(1, 4, 1), (9, 4, 1)]
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_more_batches_than_one_transaction_takes_are_all_deleted(home: databases.Home) -> None:
+def test_batches_are_pruned_in_several_transactions(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         count = map_events.PRUNE_BATCHES + 5
         await write_batches(db, [2] * count)
         assert await map_events.prune(db, 100) == 2 * count
         assert await map_events.prune(db, 100) == 0
 
-    home.run(scenario)
+    harness.run(scenario)

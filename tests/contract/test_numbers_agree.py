@@ -1,4 +1,4 @@
-"""Every number of a match is the same wherever it is read: lists, details, leaderboard, look-up, callback, live."""
+"""The numbers of a match are the same in lists, details, leaderboard, result, callback and live view."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.history_query import LeaderboardQuery, ListQuery
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.outcome import Outcome
 from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stats.leaderboard import MAX_LIMIT
 from matchpod.ports import Database
-from matchpod.service.conclusion import Ending, conclude
-from matchpod.service.folding import Fold
+from matchpod.service.end_match import end_match
 from matchpod.service.history import naming, rows
 from matchpod.service.history.reading import History
-from matchpod.service.live import LiveMatch, LiveMatches
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.regions import Regions
-from matchpod.service.spectators import Spectators
 from matchpod.simulator.scenarios import Scenario
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
-from tests.contract.test_matches import READER, Desk
-from tests.effort import chance, seeds
+from tests.contract.test_matches import READER, World
+from tests.effort import seeded_random, seeds
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
-home = databases.sqlite_home
+harness = databases.sqlite_harness
 
 pytestmark = pytest.mark.law
 
 SEEDS = seeds(1)
-EVERYBODY = LeaderboardQuery(limit=MAX_LIMIT)
+ALL_PLAYERS = LeaderboardQuery(limit=MAX_LIMIT)
 SERVER_NAME = "Europe 00000a"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 SHARED_BY_MAPS = (
@@ -44,12 +45,12 @@ SHARED_BY_MAPS = (
 )  # fmt: skip
 COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bombPlants", "bombDefuses")
 
-Shown = dict[str, Any]
-"""JSON, as a caller reads it."""
+Json = dict[str, Any]
+"""Decoded JSON of a response."""
 
 
-def seen(view: msgspec.Struct) -> Shown:
-    return msgspec.json.decode(msgspec.json.encode(view), type=Shown)
+def as_json(view: msgspec.Struct) -> Json:
+    return msgspec.json.decode(msgspec.json.encode(view), type=Json)
 
 
 def listed(match_type: MatchType, size: int, **changes: object) -> GameSettings:
@@ -78,35 +79,35 @@ GAMES: dict[str, tuple[GameSettings, Scenario]] = {
 
 
 class Reader:
-    """What one caller can read of one match."""
+    """Reads all that the API has about one match."""
 
     def __init__(self, db: Database, row: ServerRow) -> None:
         self.row = row
-        self.live = LiveMatches()
-        self._history = History(db=db, live=self.live, spectators=Spectators(db=db, regions=Regions([], db)))
+        self.live = LocalMatches()
+        self._history = History(db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db)))
 
-    async def series_items(self) -> list[Shown]:
-        items: list[Shown] = seen(await self._history.series_list(READER, ListQuery(server_id=self.row.id)))["items"]
-        again = seen(await self._history.server_series(READER, self.row.id, ListQuery()))["items"]
-        assert again == items
+    async def series_items(self) -> list[Json]:
+        items: list[Json] = as_json(await self._history.series_list(READER, ListQuery(server_id=self.row.id)))["items"]
+        of_server = as_json(await self._history.server_series(READER, self.row.id, ListQuery()))["items"]
+        assert of_server == items
         return items
 
-    async def series(self) -> Shown:
-        return seen(await self._history.series(READER, naming.series_id(self.row.id)))
+    async def series(self) -> Json:
+        return as_json(await self._history.series(READER, naming.series_id(self.row.id)))
 
-    async def map_items(self) -> list[Shown]:
-        items: list[Shown] = seen(await self._history.maps(READER, ListQuery(server_id=self.row.id)))["items"]
+    async def map_items(self) -> list[Json]:
+        items: list[Json] = as_json(await self._history.maps(READER, ListQuery(server_id=self.row.id)))["items"]
         return items
 
-    async def map(self, number: int) -> Shown:
-        return seen(await self._history.map(READER, naming.map_id(self.row.game_id, number)))
+    async def map(self, number: int) -> Json:
+        return as_json(await self._history.map(READER, naming.map_id(self.row.game_id, number)))
 
-    async def leaderboard(self, number: int) -> Shown:
-        return seen(await self._history.leaderboard(READER, naming.map_id(self.row.game_id, number), EVERYBODY))
+    async def leaderboard(self, number: int) -> Json:
+        return as_json(await self._history.leaderboard(READER, naming.map_id(self.row.game_id, number), ALL_PLAYERS))
 
 
-async def created(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:
-    """A server that runs, and whose match is in the history as at its creation."""
+async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:
+    """Store a running server with the history of a new match."""
     name = f"{seed:026}"
     row = ServerRow(
         id=f"srv_{name}",
@@ -127,26 +128,26 @@ async def created(db: Database, settings: GameSettings, seed: int = 1) -> Server
         next_at_ms=START_MS,
     )
     await servers.create(db, row, idempotency=None)
-    await db.write(history.begin(rows.upcoming(row, settings, SERVER_NAME)))
+    await db.write(history.insert(rows.initial_history(row, settings, SERVER_NAME)))
     return row
 
 
-async def finished(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
-    """The server of a match that was played to its end, with everything that is stored then."""
-    ending = Ending(result=msgspec.json.encode(build_result(played.reader.match)))
-    return await ended(db, played, seed, ending)
+async def store_finished(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
+    """Store a finished match."""
+    return await store_ended(db, played, seed, result=msgspec.json.encode(build_result(played.reader.match)))
 
 
-async def canceled(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
-    """The same of one that was canceled."""
-    return await ended(db, played, seed, Ending(reason=CancelReason.CANCELED_BY_USER))
+async def store_canceled(db: Database, played: PlayedMatch, seed: int) -> ServerRow:
+    """Store a canceled match."""
+    return await store_ended(db, played, seed)
 
 
-async def ended(db: Database, played: PlayedMatch, seed: int, ending: Ending) -> ServerRow:
-    row = await created(db, played.settings, seed)
+async def store_ended(db: Database, played: PlayedMatch, seed: int, result: bytes | None = None) -> ServerRow:
+    row = await create_match(db, played.settings, seed)
     final = rows.history_of(row, played.reader.match, server_name=SERVER_NAME, is_final=True)
     name = f"msg_{seed}"
-    await db.write(conclude(row, ending, fence=row.fence, now_ms=played.now_ms, callback_id=name, final=final))
+    outcome = Outcome(at_ms=played.now_ms, reason=None if result else CancelReason.CANCELED_BY_USER)
+    await db.write(end_match(row, outcome, result=result, fence=row.fence, callback_id=name, final=final))
     return row
 
 
@@ -158,7 +159,7 @@ def play(game: str, seed: int) -> PlayedMatch:
 
 
 def play_partly(game: str, seed: int, *, steps: int) -> PlayedMatch:
-    """So far that somebody has killed somebody, and some steps further."""
+    """Play until the first kill, and this many steps further."""
     settings, scenario = GAMES[game]
     played = PlayedMatch(settings, scenario=scenario, seed=seed)
     played.configure()
@@ -170,8 +171,8 @@ def play_partly(game: str, seed: int, *, steps: int) -> PlayedMatch:
     return played
 
 
-def check_leaderboard(board: Shown, detail: Shown) -> None:
-    """The same map, players and numbers, in the order of the leaderboard."""
+def check_leaderboard(board: Json, detail: Json) -> None:
+    """The leaderboard has the same map, players and numbers as the detail."""
     assert board["mapId"] == detail["id"]
     assert board["mapName"] == detail["map"]
     for name in ("seriesId", "mapNumber", "status", "startedAt", "finishedAt"):
@@ -192,8 +193,8 @@ def check_leaderboard(board: Shown, detail: Shown) -> None:
         assert (row["topWeapon"] or {"kills": 0})["kills"] <= row["kills"]
 
 
-def check_series(item: Shown, detail: Shown, maps: list[Shown]) -> None:
-    """The list, the detail of the series and the details of its maps tell the same."""
+def check_series(item: Json, detail: Json, maps: list[Json]) -> None:
+    """The list, the detail of the series and the details of its maps agree."""
     assert {**detail, "maps": None} == {**item, "maps": None}
     assert [{name: one[name] for name in ("id", "mapNumber", "mapName", "status")} for one in detail["maps"]] == item[
         "maps"
@@ -207,20 +208,20 @@ def check_series(item: Shown, detail: Shown, maps: list[Shown]) -> None:
         assert detail[f"{team}MapsWon"] == sum(one["winner"] == team for one in detail["maps"])
 
 
-def check_series_result(detail: Shown, result: Shown) -> None:
-    """The series is the one that the result tells of."""
+def check_series_result(detail: Json, result: Json) -> None:
+    """The series agrees with the result."""
     assert (detail["format"], detail["gameMode"]) == (result["format"], result["gameMode"])
     for team in ("team1", "team2"):
-        told = result[team]
-        assert (detail[f"{team}Name"], detail[f"{team}MapsWon"]) == (told["name"], told["seriesScore"])
-        assert told["totalRounds"] == sum(one[f"{team}Score"] for one in detail["maps"])
+        entry = result[team]
+        assert (detail[f"{team}Name"], detail[f"{team}MapsWon"]) == (entry["name"], entry["seriesScore"])
+        assert entry["totalRounds"] == sum(one[f"{team}Score"] for one in detail["maps"])
     names = {"team1": result["team1"]["name"], "team2": result["team2"]["name"]}
     assert detail["winnerTeam"] == names.get(result["winner"])
     assert detail["status"] == "finished"
 
 
-def check_map_result(detail: Shown, result: Shown) -> None:
-    """The map is the one in the result, to the last number."""
+def check_map_result(detail: Json, result: Json) -> None:
+    """The map agrees with its entry in the result."""
     if result["gameMode"] == "deathmatch":
         entry, score, winner = result, (0, 0), None
         name = result["map"]
@@ -236,8 +237,8 @@ def check_map_result(detail: Shown, result: Shown) -> None:
     assert detail["status"] == "finished"
 
 
-async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Shown], Shown | None]:
-    """All that can be read of a match, which agrees with itself; answers its maps and its series."""
+async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Json], Json | None]:
+    """Check that all views of a match agree; return its maps and its series."""
     items = {item["id"]: item for item in await reader.map_items()}
     maps = [await reader.map(number) for number in range(1, len(items) + 1)]
     for detail in maps:
@@ -255,8 +256,8 @@ async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Sho
 
 
 async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
-    """What is read of a match that was played to its end is what its result tells."""
-    reader = Reader(db, await finished(db, played, seed))
+    """Check that all views of a finished match agree with its result."""
+    reader = Reader(db, await store_finished(db, played, seed))
     maps, series = await check_stored(reader, played.settings)
     result = msgspec.json.decode(msgspec.json.encode(build_result(played.reader.match)))
     for detail in maps:
@@ -270,23 +271,23 @@ async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_every_number_of_a_finished_match_is_the_same_everywhere(game: str, home: databases.Home) -> None:
+def test_numbers_of_a_finished_match_are_the_same_everywhere(game: str, harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for seed in SEEDS:
             await check_finished(db, play(game, seed), seed)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home: databases.Home) -> None:
-    rng = chance(game)
+def test_numbers_of_a_canceled_match_agree(game: str, harness: databases.Harness) -> None:
+    rng = seeded_random(game)
 
     async def scenario(db: Database) -> None:
         for seed in SEEDS:
             played = play_partly(game, seed, steps=rng.randint(10, 100))
             played.reader.match.cancel(CancelReason.CANCELED_BY_USER, played.now_ms)
-            maps, series = await check_stored(Reader(db, await canceled(db, played, seed)), played.settings)
+            maps, series = await check_stored(Reader(db, await store_canceled(db, played, seed)), played.settings)
             statuses = [detail["status"] for detail in maps]
             assert set(statuses) <= {"finished", "cancelled"}
             assert "cancelled" in statuses
@@ -294,63 +295,63 @@ def test_the_numbers_of_a_canceled_match_agree_with_each_other(game: str, home: 
             if series is not None:
                 assert (series["status"], series["winnerTeam"]) == ("cancelled", None)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("game", ["open to all", "deathmatch", "team deathmatch", "custom"])
-def test_whoever_is_not_in_the_result_is_nowhere(game: str, home: databases.Home) -> None:
+def test_players_who_are_not_in_the_result_are_in_no_view(game: str, harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         played = play(game, 1)
-        everybody = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
-        listed_ones = sorted(everybody)[::2]
-        played.reader.match.presence.roster = tuple(listed_ones)
-        reader = Reader(db, await finished(db, played, 1))
+        all_players = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
+        listed_players = sorted(all_players)[::2]
+        played.reader.match.presence.roster = tuple(listed_players)
+        reader = Reader(db, await store_finished(db, played, 1))
         (detail,), _ = await check_stored(reader, played.settings)
-        assert sorted(player["steamId"] for player in detail["players"]) == listed_ones
-        assert detail["playerCount"] < len(everybody)
+        assert sorted(player["steamId"] for player in detail["players"]) == listed_players
+        assert detail["playerCount"] < len(all_players)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_look_up_has_the_bytes_of_the_callback(game: str, home: databases.Home) -> None:
+def test_result_has_the_bytes_of_the_callback(game: str, harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        row = await finished(db, play(game, 2), 2)
+        row = await store_finished(db, play(game, 2), 2)
         outcome = await outbox.outcome_of(db, row.id)
         assert outcome is not None
-        told = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
-        found = await Desk(db).matches.by_external_id(READER, "cup-2")
+        sent = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
+        found = await World(db).matches.by_external_id(READER, "cup-2")
         assert found.result is not None
-        assert bytes(found.result) == bytes(told) == outcome.result
+        assert bytes(found.result) == bytes(sent) == outcome.result
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_at_any_moment_of_a_match_its_numbers_agree(game: str, home: databases.Home) -> None:
-    rng = chance(game)
+def test_numbers_of_a_live_match_agree_at_any_time(game: str, harness: databases.Harness) -> None:
+    rng = seeded_random(game)
 
     async def scenario(db: Database) -> None:
-        settings, story = GAMES[game]
-        played = PlayedMatch(settings, scenario=story, seed=3)
-        reader = Reader(db, await created(db, settings))
-        reader.live.add(LiveMatch(reader.row.id, Fold(played.reader), 0))
+        settings, play_scenario = GAMES[game]
+        played = PlayedMatch(settings, scenario=play_scenario, seed=3)
+        reader = Reader(db, await create_match(db, settings))
+        reader.live.add(LocalMatch(reader.row.id, Fold(played.reader), 0))
         played.configure()
-        looks = 0
+        checks = 0
         while played.reader.match.outcome is None:
             for _ in range(rng.randint(1, 60)):
                 played.step()
             await check_now(reader, played)
-            looks += 1
-        assert looks >= 5
+            checks += 1
+        assert checks >= 5
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 async def check_now(reader: Reader, played: PlayedMatch) -> None:
     match = played.reader.match
-    standing = seen(live_match(match))
-    counted = {player["steamId"]: player for player in standing["players"]}
+    live = as_json(live_match(match))
+    counted = {player["steamId"]: player for player in live["players"]}
     last = played.settings.series_format.length if played.settings.match_type.has_series else 1
     for number in range(1, last + 1):
         detail = await reader.map(number)
@@ -359,13 +360,13 @@ async def check_now(reader: Reader, played: PlayedMatch) -> None:
             assert (detail["players"], detail["status"]) == ([], "cancelled" if match.outcome else "upcoming")
         if number != match.current_map.number:
             continue
-        assert (detail["status"], detail["map"]) == (match.current_map.status.value, standing["map"])
-        if "score" in standing:
-            assert standing["score"] == {"team1": detail["team1Score"], "team2": detail["team2Score"]}
+        assert (detail["status"], detail["map"]) == (match.current_map.status.value, live["map"])
+        if "score" in live:
+            assert live["score"] == {"team1": detail["team1Score"], "team2": detail["team2Score"]}
         for player in detail["players"]:
             now = counted.pop(player["steamId"])
             assert [now[name] for name in ("kills", "deaths", "assists")] == [
                 player[name] for name in ("kills", "deaths", "assists")
             ]
-        # Whoever is left is connected and has done nothing yet.
+        # The other players are connected, without kills, deaths and assists.
         assert all(now["kills"] == now["deaths"] == now["assists"] == 0 for now in counted.values())

@@ -1,4 +1,4 @@
-"""The service does what its description says: requests made from it, right ones and wrong ones, alone and in a row."""
+"""The service follows its OpenAPI document: valid and invalid requests generated from it, alone and in sequence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 from matchpod.core import text_rules
 from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType
 from matchpod.core.result_shapes import DeathmatchResult
-from matchpod.service.conclusion import Ending
 from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
 from matchpod.web.history_routes import HISTORY
 from matchpod.web.routes import ENDPOINTS
@@ -32,13 +31,13 @@ Operation = APIOperation[Any, Any, Any, Any]
 pytestmark = pytest.mark.law
 
 EXAMPLES = times(10)
-"""An operation: more find little more, and the whole must stay a matter of seconds."""
+"""Per operation: more find little more, and the tests should take seconds."""
 
 WRONG_BODIES = times(50)
-"""There are many ways to be wrong, and a third of the requests are wrong in their key alone."""
+"""A body can be invalid in many ways, and in a third of the requests only the key is."""
 
 WALKS = times(40)
-"""Of calls in any order: enough that every link between two of them is taken."""
+"""Sequences of calls in random order: enough that every link is followed."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TEAMS = {"team1": {"players": ["76561198000000001"]}, "team2": {}}
@@ -55,17 +54,17 @@ FORMATS = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A web that all requests of this module go to."""
-    made = Site(tmp_path_factory.mktemp("web") / "matchpod.sqlite")
+    """The site that all requests of this module go to."""
+    created = Site(tmp_path_factory.mktemp("web") / "matchpod.sqlite")
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
 @pytest.fixture(scope="module")
-def described(site: Site) -> OpenApiSchema:
-    """The description as it is served."""
+def document(site: Site) -> OpenApiSchema:
+    """The OpenAPI document as served."""
     for name, strategy in FORMATS.items():
         schemathesis.openapi.format(name, strategy)
     return schemathesis.openapi.from_asgi("/openapi.json", site.app)
@@ -82,15 +81,16 @@ def of_tag(tag: Tag) -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag]
 
 
-def keeps_unwritten_rules(case: Case[Operation]) -> bool:
-    """What a schema cannot say of a body: a player stands in one team only, and both list at most 32 together.
+def follows_unwritten_rules(case: Case[Operation]) -> bool:
+    """True if the request follows the rules that a schema cannot express.
 
-    Of a query it cannot say that two names of one thing have the same value; that is mended here.
+    A player is in one team only, and both teams list at most 32 players. `limit` is set to `pageSize`, as both must
+    be equal.
     """
     if {"limit", "pageSize"} <= case.query.keys():
         case.query["limit"] = case.query["pageSize"]
-    asked = case.body.get("gameSettings") if isinstance(case.body, dict) else None
-    teams = asked.get("teams") if isinstance(asked, dict) else None
+    game_settings = case.body.get("gameSettings") if isinstance(case.body, dict) else None
+    teams = game_settings.get("teams") if isinstance(game_settings, dict) else None
     players = (
         [team.get("players") for team in teams.values() if isinstance(team, dict)] if isinstance(teams, dict) else []
     )
@@ -99,11 +99,11 @@ def keeps_unwritten_rules(case: Case[Operation]) -> bool:
 
 
 @pytest.mark.parametrize("endpoint", of_tag(Tag.API), ids=lambda endpoint: endpoint.name)
-def test_right_requests_are_answered_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+def test_valid_requests_are_answered_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @QUICK
-    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
     def check(case: Case[Operation]) -> None:
-        assume(keeps_unwritten_rules(case))
+        assume(follows_unwritten_rules(case))
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
     check()
@@ -112,9 +112,9 @@ def test_right_requests_are_answered_as_described(described: OpenApiSchema, site
 @pytest.mark.parametrize(
     "endpoint", [e for e in of_tag(Tag.API) if e.access is not None], ids=lambda endpoint: endpoint.name
 )
-def test_wrong_requests_are_refused_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+def test_invalid_requests_are_rejected_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @settings(QUICK, max_examples=WRONG_BODIES if endpoint.body else EXAMPLES)
-    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
     def check(case: Case[Operation]) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
@@ -122,12 +122,12 @@ def test_wrong_requests_are_refused_as_described(described: OpenApiSchema, site:
 
 
 @pytest.mark.parametrize("endpoint", of_tag(Tag.INGEST), ids=lambda endpoint: endpoint.name)
-def test_game_servers_are_answered_as_described(described: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
+def test_ingest_requests_are_answered_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     row = site.row(site.new_server(gameSettings={"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}))
     token = row.log_token if "logs" in endpoint.path else row.report_token
 
     @QUICK
-    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
     def check(case: Case[Operation]) -> None:
         if "token" in case.path_parameters:
             case.path_parameters["token"] = token
@@ -137,9 +137,9 @@ def test_game_servers_are_answered_as_described(described: OpenApiSchema, site: 
 
 
 @pytest.mark.parametrize("endpoint", of_tag(Tag.OPERATIONS), ids=lambda endpoint: endpoint.name)
-def test_operators_are_answered_as_described(described: OpenApiSchema, endpoint: Endpoint) -> None:
+def test_operations_requests_are_answered_as_documented(document: OpenApiSchema, endpoint: Endpoint) -> None:
     @QUICK
-    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
     def check(case: Case[Operation]) -> None:
         case.call_and_validate()
 
@@ -162,32 +162,32 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
-def test_running_and_finished_matches_are_as_described(described: OpenApiSchema, site: Site, result: bytes) -> None:
+def test_running_and_finished_matches_are_as_documented(document: OpenApiSchema, site: Site, result: bytes) -> None:
     server_id = site.new_server(externalMatchId="finished")
     site.start(server_id)
     server = site.get(f"/api/v1/servers/{server_id}")
     assert server.json()["match"] is not None
-    described["/api/v1/servers/{id}"]["GET"].validate_response(server)
-    site.end(server_id, Ending(result=result))
+    document["/api/v1/servers/{id}"]["GET"].validate_response(server)
+    site.end(server_id, result=result)
     match = site.get("/api/v1/matches/finished")
     assert match.json()["result"] is not None
-    described["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
+    document["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
 
 
-def call_in_any_order(described: OpenApiSchema, site: Site, names: list[str]) -> Counter[tuple[str, int]]:
-    """Follow the links of the description from answer to answer; what was reached, and how it answered.
+def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> Counter[tuple[str, int]]:
+    """Follow the links of the document from response to response; count the operations and their statuses.
 
-    Right requests for a list are for its first page, whatever is on it: made-up filters leave nothing to go on with.
+    Valid requests for a list are for its first page without filters: random filters would leave no links to follow.
     """
     reached: Counter[tuple[str, int]] = Counter()
-    base = described.include(operation_id=names).as_state_machine()
+    base = document.include(operation_id=names).as_state_machine()
 
     class Calls(base):  # type: ignore[misc, valid-type]
         def get_call_kwargs(self, case: Case[Operation]) -> dict[str, object]:
             return {"headers": {"Authorization": f"Bearer {site.key}"}}
 
         def before_call(self, case: Case[Operation]) -> None:
-            assume(keeps_unwritten_rules(case))
+            assume(follows_unwritten_rules(case))
             if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
                 for name in ("page", "status", "serverId", "map", "dateFrom", "dateTo"):
                     case.query.pop(name, None)
@@ -199,12 +199,12 @@ def call_in_any_order(described: OpenApiSchema, site: Site, names: list[str]) ->
     return reached
 
 
-def test_matches_are_created_read_and_canceled_in_any_order(described: OpenApiSchema, site: Site) -> None:
+def test_matches_are_created_read_and_canceled_in_any_order(document: OpenApiSchema, site: Site) -> None:
     names = [endpoint.name for endpoint in of_tag(Tag.API) if endpoint not in HISTORY]
-    reached = call_in_any_order(described, site, names)
-    # The links lead to servers that exist: otherwise this would be no more than the tests above.
-    for seen in (("createMatch", 201), ("getServer", 200), ("cancelMatch", 200), ("getMatchByExternalId", 200)):
-        assert reached[seen], reached
+    reached = call_in_any_order(document, site, names)
+    # The links lead to existing servers; otherwise this would only repeat the tests above.
+    for expected in (("createMatch", 201), ("getServer", 200), ("cancelMatch", 200), ("getMatchByExternalId", 200)):
+        assert reached[expected], reached
 
 
 # --- the history --------------------------------------------------------------------------------------------------
@@ -224,13 +224,13 @@ def played(site: Site) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("endpoint", POLLED, ids=lambda endpoint: endpoint.name)
-def test_played_series_is_as_described(
-    described: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
+def test_played_series_is_as_documented(
+    document: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
 ) -> None:
     @QUICK
-    @given(described[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
     def check(case: Case[Operation]) -> None:
-        assume(keeps_unwritten_rules(case))
+        assume(follows_unwritten_rules(case))
         case.path_parameters.update({name: played[name] for name in case.path_parameters})
         response = case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
         assert response.status_code == 200
@@ -238,22 +238,22 @@ def test_played_series_is_as_described(
     check()
     whole = site.get(endpoint.path.format(**played))
     assert whole.json().get("items") != []
-    described[endpoint.path][endpoint.method].validate_response(whole)
+    document[endpoint.path][endpoint.method].validate_response(whole)
 
 
 @pytest.mark.parametrize("endpoint", STREAMS, ids=lambda endpoint: endpoint.name)
-def test_streams_of_a_played_series_are_as_described(
-    described: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
+def test_streams_of_a_played_series_are_as_documented(
+    document: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
 ) -> None:
     path = endpoint.path.format(**played)
     stream, nothing_left = site.get(path), site.get(f"{path}?lastEventId=7")
     assert (stream.status_code, nothing_left.status_code) == (200, 204)
     assert stream.text.count("event: ") == 7
-    for answer in (stream, nothing_left):
-        described[endpoint.path][endpoint.method].validate_response(answer)
+    for response in (stream, nothing_left):
+        document[endpoint.path][endpoint.method].validate_response(response)
 
 
-def test_history_is_read_in_any_order(described: OpenApiSchema, site: Site, played: dict[str, str]) -> None:
-    reached = call_in_any_order(described, site, [endpoint.name for endpoint in POLLED])
+def test_history_is_read_in_any_order(document: OpenApiSchema, site: Site, played: dict[str, str]) -> None:
+    reached = call_in_any_order(document, site, [endpoint.name for endpoint in POLLED])
     for name in ("getSeries", "getMap"):
         assert reached[name, 200], (reached, played)

@@ -1,4 +1,4 @@
-"""A fleet of processes when the system does not tell, and when somebody else ended its servers."""
+"""A process fleet without free file descriptors, and with servers released by another process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def no_file_can_be_opened() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_machine_without_a_file_left_tells_nothing_about_its_servers(folder: Path) -> None:
+def test_servers_stay_alive_if_no_file_can_be_opened(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         slot = fleet.slots[0]
@@ -38,9 +38,9 @@ def test_a_machine_without_a_file_left_tells_nothing_about_its_servers(folder: P
         pid = recorded_pid(folder)
         with no_file_can_be_opened():
             assert await fleet.is_alive("srv_1", slot)
-            for question in (fleet.servers(), fleet.release("srv_1", slot), fleet.allocate(order(fleet))):
+            for call in (fleet.servers(), fleet.release("srv_1", slot), fleet.allocate(order(fleet))):
                 with pytest.raises(FleetError):
-                    await question
+                    await call
         assert recorded_pid(folder) == pid
         assert await fleet.servers() == ["srv_1"]
         await fleet.release("srv_1", slot)
@@ -49,7 +49,7 @@ def test_a_machine_without_a_file_left_tells_nothing_about_its_servers(folder: P
     run(work())
 
 
-def test_a_server_that_another_process_released_is_cleared_away(folder: Path) -> None:
+def test_server_released_by_another_process_is_reaped(folder: Path) -> None:
     async def work() -> None:
         fleet = process_fleet(folder)
         await fleet.allocate(order(fleet))

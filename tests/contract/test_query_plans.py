@@ -1,4 +1,4 @@
-"""How much do the databases read for a page? As much as the page has, however many matches were played."""
+"""The number of rows read for a page does not grow with the number of matches."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from matchpod.core.history_query import ListQuery
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import history, map_events
-from matchpod.storage.history_counts import DAY_MS, count
+from matchpod.storage.history_counts import DAY_MS, add
 from matchpod.storage.history_lists import list_maps, list_series
 from tests.contract import databases
-from tests.contract.databases import Home, PassedOn
+from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
 
-PART = 2_000
-"""Rows inserted at once."""
+PART_ROWS = 2_000
+"""Rows per insert."""
 
 TABLES = ("maps", "series", "history_counts", "map_events")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A database of each kind that all tests here only read."""
-    filled = databases.home_of(request, tmp_path_factory.mktemp("plans"))
+def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """Provide a filled database of each kind; all tests here only read it."""
+    filled = databases.create_harness(request, tmp_path_factory.mktemp("plans"))
     filled.run(fill)
     return filled
 
@@ -51,8 +51,8 @@ Query = tuple[str, Mapping[str, Value]]
 Plan = dict[str, Any]
 
 
-class Overheard(PassedOn):
-    """A database that remembers what it was asked."""
+class RecordingDatabase(DelegatingDatabase):
+    """Records the queries that are run."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
@@ -63,17 +63,17 @@ class Overheard(PassedOn):
         return await super().read(sql, params)
 
 
-def numbered(most: int, insert: str) -> list[str]:
-    """An insert from `numbers`, in parts: each is done in seconds on a slow machine too."""
+def numbered(last: int, insert: str) -> list[str]:
+    """Split an insert from `numbers` into parts that each take seconds on a slow machine too."""
     return [
         f"WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers"
-        f" WHERE n < {min(first + PART - 1, most)}) {insert}"
-        for first in range(1, most + 1, PART)
+        f" WHERE n < {min(first + PART_ROWS - 1, last)}) {insert}"
+        for first in range(1, last + 1, PART_ROWS)
     ]
 
 
 async def fill(db: Database) -> None:
-    """Matches of two organizations, evenly over the days: 9 of 10 finished, a third on each of three maps."""
+    """Insert matches of two organizations, evenly over the days: 9 of 10 finished, a third on each of three maps."""
     sort_ms = f"{FIRST_DAY * DAY_MS} + CAST(n AS BIGINT) * {DAYS * DAY_MS} / {{}}"
     status = "CASE WHEN n % 100 = 0 THEN 'cancelled' WHEN n % 10 = 0 THEN 'live' ELSE 'finished' END"
     org_id = f"CASE WHEN n % 8 = 0 THEN 'org_2' ELSE '{ORG}' END"
@@ -93,14 +93,14 @@ async def fill(db: Database) -> None:
             f" SELECT 'series_' || n, 'ser_' || n, 'srv_' || n, {org_id}, 'x', 'bo3', 'competitive', 'A', 'B', 0, 0,"
             f" {status}, {sort_ms.format(MATCHES)} FROM numbers",
         ),
-        count("").sql.replace("WHERE server_id = :server_id", ""),
+        add("").sql.replace("WHERE server_id = :server_id", ""),
         *numbered(
             BATCHES,
             "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body)"
             f" SELECT column1, (n - 1) * {BATCH_ITEMS} + 1, {BATCH_ITEMS}, n, 0, CAST('1\n2\n3' AS BLOB)"
             " FROM numbers CROSS JOIN (VALUES ('map_1'), ('map_2'), ('map_3')) AS chosen",
         ),
-        # As a database in use looks: PostgreSQL does this by itself, and only then reads an index without its table.
+        # PostgreSQL does this automatically in regular use, and only then supports index-only scans.
         *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
     ]
     for sql in statements:
@@ -111,7 +111,7 @@ async def fill(db: Database) -> None:
 
 
 async def sqlite_plan(db: Database, query: Query) -> list[str]:
-    """The steps, each with as many dots in front as it is deep."""
+    """Return the steps of the plan, each prefixed with dots according to its depth."""
     sql, params = query
     depths: dict[Value, int] = {0: -1}
     steps = []
@@ -136,17 +136,17 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 
 def rows_read(plan: Plan) -> int:
-    """The rows and entries of indexes that were looked at."""
+    """Return the number of rows and index entries that were read."""
     return sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes(plan)
-        # A bitmap's rows are those of the scan above it.
+        # The rows of a bitmap are counted in the scan above it.
         if "Scan" in node["Node Type"] and node["Node Type"] not in ("Subquery Scan", "Bitmap Index Scan")
     )
 
 
-class Reading:
-    """What one question made the database do."""
+class QueryCost:
+    """The plans of the queries of one call, and how much they read."""
 
     def __init__(self) -> None:
         self.queries = 0
@@ -154,19 +154,19 @@ class Reading:
         self.indexes: set[str] = set()
         self.plans: list[object] = []
 
-    def take_sqlite(self, steps: list[str]) -> None:
+    def add_sqlite_plan(self, steps: list[str]) -> None:
         self.plans.append(steps)
         for step in steps:
             words = step.lstrip(".").split()
             if words[0] == "SCAN":
                 assert words[1] in ("page", "edge", "CONSTANT"), steps
             if "TEMP B-TREE" in step:
-                # Pages are put in order once more when their rows were read; what they are chosen from never is.
+                # Only the rows of the page may be sorted, not the rows it is selected from.
                 assert not step.startswith("."), steps
             if "INDEX" in words:
                 self.indexes.add(words[words.index("INDEX") + 1])
 
-    def take_postgres(self, plan: Plan) -> None:
+    def add_postgres_plan(self, plan: Plan) -> None:
         self.plans.append(plan)
         self.rows += rows_read(plan)
         for node in nodes(plan):
@@ -175,23 +175,25 @@ class Reading:
                 self.indexes.add(node["Index Name"])
 
 
-def reading_of(home: Home, ask: Callable[[Database], Awaitable[object]]) -> Callable[[Database], Awaitable[Reading]]:
-    async def measure(db: Database) -> Reading:
-        overheard = Overheard(db)
-        await ask(overheard)
-        reading = Reading()
-        reading.queries = len(overheard.queries)
-        if home.is_sqlite:
-            for query in overheard.queries:
-                reading.take_sqlite(await sqlite_plan(db, query))
-            return reading
-        connection = await asyncpg.connect(home.place)
+def cost_of(
+    harness: Harness, call: Callable[[Database], Awaitable[object]]
+) -> Callable[[Database], Awaitable[QueryCost]]:
+    async def measure(db: Database) -> QueryCost:
+        recording = RecordingDatabase(db)
+        await call(recording)
+        cost = QueryCost()
+        cost.queries = len(recording.queries)
+        if harness.is_sqlite:
+            for query in recording.queries:
+                cost.add_sqlite_plan(await sqlite_plan(db, query))
+            return cost
+        connection = await asyncpg.connect(harness.location)
         try:
-            for query in overheard.queries:
-                reading.take_postgres(await postgres_plan(connection, query))
+            for query in recording.queries:
+                cost.add_postgres_plan(await postgres_plan(connection, query))
         finally:
             await connection.close()
-        return reading
+        return cost
 
     return measure
 
@@ -208,50 +210,50 @@ MAP_INDEXES = {
 }
 
 
-def test_a_page_of_maps_reads_its_index_and_its_rows(home: databases.Home) -> None:
+def test_page_of_maps_reads_only_its_index_and_rows(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
             query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
-            reading = await reading_of(home, partial(list_maps, org_id=ORG, query=query))(db)
-            assert MAP_INDEXES[name is not None, status is not None] in reading.indexes, reading.plans
-            assert reading.queries == 2
+            cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+            assert MAP_INDEXES[name is not None, status is not None] in cost.indexes, cost.plans
+            assert cost.queries == 2
             edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
-            assert reading.rows <= edges + page * PAGE + PAGE, (query, reading.rows, reading.plans)
+            assert cost.rows <= edges + page * PAGE + PAGE, (query, cost.rows, cost.plans)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_page_of_series_reads_its_index_its_rows_and_their_maps(home: databases.Home) -> None:
+def test_page_of_series_reads_only_its_index_rows_and_maps(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for status, (from_ms, before_ms), page in itertools.product(STATUSES, TIMES, (1, 5)):
             query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page=page)
-            reading = await reading_of(home, partial(list_series, org_id=ORG, query=query))(db)
-            assert ("series_newest" if status is None else "series_by_status") in reading.indexes, reading.plans
-            assert "maps_of_server" in reading.indexes
-            assert reading.queries == 2
+            cost = await cost_of(harness, partial(list_series, org_id=ORG, query=query))(db)
+            assert ("series_newest" if status is None else "series_by_status") in cost.indexes, cost.plans
+            assert "maps_of_server" in cost.indexes
+            assert cost.queries == 2
             edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
-            most = edges + page * PAGE + PAGE + PAGE * MAPS_OF_MATCH
-            assert reading.rows <= most, (query, reading.rows, reading.plans)
+            max_rows = edges + page * PAGE + PAGE + PAGE * MAPS_OF_MATCH
+            assert cost.rows <= max_rows, (query, cost.rows, cost.plans)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_deep_page_skips_whole_days(home: databases.Home) -> None:
+def test_deep_page_skips_whole_days(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for before_ms in (None, BEFORE_MS):
             query = ListQuery(page=200, before_ms=before_ms)
-            reading = await reading_of(home, partial(list_maps, org_id=ORG, query=query))(db)
-            assert "maps_newest" in reading.indexes
-            assert reading.queries == 3
-            # The counts of days, for the total and for the skipping; up to a day in each of three places; the page.
-            assert reading.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, reading.plans
+            cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+            assert "maps_newest" in cost.indexes
+            assert cost.queries == 3
+            # The counts per day, for the total and for skipping; at most one day at each of three points; the page.
+            assert cost.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, cost.plans
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_single_maps_and_series_are_found_by_an_index(home: databases.Home) -> None:
+def test_single_maps_and_series_are_found_by_an_index(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        asked: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
+        calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
             ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
             ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
             ("maps_of_server", lambda db: list_maps(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH),
@@ -259,23 +261,21 @@ def test_single_maps_and_series_are_found_by_an_index(home: databases.Home) -> N
             ("series", lambda db: history.get_series(db, "ser_77"), 3),
             ("maps", lambda db: history.get_map(db, "map_77"), 1),
         ]
-        for index, ask, most in asked:
-            reading = await reading_of(home, ask)(db)
-            assert any(index in name for name in reading.indexes), reading.plans
-            assert reading.rows <= most, reading.plans
+        for index, call, max_rows in calls:
+            cost = await cost_of(harness, call)(db)
+            assert any(index in name for name in cost.indexes), cost.plans
+            assert cost.rows <= max_rows, cost.plans
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_events_are_read_from_the_batch_that_has_the_next_one(home: databases.Home) -> None:
+def test_events_are_read_starting_with_the_batch_of_the_next_item(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
-            reading = await reading_of(home, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(
-                db
-            )
-            assert reading.queries == 1
-            assert reading.rows <= 30 // BATCH_ITEMS + 4, reading.plans
-        last = await reading_of(home, lambda db: map_events.last_seqs(db, "srv_1"))(db)
+            cost = await cost_of(harness, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(db)
+            assert cost.queries == 1
+            assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
+        last = await cost_of(harness, lambda db: map_events.last_seqs(db, "srv_1"))(db)
         assert last.rows <= 3 * MAPS_OF_MATCH, last.plans
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -1,4 +1,4 @@
-"""How far a match was read is kept by whoever drives it, and what nobody drives any more leaves nothing behind."""
+"""Snapshots are saved only by the lease holder, and orphaned slots are freed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
 
-home = databases.home
+harness = databases.harness
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_is_replaced_by_the_next(home: databases.Home) -> None:
+def test_snapshot_is_replaced_by_the_next(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server("srv_1", fence=3), server("srv_2", fence=3))
         assert await snapshots.load(db, "srv_1") is None
@@ -28,10 +28,10 @@ def test_a_snapshot_is_replaced_by_the_next(home: databases.Home) -> None:
         assert await snapshots.load(db, "srv_1") == Snapshot(9, b"nine")
         assert await snapshots.load(db, "srv_2") is None
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_who_lost_a_match_cannot_replace_its_snapshot(home: databases.Home) -> None:
+def test_snapshot_cannot_be_saved_after_the_lease_was_lost(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server())
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
@@ -41,30 +41,30 @@ def test_who_lost_a_match_cannot_replace_its_snapshot(home: databases.Home) -> N
         with pytest.raises(NothingChangedError):
             await db.write(snapshots.save(mine.id, mine.fence, Snapshot(2, b"mine")))
         with pytest.raises(NothingChangedError):
-            await db.write(snapshots.save("srv_none", 0, Snapshot(2, b"nobody's")))
+            await db.write(snapshots.save("srv_none", 0, Snapshot(2, b"none")))
         assert await snapshots.load(db, mine.id) == Snapshot(5, b"yours")
         assert await snapshots.load(db, "srv_none") is None
         assert await servers.get(db, yours.id) == yours, "saving changes nothing but the snapshot"
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_snapshot_is_forgotten_alone(home: databases.Home) -> None:
+def test_deleting_a_snapshot_keeps_those_of_other_matches(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server("srv_1"), server("srv_2"))
         for name in ("srv_1", "srv_2"):
             await db.write(snapshots.save(name, 0, Snapshot(1, name.encode())))
-        await db.write([snapshots.forget("srv_1"), snapshots.forget("srv_1"), snapshots.forget("srv_none")])
+        await db.write([snapshots.delete("srv_1"), snapshots.delete("srv_1"), snapshots.delete("srv_none")])
         assert await snapshots.load(db, "srv_1") is None
         assert await snapshots.load(db, "srv_2") == Snapshot(1, b"srv_2")
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-# --- the newest entry -----------------------------------------------------------------------------------------------
+# --- newest entry ---------------------------------------------------------------------------------------------------
 
 
-def test_the_newest_entry_is_known_even_when_it_was_deleted(home: databases.Home) -> None:
+def test_newest_entry_number_survives_pruning(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server("srv_1", phase=ServerPhase.RELEASED))
         assert await raw_log.newest_seq(db, "srv_1") == 0
@@ -75,13 +75,13 @@ def test_the_newest_entry_is_known_even_when_it_was_deleted(home: databases.Home
         assert await raw_log.prune(db, 10) == 3
         assert await raw_log.newest_seq(db, "srv_1") == 3
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-# --- forgotten places -----------------------------------------------------------------------------------------------
+# --- orphaned slots -------------------------------------------------------------------------------------------------
 
 
-def test_places_of_servers_that_are_gone_become_free(home: databases.Home) -> None:
+def test_slots_of_released_and_unknown_servers_are_freed(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         kept = {}
         for number, phase in enumerate(ServerPhase):
@@ -89,9 +89,9 @@ def test_places_of_servers_that_are_gone_become_free(home: databases.Home) -> No
             await slots.reserve(db, "eu", f"srv_{phase}", [f"slot {number}"])
             if phase is not ServerPhase.RELEASED:
                 kept[f"slot {number}"] = f"srv_{phase}"
-        await slots.reserve(db, "us", "srv_nobody", ["slot 1"])
-        assert await slots.free_forgotten(db) == 2
+        await slots.reserve(db, "us", "srv_unknown", ["slot 1"])
+        assert await slots.free_orphaned(db) == 2
         assert await slots.taken(db) == {"eu": kept}
-        assert await slots.free_forgotten(db) == 0
+        assert await slots.free_orphaned(db) == 0
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -1,4 +1,4 @@
-"""Organizations, their keys, and the regions an operator switched."""
+"""Storage of organizations, API keys and region flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.organizations import Organization
 from tests.contract import databases
 
-home = databases.home
+harness = databases.harness
 
 ACME = Organization(id="org_1", name="acme", webhook_secret=b"\x00sealed", created_at_ms=1)
 KEY = ApiKey(
@@ -20,7 +20,7 @@ KEY = ApiKey(
 )  # fmt: skip
 
 
-def test_organizations_are_found_by_id_and_name(home: databases.Home) -> None:
+def test_organizations_are_found_by_id_and_name(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         zeta = Organization(id="org_0", name="zeta", webhook_secret=b"z", created_at_ms=0)
         await organizations.create(db, zeta)
@@ -31,29 +31,29 @@ def test_organizations_are_found_by_id_and_name(home: databases.Home) -> None:
         assert await organizations.by_name(db, "org_1") is None
         assert await organizations.list(db) == [ACME, zeta]
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_the_name_of_an_organization_is_its_own(home: databases.Home) -> None:
+def test_organization_names_are_unique(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await organizations.create(db, ACME)
         with pytest.raises(DuplicateError):
             await organizations.create(db, msgspec.structs.replace(ACME, id="org_2"))
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_webhook_secret_is_replaced(home: databases.Home) -> None:
+def test_webhook_secret_is_replaced(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await organizations.create(db, ACME)
         assert await organizations.set_webhook_secret(db, "org_1", b"new")
         assert not await organizations.set_webhook_secret(db, "org_2", b"new")
         assert await organizations.get(db, "org_1") == msgspec.structs.replace(ACME, webhook_secret=b"new")
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_keys_are_found_by_hash_and_listed_by_organization(home: databases.Home) -> None:
+def test_keys_are_found_by_hash_and_listed_by_organization(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         bare = msgspec.structs.replace(KEY, id="key_0", key_hash="aa", scopes=(), created_at_ms=2, expires_at_ms=9)
         other = msgspec.structs.replace(KEY, id="key_2", key_hash="bb", org_id="org_2")
@@ -65,10 +65,10 @@ def test_keys_are_found_by_hash_and_listed_by_organization(home: databases.Home)
         with pytest.raises(DuplicateError):
             await api_keys.insert(db, msgspec.structs.replace(KEY, id="key_3"))
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_key_is_revoked_once(home: databases.Home) -> None:
+def test_key_is_revoked_once(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await api_keys.insert(db, KEY)
         assert await api_keys.revoke(db, "key_1", 5)
@@ -76,10 +76,10 @@ def test_a_key_is_revoked_once(home: databases.Home) -> None:
         assert not await api_keys.revoke(db, "key_2", 6)
         assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, revoked_at_ms=5)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_the_end_of_a_key_only_comes_nearer(home: databases.Home) -> None:
+def test_expiry_of_a_key_can_only_be_moved_earlier(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await api_keys.insert(db, KEY)
         assert await api_keys.expire_at(db, "key_1", 50)
@@ -88,20 +88,20 @@ def test_the_end_of_a_key_only_comes_nearer(home: databases.Home) -> None:
         assert not await api_keys.expire_at(db, "key_2", 40)
         assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, expires_at_ms=40)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_the_last_use_of_a_key_only_moves_on(home: databases.Home) -> None:
+def test_last_use_of_a_key_only_moves_forward(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await api_keys.insert(db, KEY)
         assert await api_keys.mark_used(db, "key_1", 50)
         assert not await api_keys.mark_used(db, "key_1", 40)
         assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, last_used_at_ms=50)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_regions_stay_as_they_were_switched(home: databases.Home) -> None:
+def test_region_flags_are_stored(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         assert await region_flags.active_flags(db) == {}
         await region_flags.set_active(db, "eu", False)
@@ -109,4 +109,4 @@ def test_regions_stay_as_they_were_switched(home: databases.Home) -> None:
         await region_flags.set_active(db, "us", True)
         assert await region_flags.active_flags(db) == {"eu": False, "us": True}
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -1,4 +1,4 @@
-"""A match ends once, with its outcome and its callback in one transaction; the callback is then followed to its end."""
+"""A match ends once, with outcome and callback in one transaction; callbacks are claimed and attempts recorded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
-from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, Outcome
-from matchpod.storage.servers import NOTICE_MS, ServerRow
+from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, OutcomeRow
+from matchpod.storage.servers import HANDOVER_MS, ServerRow
 from tests.contract import databases
 
-home = databases.home
+harness = databases.harness
 
 
 def callback(name: str = "cb_1", **fields: object) -> CallbackRow:
@@ -42,13 +42,13 @@ async def running_server(db: Database) -> ServerRow:
     return claimed
 
 
-def conclusion(fence: int | None, *, kind: str = "match_over", callback_id: str = "cb_1") -> list[Statement]:
-    return outbox.conclude(
+def end_statements(fence: int | None, *, kind: str = "match_over", callback_id: str = "cb_1") -> list[Statement]:
+    return outbox.end_statements(
         server_id="srv_1",
         expected_phases=OPEN_PHASES,
         fence=fence,
         status=ServerStatus.STOPPED,
-        outcome=Outcome(server_id="srv_1", kind=kind, at_ms=50, result=b"{}", callback_body=b"[]"),
+        outcome=OutcomeRow(server_id="srv_1", kind=kind, at_ms=50, result=b"{}", callback_body=b"[]"),
         callback=callback(callback_id, server_id="srv_1"),
         now_ms=50,
     )
@@ -64,61 +64,61 @@ async def store(db: Database, *rows: CallbackRow) -> None:
 async def record(db: Database, number: int, *, next_at_ms: int | None = None, delivered: bool = False) -> None:
     status, error = (200, None) if delivered else (None, "timeout")
     await db.write(
-        outbox.attempted(
+        outbox.record_attempt(
             "cb_1", number=number, at_ms=60, status=status, duration_ms=7, error=error,
             next_at_ms=next_at_ms, delivered=delivered,
         )
     )  # fmt: skip
 
 
-async def only(db: Database) -> CallbackRow:
+async def only_callback(db: Database) -> CallbackRow:
     (row,) = await outbox.list_callbacks(db, org_id=None, state=None, limit=10)
     return row
 
 
-def test_a_conclusion_ends_the_server_and_stores_outcome_and_callback(home: databases.Home) -> None:
+def test_ending_a_match_updates_the_server_and_stores_outcome_and_callback(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         mine = await running_server(db)
         assert await outbox.outcome_of(db, "srv_1") is None
-        await db.write(conclusion(mine.fence))
+        await db.write(end_statements(mine.fence))
         row = await servers.get(db, "srv_1")
         assert row == msgspec.structs.replace(
             mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, ended_at_ms=50, next_at_ms=50,
             lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
         )  # fmt: skip
-        expected = Outcome(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
+        expected = OutcomeRow(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
         assert await outbox.outcome_of(db, "srv_1") == expected
-        assert await only(db) == callback(server_id="srv_1")
+        assert await only_callback(db) == callback(server_id="srv_1")
         with pytest.raises(NothingChangedError):
             await db.write([servers.change("srv_1", mine.fence, slot="late")])
         assert len(await servers.claim_due(db, owner="you", now_ms=50, limit=1)) == 1
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 @pytest.mark.parametrize(
-    ("is_holder", "lease_until_ms", "next_at_ms"), [(True, 60, 50), (False, 60, 50 + NOTICE_MS), (False, 50, 50)]
+    ("is_holder", "lease_until_ms", "next_at_ms"), [(True, 60, 50), (False, 60, 50 + HANDOVER_MS), (False, 50, 50)]
 )
-def test_whoever_holds_a_match_that_its_caller_ends_has_time_to_notice(
-    home: databases.Home, is_holder: bool, lease_until_ms: int, next_at_ms: int
+def test_release_waits_until_the_lease_holder_has_noticed_the_end(
+    harness: databases.Harness, is_holder: bool, lease_until_ms: int, next_at_ms: int
 ) -> None:
     async def scenario(db: Database) -> None:
         row = await running_server(db)
         await db.write([servers.change(row.id, row.fence, lease_until_ms=lease_until_ms)])
-        await db.write(conclusion(row.fence if is_holder else None))
+        await db.write(end_statements(row.fence if is_holder else None))
         ended = await servers.get(db, "srv_1")
         assert ended is not None
         assert (ended.lease_owner, ended.next_at_ms) == (None, next_at_ms)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_match_without_a_callback_has_an_outcome_only(home: databases.Home) -> None:
+def test_match_without_callback_has_only_an_outcome(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await running_server(db)
-        outcome = Outcome(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
+        outcome = OutcomeRow(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
         await db.write(
-            outbox.conclude(
+            outbox.end_statements(
                 server_id="srv_1", expected_phases=[ServerPhase.RUNNING], fence=None, status=ServerStatus.FAILED,
                 outcome=outcome, callback=None, now_ms=50,
             )
@@ -126,46 +126,46 @@ def test_a_match_without_a_callback_has_an_outcome_only(home: databases.Home) ->
         assert await outbox.outcome_of(db, "srv_1") == outcome
         assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_wrong_phase_or_an_old_fence_concludes_nothing(home: databases.Home) -> None:
+def test_wrong_phase_or_outdated_fence_does_not_end_the_match(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         mine = await running_server(db)
         with pytest.raises(NothingChangedError):
-            await db.write(conclusion(mine.fence - 1))
+            await db.write(end_statements(mine.fence - 1))
         await db.write([servers.change("srv_1", mine.fence, phase=ServerPhase.ENDING)])
         for fence in (mine.fence, None):
             with pytest.raises(NothingChangedError):
-                await db.write(conclusion(fence))
+                await db.write(end_statements(fence))
         assert await outbox.outcome_of(db, "srv_1") is None
         assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_of_concurrent_conclusions_exactly_one_wins(home: databases.Home) -> None:
+def test_only_one_of_several_concurrent_ends_is_stored(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         mine = await running_server(db)
         kinds = ["match_over", "match_canceled"] * 4
         writes = [
             (db, peer)[number % 2].write(
-                conclusion(None if number % 2 else mine.fence, kind=kind, callback_id=f"cb_{number}")
+                end_statements(None if number % 2 else mine.fence, kind=kind, callback_id=f"cb_{number}")
             )
             for number, kind in enumerate(kinds)
         ]
-        answers = await asyncio.gather(*writes, return_exceptions=True)
-        assert sum(isinstance(answer, NothingChangedError) for answer in answers) == len(kinds) - 1
-        (winner,) = [number for number, answer in enumerate(answers) if isinstance(answer, list)]
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert sum(isinstance(result, NothingChangedError) for result in results) == len(kinds) - 1
+        (winner,) = [number for number, result in enumerate(results) if isinstance(result, list)]
         outcome = await outbox.outcome_of(db, "srv_1")
         assert outcome is not None
         assert outcome.kind == kinds[winner]
-        assert (await only(db)).id == f"cb_{winner}"
+        assert (await only_callback(db)).id == f"cb_{winner}"
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_two_claimers_never_get_the_same_callback(home: databases.Home) -> None:
+def test_concurrent_claims_never_return_the_same_callback(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         await store(db, *(callback(f"cb_{number}", next_at_ms=number) for number in range(40)))
 
@@ -179,10 +179,10 @@ def test_two_claimers_never_get_the_same_callback(home: databases.Home) -> None:
         ids = [callback_id for claimed in claims for callback_id in claimed]
         assert len(ids) == len(set(ids)) == 40
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_a_claimed_callback_is_free_again_when_its_lease_is_over(home: databases.Home) -> None:
+def test_claimed_callback_can_be_claimed_again_after_its_lease(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=10**9))
         assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
@@ -194,51 +194,51 @@ def test_a_claimed_callback_is_free_again_when_its_lease_is_over(home: databases
         await servers.drop_leases(db)
         assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_failed_attempt_is_followed_by_another_and_delivery_forgets_the_secret(home: databases.Home) -> None:
+def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await store(db, callback())
         await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=1)
         await record(db, 1, next_at_ms=5_060)
-        assert await only(db) == callback(attempts=1, next_at_ms=5_060)
+        assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
         await record(db, 2, delivered=True)
-        assert await only(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
+        assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
         assert await outbox.attempts_of(db, "cb_1") == [
             AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
             AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
         ]
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_an_attempt_is_recorded_once(home: databases.Home) -> None:
+def test_attempt_is_recorded_once(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await store(db, callback())
         await record(db, 1, next_at_ms=5_060)
         for number in (1, 3):
             with pytest.raises(NothingChangedError):
                 await record(db, number)
-        assert (await only(db)).auth == b"sealed"
+        assert (await only_callback(db)).auth == b"sealed"
         assert len(await outbox.attempts_of(db, "cb_1")) == 1
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_callback_that_is_given_up_can_be_delivered_again_on_request(home: databases.Home) -> None:
+def test_given_up_callback_can_be_redelivered_on_request(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await store(db, callback())
         await record(db, 1)
-        assert await only(db) == callback(attempts=1, next_at_ms=None, auth=None)
+        assert await only_callback(db) == callback(attempts=1, next_at_ms=None, auth=None)
         assert await outbox.redeliver(db, "cb_1", 900)
         assert not await outbox.redeliver(db, "cb_2", 900)
         assert [row.id for row in await outbox.claim_callbacks(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_callbacks_are_listed_by_organization_and_state_the_newest_first(home: databases.Home) -> None:
+def test_callbacks_are_listed_by_organization_and_state_newest_first(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await store(
             db,
@@ -258,4 +258,4 @@ def test_callbacks_are_listed_by_organization_and_state_the_newest_first(home: d
         assert await ids("org_1", CallbackState.GIVEN_UP) == ["cb_given_up"]
         assert await ids("org_2", None) == ["cb_other"]
 
-    home.run(scenario)
+    harness.run(scenario)

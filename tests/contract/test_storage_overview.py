@@ -1,18 +1,20 @@
-"""What operators look at, on both databases."""
+"""Queries for operators."""
 
 from __future__ import annotations
 
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
-from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.end_match import end_match
 from matchpod.storage import overview
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
 
-home = databases.home
+harness = databases.harness
 
 
-def test_the_newest_servers_come_first(home: databases.Home) -> None:
+def test_servers_are_listed_newest_first(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(
             db,
@@ -29,17 +31,18 @@ def test_the_newest_servers_come_first(home: databases.Home) -> None:
         assert await ids(ServerStatus.ALLOCATING, 10) == ["srv_2", "srv_1"]
         assert await ids(ServerStatus.FAILED, 10) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_callback_is_found_by_its_server(home: databases.Home) -> None:
+def test_callback_is_found_by_its_server(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         row = server("srv_1", callback_url="https://example.net/")
         await create(db, row)
         assert await overview.callback_of(db, "srv_1") is None
-        await db.write(conclude(row, Ending(reason="x"), fence=None, now_ms=5, callback_id="msg_1"))
+        outcome = Outcome(at_ms=5, reason=CancelReason.SERVER_LOST)
+        await db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
         found = await overview.callback_of(db, "srv_1")
         assert found is not None
         assert (found.id, found.url) == ("msg_1", "https://example.net/")
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -1,4 +1,4 @@
-"""What a server sent is kept byte for byte, numbered without gaps."""
+"""Log entries are stored byte for byte and numbered without gaps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 
-home = databases.home
+harness = databases.harness
 
 
 async def append(db: Database, server_id: str, body: bytes, received_ms: int = 10) -> int:
-    answers = await db.write(raw_log.append(server_id, "log", received_ms=received_ms, headers=b"{}", body=body))
-    ((seq,),) = answers[-1]
+    results = await db.write(raw_log.append(server_id, "log", received_ms=received_ms, headers=b"{}", body=body))
+    ((seq,),) = results[-1]
     assert isinstance(seq, int)
     return seq
 
@@ -33,7 +33,7 @@ async def create_server(db: Database, name: str, phase: ServerPhase) -> None:
     await servers.create(db, row, idempotency=None)
 
 
-def test_entries_are_numbered_by_server_and_read_in_order(home: databases.Home) -> None:
+def test_entries_are_numbered_by_server_and_read_in_order(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         assert [await append(db, "srv_1", body) for body in (b"one\x00\xff", b"", b"three")] == [1, 2, 3]
         assert await append(db, "srv_2", b"other") == 1
@@ -42,10 +42,10 @@ def test_entries_are_numbered_by_server_and_read_in_order(home: databases.Home) 
         assert [entry.seq for entry in await raw_log.read_after(db, "srv_1", 1, limit=10)] == [2, 3]
         assert await raw_log.read_after(db, "srv_1", 3, limit=10) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_an_entry_of_a_kind_is_found_after_a_number(home: databases.Home) -> None:
+def test_entry_of_a_kind_is_found_after_a_number(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await append(db, "srv_1", b"1")
         await db.write(raw_log.append("srv_1", "report", received_ms=10, headers=b"{}", body=b"2"))
@@ -54,10 +54,10 @@ def test_an_entry_of_a_kind_is_found_after_a_number(home: databases.Home) -> Non
         assert await raw_log.has_kind(db, "srv_1", "report", after_seq=1)
         assert not await raw_log.has_kind(db, "srv_2", "log", after_seq=0)
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_two_entries_can_be_appended_in_one_transaction(home: databases.Home) -> None:
+def test_two_entries_can_be_appended_in_one_transaction(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")
         report = raw_log.append("srv_1", "report", received_ms=11, headers=b"{}", body=b"b")
@@ -65,25 +65,25 @@ def test_two_entries_can_be_appended_in_one_transaction(home: databases.Home) ->
         entries = await raw_log.read_after(db, "srv_1", 0, limit=10)
         assert [(entry.seq, entry.kind, entry.body) for entry in entries] == [(1, "log", b"a"), (2, "report", b"b")]
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_concurrent_appends_leave_no_gap_and_lose_nothing(home: databases.Home) -> None:
+def test_concurrent_appends_leave_no_gaps_and_lose_nothing(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         async def failing() -> None:
             statements = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"never")
             await db.write([*statements, Statement("INSERT INTO nowhere (id) VALUES (1)")])
 
         writes = [append((db, peer)[number % 2], "srv_1", b"%d" % number) for number in range(60)]
-        answers = await asyncio.gather(*writes, *(failing() for _ in range(10)), return_exceptions=True)
-        assert sum(isinstance(answer, DatabaseError) for answer in answers) == 10
-        assert sorted(answer for answer in answers if isinstance(answer, int)) == list(range(1, 61))
+        results = await asyncio.gather(*writes, *(failing() for _ in range(10)), return_exceptions=True)
+        assert sum(isinstance(result, DatabaseError) for result in results) == 10
+        assert sorted(result for result in results if isinstance(result, int)) == list(range(1, 61))
         assert sorted(map(int, await bodies(db, "srv_1"))) == list(range(60))
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_compressed_entries_are_smaller_and_read_the_same(home: databases.Home) -> None:
+def test_compressed_entries_are_smaller_and_read_the_same(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         sent = [b"L 11/15/2026 - 08:00:00: line %d\n" % number * 50 for number in range(raw_log.COMPRESS_ENTRIES + 3)]
         await db.write(
@@ -99,10 +99,10 @@ def test_compressed_entries_are_smaller_and_read_the_same(home: databases.Home) 
         assert await append(db, "srv_1", b"late") == len(sent) + 1
         assert (await bodies(db, "srv_1"))[-1] == b"late"
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_old_entries_are_pruned_except_those_of_matches_that_go_on(home: databases.Home) -> None:
+def test_old_entries_are_pruned_except_those_of_matches_in_progress(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create_server(db, "srv_done", ServerPhase.RELEASED)
         await create_server(db, "srv_live", ServerPhase.RUNNING)
@@ -113,12 +113,12 @@ def test_old_entries_are_pruned_except_those_of_matches_that_go_on(home: databas
         assert await bodies(db, "srv_done") == [b"new"]
         assert await bodies(db, "srv_live") == [b"old", b"new"]
         assert await raw_log.prune(db, 101) == 1
-        assert await append(db, "srv_done", b"numbers go on") == 3
+        assert await append(db, "srv_done", b"numbering continues") == 3
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_more_entries_than_one_transaction_takes_are_all_pruned(home: databases.Home) -> None:
+def test_entries_are_pruned_in_several_transactions(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         count = raw_log.PRUNE_ENTRIES + 5
         await db.write(
@@ -131,4 +131,4 @@ def test_more_entries_than_one_transaction_takes_are_all_pruned(home: databases.
         assert await raw_log.prune(db, 100) == count
         assert await raw_log.prune(db, 100) == 0
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -1,4 +1,4 @@
-"""Servers are created once, found by every name they have, and driven by one claimer at a time."""
+"""Servers are created once, found by each of their ids, and leased to one owner at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matchpod.storage import servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, LEASE_MS, Idempotency, ServerRow
 from tests.contract import databases
 
-home = databases.home
+harness = databases.harness
 
 
 def server(name: str = "srv_1", **fields: object) -> ServerRow:
@@ -39,12 +39,12 @@ async def create(db: Database, *rows: ServerRow) -> None:
         await servers.create(db, row, idempotency=None)
 
 
-def used(**fields: object) -> Idempotency:
+def idempotency(**fields: object) -> Idempotency:
     key = Idempotency(org_id="org_1", key="once", body_hash="aa", created_at_ms=5)
     return msgspec.structs.replace(key, **fields)
 
 
-def test_a_server_comes_back_as_it_was_created(home: databases.Home) -> None:
+def test_server_is_stored_unchanged(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         full = server(
             "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
@@ -57,10 +57,10 @@ def test_a_server_comes_back_as_it_was_created(home: databases.Home) -> None:
         assert await servers.get(db, "srv_2") == full
         assert await servers.get(db, "srv_3") is None
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_server_is_found_by_its_tokens(home: databases.Home) -> None:
+def test_server_is_found_by_its_tokens(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server("srv_1"), server("srv_2", phase=ServerPhase.RELEASED))
         for name in ("srv_1", "srv_2"):
@@ -72,10 +72,10 @@ def test_a_server_is_found_by_its_tokens(home: databases.Home) -> None:
         assert await servers.by_log_token(db, "report of srv_1") is None
         assert await servers.by_report_token(db, "log of srv_1") is None
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_the_newest_server_of_an_external_id_is_the_organizations_own(home: databases.Home) -> None:
+def test_newest_server_by_external_id_is_limited_to_the_organization(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(
             db,
@@ -90,48 +90,49 @@ def test_the_newest_server_of_an_external_id_is_the_organizations_own(home: data
         assert await servers.external_id_exists(db, "final")
         assert not await servers.external_id_exists(db, "semifinal")
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_an_idempotency_key_creates_one_server(home: databases.Home) -> None:
+def test_idempotency_key_creates_one_server(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=used())
+        await servers.create(db, server("srv_1"), idempotency=idempotency())
         with pytest.raises(DuplicateError):
-            await servers.create(db, server("srv_2"), idempotency=used(body_hash="bb"))
+            await servers.create(db, server("srv_2"), idempotency=idempotency(body_hash="bb"))
         assert await servers.get(db, "srv_2") is None
         assert await servers.find_idempotent(db, "org_1", "once", 5) == ("aa", "srv_1")
         assert await servers.find_idempotent(db, "org_1", "once", 6) is None
         assert await servers.find_idempotent(db, "org_2", "once", 0) is None
-        await servers.create(db, server("srv_3"), idempotency=used(org_id="org_2"))
+        await servers.create(db, server("srv_3"), idempotency=idempotency(org_id="org_2"))
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_an_old_idempotency_key_may_be_used_anew(home: databases.Home) -> None:
+def test_expired_idempotency_key_may_be_reused(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=used())
+        await servers.create(db, server("srv_1"), idempotency=idempotency())
         with pytest.raises(DuplicateError):
-            await servers.create(db, server("srv_2"), idempotency=used(created_at_ms=5 + IDEMPOTENCY_MS))
-        await servers.create(db, server("srv_2"), idempotency=used(created_at_ms=6 + IDEMPOTENCY_MS))
+            await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=5 + IDEMPOTENCY_MS))
+        await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=6 + IDEMPOTENCY_MS))
         assert await servers.find_idempotent(db, "org_1", "once", 6) == ("aa", "srv_2")
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_concurrent_creations_with_one_key_make_one_server(home: databases.Home) -> None:
+def test_concurrent_requests_with_one_key_create_one_server(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
-        creations = [
-            servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=used()) for number in range(10)
+        requests = [
+            servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=idempotency())
+            for number in range(10)
         ]
-        answers = await asyncio.gather(*creations, return_exceptions=True)
-        assert answers.count(None) == 1
-        assert sum(isinstance(answer, DuplicateError) for answer in answers) == 9
+        results = await asyncio.gather(*requests, return_exceptions=True)
+        assert results.count(None) == 1
+        assert sum(isinstance(result, DuplicateError) for result in results) == 9
         assert sum((await servers.count_by_status(db)).values()) == 1
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_servers_are_claimed_when_due_and_free_the_longest_due_first(home: databases.Home) -> None:
+def test_due_servers_without_lease_are_claimed_longest_overdue_first(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(
             db,
@@ -149,10 +150,10 @@ def test_servers_are_claimed_when_due_and_free_the_longest_due_first(home: datab
         assert [row.id for row in await servers.claim_due(db, owner="me", now_ms=1_000, limit=9)] == ["srv_b"]
         assert await servers.claim_due(db, owner="me", now_ms=1_000, limit=9) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_two_claimers_never_get_the_same_server(home: databases.Home) -> None:
+def test_concurrent_claims_never_return_the_same_server(harness: databases.Harness) -> None:
     async def scenario(db: Database, peer: Database) -> None:
         await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(60)))
 
@@ -166,10 +167,10 @@ def test_two_claimers_never_get_the_same_server(home: databases.Home) -> None:
         ids = [server_id for claimed in claims for server_id in claimed]
         assert len(ids) == len(set(ids)) == 60
 
-    home.run_replicas(scenario)
+    harness.run_replicas(scenario)
 
 
-def test_claims_are_renewed_until_somebody_else_has_them(home: databases.Home) -> None:
+def test_lease_is_renewed_until_another_owner_claims_the_server(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server())
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
@@ -180,10 +181,10 @@ def test_claims_are_renewed_until_somebody_else_has_them(home: databases.Home) -
         assert await servers.get(db, mine.id) == yours
         assert await servers.renew(db, owner="you", until_ms=90_000) == {mine.id: mine.fence + 1}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_all_claims_of_an_owner_are_renewed_at_once_and_no_others(home: databases.Home) -> None:
+def test_renewal_extends_all_leases_of_one_owner_only(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(4)))
         mine = await servers.claim_due(db, owner="me", now_ms=1_000, limit=2)
@@ -191,61 +192,61 @@ def test_all_claims_of_an_owner_are_renewed_at_once_and_no_others(home: database
         assert await servers.renew(db, owner="me", until_ms=50_000) == {row.id: row.fence for row in mine}
         assert await servers.get(db, yours.id) == yours
         assert await servers.get(db, "srv_3") == server("srv_3", next_at_ms=3)
-        await db.write([servers.release(mine[0].id, mine[0].fence)])
+        await db.write([servers.mark_released(mine[0].id, mine[0].fence)])
         assert await servers.renew(db, owner="me", until_ms=60_000) == {mine[1].id: mine[1].fence}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_changes_are_refused_after_another_claim(home: databases.Home) -> None:
+def test_writes_with_an_outdated_fence_are_rejected(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server(), server("srv_2", next_at_ms=10**9))
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
         await db.write([servers.change(mine.id, mine.fence, phase=ServerPhase.RUNNING, was_pending=True, slot="a")])
         (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
         assert (yours.phase, yours.was_pending, yours.slot) == (ServerPhase.RUNNING, True, "a")
-        for refused in (
+        for statement in (
             servers.change(mine.id, mine.fence, slot="b"),
-            servers.unlease(mine.id, mine.fence, 5),
-            servers.release(mine.id, mine.fence),
+            servers.release_lease(mine.id, mine.fence, 5),
+            servers.mark_released(mine.id, mine.fence),
         ):
             with pytest.raises(NothingChangedError):
-                await db.write([servers.change("srv_2", 0, slot="never"), refused])
+                await db.write([servers.change("srv_2", 0, slot="never"), statement])
         assert await servers.get(db, mine.id) == yours
         other = await servers.get(db, "srv_2")
         assert other is not None
         assert other.slot is None
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_claim_that_is_given_back_is_free_at_its_time(home: databases.Home) -> None:
+def test_released_lease_can_be_claimed_at_its_next_time(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server())
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write([servers.unlease(mine.id, mine.fence, 3_000)])
+        await db.write([servers.release_lease(mine.id, mine.fence, 3_000)])
         assert await servers.claim_due(db, owner="you", now_ms=2_999, limit=1) == []
         await servers.wake(db, mine.id, 2_000)
         assert len(await servers.claim_due(db, owner="you", now_ms=2_000, limit=1)) == 1
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_a_released_server_has_no_secrets_and_is_never_due(home: databases.Home) -> None:
+def test_released_server_has_no_secrets_and_is_never_due(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server(rcon_password=b"r", server_password=b"s", callback_auth=b"a"))
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write([servers.release(mine.id, mine.fence)])
+        await db.write([servers.mark_released(mine.id, mine.fence)])
         row = await servers.get(db, mine.id)
         assert row is not None
         assert row.phase is ServerPhase.RELEASED
         assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
         assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_dropped_leases_are_free_at_once(home: databases.Home) -> None:
+def test_servers_can_be_claimed_at_once_after_leases_are_dropped(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         await create(db, server())
         (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
@@ -253,10 +254,10 @@ def test_dropped_leases_are_free_at_once(home: databases.Home) -> None:
         (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
         assert yours.fence == mine.fence + 1
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_only_columns_that_may_change_can_be_named() -> None:
+def test_only_changeable_columns_are_accepted() -> None:
     for column in ("id", "colour", "slot = 1; --"):
         with pytest.raises(ValueError, match="not columns"):
             servers.change("srv_1", 1, **{column: 1})
@@ -264,32 +265,32 @@ def test_only_columns_that_may_change_can_be_named() -> None:
         servers.change("srv_1", 1)
 
 
-def test_servers_are_counted_by_region_and_status(home: databases.Home) -> None:
+def test_servers_are_counted_by_region_and_status(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         assert await servers.count_by_status(db) == {}
         await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
         assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_servers_that_are_not_released_are_open(home: databases.Home) -> None:
+def test_servers_that_are_not_released_are_open(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
         assert await servers.open_ids(db) == set()
         await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
         assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
-def test_old_idempotency_keys_are_forgotten(home: databases.Home) -> None:
+def test_old_idempotency_keys_are_pruned(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=used(key="old", created_at_ms=4))
-        await servers.create(db, server("srv_2"), idempotency=used(key="new", created_at_ms=5))
-        assert await servers.forget_idempotency(db, 5) == 1
-        assert await servers.forget_idempotency(db, 5) == 0
+        await servers.create(db, server("srv_1"), idempotency=idempotency(key="old", created_at_ms=4))
+        await servers.create(db, server("srv_2"), idempotency=idempotency(key="new", created_at_ms=5))
+        assert await servers.prune_idempotency_keys(db, 5) == 1
+        assert await servers.prune_idempotency_keys(db, 5) == 0
         assert await servers.find_idempotent(db, "org_1", "old", 0) is None
         assert await servers.find_idempotent(db, "org_1", "new", 0) == ("aa", "srv_2")
         assert await servers.get(db, "srv_1") == server("srv_1")
 
-    home.run(scenario)
+    harness.run(scenario)

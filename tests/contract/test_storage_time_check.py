@@ -1,4 +1,4 @@
-"""The time of a database that processes share."""
+"""Reading the time of a shared database."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from matchpod.ports import Database
 from matchpod.storage.time_check import database_ms
 from tests.contract import databases
 
-home = databases.home
+harness = databases.harness
 
 
-def test_a_shared_database_tells_its_time(home: databases.Home) -> None:
+def test_only_a_shared_database_reports_its_time(harness: databases.Harness) -> None:
     async def scenario(db: Database) -> None:
-        told_ms = await database_ms(db)
-        if home.is_sqlite:
-            assert told_ms is None
+        time_ms = await database_ms(db)
+        if harness.is_sqlite:
+            assert time_ms is None
         else:
-            assert told_ms is not None
-            assert abs(told_ms - time.time() * 1000) < 30_000
+            assert time_ms is not None
+            assert abs(time_ms - time.time() * 1000) < 30_000
 
-    home.run(scenario)
+    harness.run(scenario)

@@ -17,10 +17,11 @@ import pytest
 import matchpod
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.effects import CancelReason
-from matchpod.core.match import Phase
+from matchpod.core.match import MatchPhase
 from matchpod.core.timers import Timers
 from matchpod.ports import Database
-from matchpod.service.folding import HEARING_MS, LOG, Fold
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.replay import open_match, replay
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
@@ -28,14 +29,14 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases, live_database
-from tests.contract.driven_matches import SETTINGS, SPEED, world
-from tests.contract.test_spectators import created, middle, store
-from tests.unit.service.history.spoken_lines import coming, first_round, logged
-from tests.unit.service.test_folding import recorded, row_of
+from tests.contract.driven_matches import SETTINGS, SPEED, open_world
+from tests.contract.test_remote_matches import create_match, middle, store
+from tests.unit.service.history.sample_log import first_round, log_post, players_join
+from tests.unit.service.match_log.test_fold import recorded, row_of
 
-home = databases.sqlite_home
+harness = databases.sqlite_harness
 
-REPLAYED = "snapshot of another version, match is replayed"
+REPLAYED = "snapshot rejected, replaying the log"
 
 OPEN_MATCH = """
 import asyncio, sys, msgspec
@@ -43,13 +44,13 @@ from pathlib import Path
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.service.match_log.replay import open_match, replay
 from matchpod.storage import servers
-from tests.contract.live_database import standing
+from tests.contract.live_database import current_numbers
 
 async def main():
     db = await SqliteDatabase.open(Path(sys.argv[1]))
     fold, seq = await open_match(db, await servers.get(db, "srv_1"), 1.0)
     await db.close()
-    print(msgspec.json.encode({"seq": seq, "standing": standing(fold.reader.match)}).decode())
+    print(msgspec.json.encode({"seq": seq, "current_numbers": current_numbers(fold.match)}).decode())
 
 asyncio.run(main())
 """
@@ -59,11 +60,11 @@ def as_json(value: object) -> object:
     return json.loads(msgspec.json.encode(value))
 
 
-# --- a type that changed --------------------------------------------------------------------------------------------
+# --- changed types --------------------------------------------------------------------------------------------------
 
 
 def another_version(folder: Path, path: str, old: str, new: str) -> Path:
-    """A copy of the source in which one line is different; answers the folder to import it from."""
+    """Copy the source and change one line; return the folder to import it from."""
     package = Path(matchpod.__file__).parent
     shutil.copytree(package, folder / "matchpod", ignore=shutil.ignore_patterns("__pycache__"))
     file = folder / "matchpod" / path
@@ -74,7 +75,7 @@ def another_version(folder: Path, path: str, old: str, new: str) -> Path:
 
 
 def run_version(source: Path, database: Path) -> tuple[dict[str, object], str]:
-    """What that version makes of the match in a database, and what it logs."""
+    """Open the match of a database with that version; return its numbers and the log output."""
     checkout = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", OPEN_MATCH, str(database)],
@@ -90,15 +91,15 @@ def run_version(source: Path, database: Path) -> tuple[dict[str, object], str]:
 
 
 async def write_live_match(path: Path) -> Fold:
-    """A database with a match that is well under way, and its snapshot."""
+    """Write a database with a live match and its snapshot."""
     db = await SqliteDatabase.open(path)
     await migrate(db)
-    row = await created(db)
+    row = await create_match(db)
     fold = Fold.begin(row, 1.0)
     for entry in recorded().entries[: middle()]:
-        fold.take(entry)
+        fold.apply(entry)
     await store(db, recorded().entries[: middle()])
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.to_bytes())))
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
     await db.close()
     return fold
 
@@ -120,48 +121,50 @@ async def write_live_match(path: Path) -> Fold:
     ],
     ids=["field added", "fields swapped", "value added"],
 )
-def test_a_snapshot_of_other_types_is_not_read(tmp_path: Path, path: str, old: str, new: str) -> None:
+def test_snapshot_of_other_types_is_rejected(tmp_path: Path, path: str, old: str, new: str) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
     other = another_version(tmp_path / "other", path, old, new)
-    found, said = run_version(other, database)
-    assert found == {"seq": middle(), "standing": as_json(live_database.standing(fold.reader.match))}
-    assert REPLAYED in said
+    found, logs = run_version(other, database)
+    assert found == {"seq": middle(), "current_numbers": as_json(live_database.current_numbers(fold.match))}
+    assert REPLAYED in logs
 
 
-def test_a_snapshot_of_the_same_types_is_read(tmp_path: Path) -> None:
+def test_snapshot_of_the_same_types_is_read(tmp_path: Path) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
-    same = another_version(tmp_path / "same", "core/stats/round_record.py", "trades,\nKAST)", "trades,\nand KAST)")
-    found, said = run_version(same, database)
-    assert found["standing"] == as_json(live_database.standing(fold.reader.match))
-    assert said == ""
+    same = another_version(tmp_path / "same", "core/stats/round_record.py", "trades, KAST)", "trades and KAST)")
+    found, logs = run_version(same, database)
+    assert found["current_numbers"] == as_json(live_database.current_numbers(fold.match))
+    assert logs == ""
 
 
-def test_a_replayed_match_that_goes_on_is_not_ended_by_an_alarm_that_never_fired(home: databases.Home) -> None:
-    """The process that wrote the snapshot had been held up, so it put the alarm off; the log does not tell."""
+def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(harness: databases.Harness) -> None:
+    """The process that wrote the snapshot had stalled and postponed the deadline; the log does not show it."""
 
     async def scenario(db: Database) -> None:
         row = row_of(SETTINGS)
         await servers.create(db, row, idempotency=None)
-        late_ms = row.created_at_ms + round(Timers().join_s * 1000) + HEARING_MS
-        said = [
-            RawEntry(server_id=row.id, seq=seq, kind=LOG, received_ms=late_ms, headers=b"{}", body=logged(*lines))
-            for seq, lines in enumerate((coming(), first_round()), 1)
+        late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
+        entries = [
+            RawEntry(
+                server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
+            )
+            for seq, lines in enumerate((players_join(), first_round()), 1)
         ]
-        await store(db, said)
-        assert (await replay(db, row, 1.0)).reader.match.phase is Phase.OVER, "the time to join was over"
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(len(said), b"of another version")))
+        await store(db, entries)
+        assert (await replay(db, row, 1.0)).is_over, "the join deadline has passed"
+        await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
         fold, seq = await open_match(db, row, 1.0)
-        assert (fold.reader.match.phase, seq) == (Phase.LIVE, len(said))
+        assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))
 
-    home.run(scenario)
+    harness.run(scenario)
 
 
 # --- the last release -----------------------------------------------------------------------------------------------
 
 
-def test_live_matches_of_the_last_release_stand_as_it_published_them(
+def test_live_matches_of_the_last_release_have_the_published_numbers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     published = live_database.published()
@@ -174,8 +177,8 @@ def test_live_matches_of_the_last_release_stand_as_it_published_them(
             assert row is not None
             opened, seq = await open_match(db, row, SPEED)
             for entry in await raw_log.read_after(db, name, seq, limit=10_000):
-                opened.take(entry)
-            assert as_json(live_database.standing(opened.reader.match)) == published[name]
+                opened.apply(entry)
+            assert as_json(live_database.current_numbers(opened.match)) == published[name]
         await db.close()
 
     with caplog.at_level(logging.WARNING):
@@ -184,20 +187,20 @@ def test_live_matches_of_the_last_release_stand_as_it_published_them(
 
 
 def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Path) -> None:
-    """Their servers are gone: what was played out has its result, the others are canceled with the right reason."""
+    """Their servers no longer exist: the match that was over has its result, the others are canceled as server_lost."""
     published = live_database.published()
 
     async def main() -> None:
         db = await SqliteDatabase.open(live_database.unpack(tmp_path))
         await migrate(db)
-        async with world(db) as around:
-            around.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - around.clock.now_ms() + LEASE_MS
-            around.start("new version")
-            over = await around.outcome(live_database.PLAYED)
+        async with open_world(db) as world:
+            world.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - world.clock.now_ms() + LEASE_MS
+            world.start("new version")
+            over = await world.outcome(live_database.PLAYED)
             assert over.result is not None
             assert json.loads(over.result) == published[live_database.PLAYED]
             for name in live_database.MATCHES:
-                assert (await around.outcome(name)).reason == CancelReason.SERVER_LOST
+                assert (await world.outcome(name)).reason == CancelReason.SERVER_LOST
         await db.close()
 
     asyncio.run(main())

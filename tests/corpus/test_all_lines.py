@@ -1,4 +1,4 @@
-"""Every line of every real log is read; hardly any is unknown."""
+"""Tests that every line of the real logs is read, and almost none is unknown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from matchpod.core.model import Winner
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
-from matchpod.cs2.log_batches import LogCursor, lines_of
+from matchpod.cs2.log_batches import LogCursor, split_lines
 from matchpod.cs2.log_lines.reader import LineReader, format_file_line, format_http_line
 from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, Unknown
 from matchpod.cs2.recorded_posts import read_posts
 
-from .reading import CS2_LOGS, CSGO_LOGS, INFERNO, read_log
+from .real_logs import CS2_LOGS, CSGO_LOGS, INFERNO, read_log
 
 POSTS = "cs2-http-posts.txt"
 UNKNOWN_KINDS = Path(__file__).resolve().parents[2] / "docs" / "unknown-lines.md"
@@ -23,9 +23,9 @@ UNKNOWN_KINDS = Path(__file__).resolve().parents[2] / "docs" / "unknown-lines.md
 
 def lines_in(path: Path) -> list[bytes]:
     if path.name != POSTS:
-        return list(lines_of([path.read_bytes()]))
+        return list(split_lines([path.read_bytes()]))
     cursor = LogCursor()
-    return [line for post in read_posts(path.read_bytes()) for line in cursor.take(post).lines]
+    return [line for post in read_posts(path.read_bytes()) for line in cursor.read(post).lines]
 
 
 @pytest.mark.parametrize("name", [*CS2_LOGS, *CSGO_LOGS, POSTS])
@@ -41,29 +41,29 @@ def test_every_line_is_read_and_under_one_percent_is_unknown(corpus: Path, name:
 
 
 @pytest.mark.parametrize("name", [*CS2_LOGS, *CSGO_LOGS, POSTS])
-def test_every_line_is_written_as_it_was_read(corpus: Path, name: str) -> None:
+def test_formatting_a_parsed_line_gives_the_original_text(corpus: Path, name: str) -> None:
     reader = LineReader()
     for raw in lines_in(corpus / name):
         text = raw.decode("utf-8", "replace")
         ms, line = reader.read(raw)
         assert ms is not None
         if isinstance(line, StatsField | StatsMark) and not text.endswith((",", "{", "D", '"')):
-            continue  # lost its closing quote before it came to us
+            continue  # its closing quote is missing in the capture
         written = format_file_line(ms, line) if text.startswith("L ") else format_http_line(ms, line)
         if ".170: " in text:
             written = written.replace("19:03:11: ", "19:03:11.170: ")
         assert written == text.rstrip(" ")
 
 
-def test_real_posts_twice_over_give_each_line_once(corpus: Path) -> None:
+def test_real_posts_sent_twice_give_each_line_once(corpus: Path) -> None:
     posts = list(read_posts((corpus / POSTS).read_bytes()))
     assert len(posts) == 14
     cursor = LogCursor()
-    twice = [line for post in posts for _ in range(2) for line in cursor.take(post).lines]
+    twice = [line for post in posts for _ in range(2) for line in cursor.read(post).lines]
     assert twice == lines_in(corpus / POSTS)
 
 
-def test_an_old_match_with_bots_is_read_to_its_end(corpus: Path) -> None:
+def test_csgo_match_with_bots_is_read_to_its_end(corpus: Path) -> None:
     reader, _ = read_log(corpus / "csgo-5v5-cache-bots.log")
     result = build_result(reader.match)
     assert isinstance(result, SeriesResult)
@@ -73,7 +73,7 @@ def test_an_old_match_with_bots_is_read_to_its_end(corpus: Path) -> None:
     assert result.maps[0].players[0].bomb_defuses == 1
 
 
-def test_an_old_hostage_match_is_read_to_its_end(corpus: Path) -> None:
+def test_csgo_hostage_match_is_read_to_its_end(corpus: Path) -> None:
     reader, _ = read_log(corpus / "csgo-hostage-agency.log")
     result = build_result(reader.match)
     assert isinstance(result, SeriesResult)
@@ -81,9 +81,9 @@ def test_an_old_hostage_match_is_read_to_its_end(corpus: Path) -> None:
     assert {player.steam_id for player in result.overall if player.name == "Dean"} == {"76561197960265737"}
 
 
-def test_a_log_cut_off_anywhere_is_read_without_an_error(corpus: Path) -> None:
+def test_truncated_log_is_read_without_an_error(corpus: Path) -> None:
     data = (corpus / INFERNO).read_bytes()
     for end in range(1, len(data), len(data) // 40):
         reader = LineReader()
-        for raw in lines_of([data[:end]]):
+        for raw in split_lines([data[:end]]):
             reader.read(raw)

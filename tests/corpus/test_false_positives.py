@@ -1,7 +1,7 @@
-"""How often is an honest player reported? Real logs, then many made-up honest series, then made-up cheaters.
+"""Measure how often honest players are reported, with real logs, generated honest series and generated cheaters.
 
-The made-up play is worse than the real one on purpose: real logs have 167 gun kills of people, 5 of them through walls,
-0 through smoke, 0 while blind, 113 from 500 units or more, 5 in the same second as the kill before; headshots are 48 %.
+Generated play is deliberately more suspicious than real play: of 167 gun kills in the real logs, 5 are through walls,
+0 through smoke, 0 while blind, 113 from 500 units or more, 5 in the same second as the last kill; 48 % are headshots.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
+from matchpod.core.anticheat.detectors import DETECTORS, Detectors
 from matchpod.core.anticheat.headshot_rate import BASE_PERCENT, MAX_CHANCE, chance_of
-from matchpod.core.anticheat.watch import DETECTORS, Watch
 from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive
 from matchpod.core.model import Side
-from tests.corpus.reading import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
+from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
 
 LOGS = (INFERNO, *CSGO_LOGS)
 PLAYER = "76561198000000001"
 ENEMIES = tuple(f"7656119800000001{number}" for number in range(5))
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 
-MAPS_OF_A_SERIES = 3
+MAPS_PER_SERIES = 3
 PLAYER_MAPS = 6_000
 ONE_IN = 1_000
-"""The bound: at most one report of a kind in this many maps of an honest player."""
+"""The limit: at most one report of a kind in this many maps of honest players."""
 
 
 # --- real logs --------------------------------------------------------------------------------------------------
 
 
-def as_person(player_id: str, ids: dict[str, str]) -> str:
+def human_id(player_id: str, ids: dict[str, str]) -> str:
     return ids.setdefault(player_id, str(76561198100000000 + len(ids)))
 
 
-def with_people_for_bots(events: list[GameEvent]) -> list[GameEvent]:
-    """Bots of the log count as people, or there would be little to look at."""
+def with_humans_for_bots(events: list[GameEvent]) -> list[GameEvent]:
+    """Replace bots with humans, because the logs have few human kills."""
     ids: dict[str, str] = {}
     return [
-        replace(event, killer=as_person(event.killer, ids), victim=as_person(event.victim, ids))
+        replace(event, killer=human_id(event.killer, ids), victim=human_id(event.victim, ids))
         if isinstance(event, Kill)
         else event
         for event in events
@@ -58,32 +58,32 @@ def test_real_log_has_no_detection(corpus: Path, log: str) -> None:
 
 
 @pytest.mark.parametrize("log", LOGS)
-def test_no_player_of_a_real_log_is_detected_when_bots_count_as_people(corpus: Path, log: str) -> None:
-    watch, found = Watch.of(COMPETITIVE), Counter[str]()
-    for event in with_people_for_bots(read_log(corpus / log)[1]):
-        found.update(suspected.player_id for suspected in watch.see(event))
-    assert len(watch.players) >= 6
+def test_real_log_has_no_detection_when_bots_count_as_humans(corpus: Path, log: str) -> None:
+    detectors, found = Detectors.of(COMPETITIVE), Counter[str]()
+    for event in with_humans_for_bots(read_log(corpus / log)[1]):
+        found.update(suspected.player_id for suspected in detectors.apply(event))
+    assert len(detectors.players) >= 6
     assert found == Counter()
 
 
-# --- made-up play -----------------------------------------------------------------------------------------------
+# --- generated play ---------------------------------------------------------------------------------------------
 
 
 class Style(msgspec.Struct, frozen=True, kw_only=True):
-    """How somebody kills; shares of his kills."""
+    """How a player kills, as shares of their kills."""
 
     headshots: float
     smoke: float
     blind: float
     walls: float
     quick: float = 0.2
-    """Kills that follow the last one within `quick_ms`."""
+    """Kills that follow the previous one within `quick_ms`."""
     quick_ms: tuple[int, int] = (100, 2500)
     kills: tuple[int, int] = (5, 30)
 
 
 def honest(chance: random.Random) -> Style:
-    """Any skill, and three times the unseen kills of the real logs."""
+    """Return a random honest style, with up to three times the unseen kills of the real logs."""
     return Style(
         headshots=chance.uniform(0.25, 0.65),
         smoke=chance.uniform(0, 0.08),
@@ -95,9 +95,9 @@ def honest(chance: random.Random) -> Style:
 WEAPONS = ("ak47", "ak47", "m4a1", "m4a1_silencer", "awp", "deagle", "usp_silencer", "p250", "mp9", "negev")
 
 
-def kills_of_a_map(style: Style, start_ms: int, chance: random.Random) -> Iterator[Kill]:
+def kills_on_map(style: Style, start_ms: int, chance: random.Random) -> Iterator[Kill]:
     at_ms, weapon, victims = start_ms, "ak47", list(ENEMIES)
-    # A log file has whole seconds, posts have the milliseconds.
+    # Log files have whole seconds, posts have milliseconds.
     step_ms = chance.choice((1, 1000))
     for _ in range(chance.randint(*style.kills)):
         if chance.random() < style.quick and victims:
@@ -120,33 +120,33 @@ def kills_of_a_map(style: Style, start_ms: int, chance: random.Random) -> Iterat
         )
 
 
-def reports_of_a_series(style: Style, chance: random.Random, maps: int = MAPS_OF_A_SERIES) -> list[CheatSuspected]:
-    watch, found = Watch.of(COMPETITIVE), list[CheatSuspected]()
+def reports_in_series(style: Style, chance: random.Random, maps: int = MAPS_PER_SERIES) -> list[CheatSuspected]:
+    detectors, found = Detectors.of(COMPETITIVE), list[CheatSuspected]()
     for number in range(maps):
         start_ms = 1_700_000_000_000 + number * 3_600_000
-        watch.see(MapLive(start_ms, "x", start_ms, Side.CT))
-        for kill in kills_of_a_map(style, start_ms, chance):
-            found += watch.see(kill)
-        watch.see(MapEnded(start_ms, "x", 13, 5))
+        detectors.apply(MapLive(start_ms, "x", start_ms, Side.CT))
+        for kill in kills_on_map(style, start_ms, chance):
+            found += detectors.apply(kill)
+        detectors.apply(MapEnded(start_ms, "x", 13, 5))
     return found
 
 
 def false_reports(player_maps: int, seed: int = 1) -> Counter[str]:
-    """Reports by kind over that many maps of honest players, three maps a player."""
+    """Count reports by kind over this many maps of honest players, with three maps per player."""
     chance, counted = random.Random(seed), Counter[str]()
-    for _ in range(player_maps // MAPS_OF_A_SERIES):
-        counted.update(found.kind for found in reports_of_a_series(honest(chance), chance))
+    for _ in range(player_maps // MAPS_PER_SERIES):
+        counted.update(found.kind for found in reports_in_series(honest(chance), chance))
     return counted
 
 
 def share_found(style: Style, kind: str, maps: int, cheaters: int = 300) -> float:
-    """The share of such players who are reported for it within so many maps."""
+    """Return the share of players of this style who are reported within this many maps."""
     chance = random.Random(2)
-    series = (reports_of_a_series(style, chance, maps) for _ in range(cheaters))
+    series = (reports_in_series(style, chance, maps) for _ in range(cheaters))
     return sum(any(found.kind == kind for found in reports) for reports in series) / cheaters
 
 
-def test_every_detector_is_measured_here() -> None:
+def test_every_detector_is_covered_by_these_tests() -> None:
     assert len(KINDS) == len(DETECTORS)
 
 
@@ -161,7 +161,7 @@ def test_honest_players_are_reported_less_than_once_in_a_thousand_maps() -> None
 def test_chance_of_a_false_headshot_report_is_bounded_for_the_best_players(
     percent: int, kills: int, one_in: int
 ) -> None:
-    """Exact: the odds of every number of headshots, kill by kill, until a report takes them out."""
+    """Compute the exact probability from the odds of each number of headshots, kill by kill."""
     odds, reported, skill = {0: 1.0}, 0.0, percent / 100
     for count in range(1, kills + 1):
         after = defaultdict[int, float](float)
@@ -185,5 +185,5 @@ FRAGGER = Style(headshots=0.5, smoke=0.03, blind=0.01, walls=0.04, kills=(20, 35
         (replace(FRAGGER, headshots=0.95, quick=0.7, quick_ms=(100, 300)), kill_bursts.KIND, 0.5),
     ],
 )
-def test_clear_cheater_is_found_within_a_series(style: Style, kind: str, share: float) -> None:
-    assert share_found(style, kind, MAPS_OF_A_SERIES) >= share
+def test_obvious_cheater_is_detected_within_a_series(style: Style, kind: str, share: float) -> None:
+    assert share_found(style, kind, MAPS_PER_SERIES) >= share

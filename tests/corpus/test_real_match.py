@@ -1,4 +1,4 @@
-"""A complete real match: our numbers against the game's own."""
+"""Compare our statistics of a complete real match with the game's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.cs2.steam_id import from_account
 
-from .reading import INFERNO, read_log
+from .real_logs import INFERNO, read_log
 
 ACCOUNTS = (91379634, 91023233, 133954850, 193288330, 442078920, 188337394, 268200068, 1047133778, 97679279, 29856109)
 TEAM1 = ACCOUNTS[:1] + ACCOUNTS[2:5] + ACCOUNTS[8:9]
 
-# The golden numbers of the log, before its last round; the game's own block for round 15 has the same.
+# The golden numbers of the log before its last round, equal to the game's own block for round 15.
 KILLS = (9, 7, 17, 16, 5, 2, 3, 12, 19, 2)
 DEATHS = (12, 13, 6, 11, 8, 13, 14, 14, 7, 13)
 ASSISTS = (3, 3, 6, 5, 4, 3, 1, 4, 7, 7)
@@ -28,7 +28,7 @@ ADR = (67, 73, 111, 100, 54, 19, 24, 94, 140, 57)
 
 
 def ledger_before_each_round(corpus: Path) -> list[tuple[GameCounted, dict[str, PlayerLine]]]:
-    """Each block of the game's own statistics, and our lines at that moment."""
+    """Return each statistics block of the game with our statistics at that time."""
     _, events = read_log(corpus / INFERNO)
     ledger = Ledger()
     found = []
@@ -39,7 +39,7 @@ def ledger_before_each_round(corpus: Path) -> list[tuple[GameCounted, dict[str, 
     return found
 
 
-def test_the_golden_numbers_come_out_exactly(corpus: Path) -> None:
+def test_statistics_equal_the_golden_numbers(corpus: Path) -> None:
     counted, lines = ledger_before_each_round(corpus)[-1]
     assert counted.round_number == 15
     ours = [lines[from_account(account)] for account in ACCOUNTS]
@@ -47,20 +47,20 @@ def test_the_golden_numbers_come_out_exactly(corpus: Path) -> None:
     assert tuple(line.deaths for line in ours) == DEATHS
     assert tuple(line.all_assists for line in ours) == ASSISTS
     assert tuple(line.first_kills for line in ours) == FIRST_KILLS
-    assert tuple(round(line.damage / 14) for line in ours) == ADR  # the game rounds its own column
+    assert tuple(round(line.damage / 14) for line in ours) == ADR  # the game rounds this column
 
 
-def test_every_block_of_the_game_agrees_with_our_numbers_at_that_round(corpus: Path) -> None:
+def test_every_statistics_block_of_the_game_agrees_with_our_numbers(corpus: Path) -> None:
     blocks = [block for block in ledger_before_each_round(corpus) if block[0].round_number > 1]
     assert [counted.round_number for counted, _ in blocks] == list(range(2, 16))
     for counted, lines in blocks:
         assert len(counted.players) == 10
         for game in counted.players:
-            assert exact(lines[game.player_id]) == exact(game), (counted.round_number, game.player_id)
+            assert exact_columns(lines[game.player_id]) == exact_columns(game), (counted.round_number, game.player_id)
 
 
-def exact(line: PlayerLine | GameCount) -> dict[str, float]:
-    """The columns whose meaning is proven exact: kills, deaths, assists, headshots, MVPs, multi kills and the rest."""
+def exact_columns(line: PlayerLine | GameCount) -> dict[str, float]:
+    """Return the columns that must be equal: kills, deaths, assists, headshots, MVPs, multi-kills and others."""
     if isinstance(line, GameCount):
         assists, hs_percent = line.assists, line.hs_percent
     else:
@@ -70,7 +70,7 @@ def exact(line: PlayerLine | GameCount) -> dict[str, float]:
     return {name: getattr(line, name) for name in names} | {"assists": assists, "hs_percent": hs_percent}
 
 
-def test_damage_is_the_games_own_within_two_percent_and_in_sum_exact(corpus: Path) -> None:
+def test_damage_is_within_two_percent_of_the_game_and_its_sum_is_exact(corpus: Path) -> None:
     for counted, lines in ledger_before_each_round(corpus)[1:]:
         for game in counted.players:
             ours = lines[game.player_id].damage if game.player_id in lines else 0
@@ -81,7 +81,7 @@ def test_damage_is_the_games_own_within_two_percent_and_in_sum_exact(corpus: Pat
     assert sum(line.utility_damage for line in lines.values()) == pytest.approx(utility, rel=0.03)
 
 
-def test_the_cross_check_finds_nothing_and_nothing_is_missing(corpus: Path) -> None:
+def test_cross_check_finds_no_discrepancy_and_the_ledger_is_complete(corpus: Path) -> None:
     reader, _ = read_log(corpus / INFERNO)
     ledger = reader.match.current_map.ledger
     assert ledger.discrepancies == []
@@ -89,7 +89,7 @@ def test_the_cross_check_finds_nothing_and_nothing_is_missing(corpus: Path) -> N
     assert len(ledger.rounds) == 15
 
 
-def test_the_final_score_goes_to_the_team_that_won_it(corpus: Path) -> None:
+def test_final_score_belongs_to_the_team_that_won_it(corpus: Path) -> None:
     reader, events = read_log(corpus / INFERNO)
     result = build_result(reader.match)
     assert isinstance(result, SeriesResult)
@@ -101,12 +101,12 @@ def test_the_final_score_goes_to_the_team_that_won_it(corpus: Path) -> None:
     assert len([event for event in events if isinstance(event, MapEnded)]) == 1
 
 
-def test_a_roster_the_other_way_round_turns_the_score_around(corpus: Path) -> None:
-    began_as_t = tuple(from_account(account) for account in ACCOUNTS if account not in TEAM1)
+def test_swapped_rosters_swap_the_score(corpus: Path) -> None:
+    started_as_t = tuple(from_account(account) for account in ACCOUNTS if account not in TEAM1)
     settings = GameSettings(
         match_type=MatchType.COMPETITIVE,
         maps=("de_inferno",),
-        team1=TeamRoster("Underdogs", began_as_t),
+        team1=TeamRoster("Underdogs", started_as_t),
         team2=TeamRoster("Favourites", tuple(map(from_account, TEAM1))),
     )
     reader, events = read_log(corpus / INFERNO, settings)
@@ -115,10 +115,10 @@ def test_a_roster_the_other_way_round_turns_the_score_around(corpus: Path) -> No
     assert result.winner is Winner.TEAM2
     assert (result.team1.name, result.team1.total_rounds) == ("Underdogs", 2)
     started = [event for event in events if isinstance(event, RoundStarted)]
-    assert all(set(event.team1) == set(began_as_t) for event in started)
+    assert all(set(event.team1) == set(started_as_t) for event in started)
 
 
-def test_the_defuser_is_named_though_no_line_names_him(corpus: Path) -> None:
+def test_defuser_is_found_without_a_defuse_line(corpus: Path) -> None:
     reader, _ = read_log(corpus / INFERNO)
     defusers = [line.player_id for line in reader.match.current_map.ledger.lines() if line.bomb_defuses]
     assert defusers == [from_account(97679279)]

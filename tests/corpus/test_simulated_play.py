@@ -1,4 +1,4 @@
-"""A simulated match looks like the real one: the same kinds of line, and rates of play in its range."""
+"""Tests that simulated matches resemble the real one in their line types and rates of play."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tests.unit.simulator.played_match import five_against_five
 SEEDS = range(1, 9)
 
 RANGES = {
-    # The real match is one match, of people who like grenades: a range is what one match may be away from the usual.
-    "kills a round": 0.15,
+    # The only real match has unusually many grenades, so the ranges allow for the variation of a single match.
+    "kills per round": 0.15,
     "headshot share": 0.25,
-    "damage a round": 0.25,
-    "lines a round": 0.15,
+    "damage per round": 0.25,
+    "lines per round": 0.15,
 }
-"""How far the mean of simulated matches may be from the real one, as a share of it."""
+"""Maximum relative difference between the mean of the simulated matches and the real match."""
 
 KINDS = {
     "Attacked": 0.35,
-    "Item: picked up": 0.35,
-    "Item: purchased": 0.5,
+    "ItemTransfer: picked up": 0.35,
+    "ItemTransfer: purchased": 0.5,
     "MoneyChange": 0.35,
     "LeftBuyzone": 0.35,
     "Assisted": 0.6,
     "BlindedBy": 0.6,
     "GrenadeLanded": 0.6,
 }
-"""The same for the lines that matter most."""
+"""The same for the most important line types."""
 
-RARE_IN_ONE_MATCH = {"CvarChanged"}
-"""Kinds of the counted part of the real log that a caller causes."""
+CAUSED_BY_CALLERS = {"CvarChanged"}
+"""Line types of the real log that are caused by a caller."""
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +52,13 @@ def real(corpus: Path) -> Rates:
     return rates
 
 
-def test_rates_of_play_are_in_the_range_of_the_real_match(real: Rates, simulated: Rates) -> None:
+def test_rates_of_play_are_close_to_the_real_match(real: Rates, simulated: Rates) -> None:
     theirs, ours = real.figures(), simulated.figures()
     far = {
         name: (theirs[name], ours[name]) for name, share in RANGES.items() if _is_far(theirs[name], ours[name], share)
     }
     assert far == {}
-    assert 13 <= ours["rounds a map"] <= 30
+    assert 13 <= ours["rounds per map"] <= 30
 
 
 def test_common_lines_are_as_common_as_in_the_real_match(real: Rates, simulated: Rates) -> None:
@@ -70,12 +70,12 @@ def test_common_lines_are_as_common_as_in_the_real_match(real: Rates, simulated:
     assert far == {}
 
 
-def test_every_kind_of_line_of_the_real_match_is_simulated(real: Rates, simulated: Rates) -> None:
-    assert real.kinds.keys() - simulated.kinds.keys() <= RARE_IN_ONE_MATCH
+def test_every_line_type_of_the_real_match_is_simulated(real: Rates, simulated: Rates) -> None:
+    assert real.kinds.keys() - simulated.kinds.keys() <= CAUSED_BY_CALLERS
     assert simulated.unknown == 0
 
 
-def test_every_simulated_line_is_written_as_it_was_read() -> None:
+def test_formatting_a_parsed_simulated_line_gives_the_original_text() -> None:
     reader = LineReader()
     for raw in five_against_five(9).log_lines():
         at_ms, line = reader.read(raw)

@@ -1,4 +1,4 @@
-"""What a stranger can make a connection hold: heads without end, silence, requests sent ahead, what is no HTTP."""
+"""Limits of a connection: endless heads, silent clients, pipelined requests and data that is not HTTP."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-import uvicorn
-from starlette.types import Receive, Scope, Send
-from uvicorn.server import ServerState
 
 from matchpod.web import connection
-from matchpod.web.connection import MAX_HEAD_BYTES, MAX_PIPELINED, ApiConnection
+from matchpod.web.asgi import Receive, Scope, Send
+from matchpod.web.connection import MAX_HEAD_BYTES, MAX_PIPELINED, Connections
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
 
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]
+Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]
 
 
 async def _app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -33,54 +31,52 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def converse(talk: Talk) -> bytes:
-    """What was answered on one connection."""
+def run_client(client: Client) -> bytes:
+    """Run the client on one connection and return what it read."""
 
     async def run() -> bytes:
-        config = uvicorn.Config(_app, http=ApiConnection, ws="none", lifespan="off", log_config=None, access_log=False)
-        config.load()
-        state = ServerState()
+        connections = Connections(_app)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: ApiConnection(config, state, {}), "127.0.0.1", 0)
-        async with asyncio.timeout(PATIENCE_S), server:
+        server = await loop.create_server(connections, "127.0.0.1", 0)
+        async with asyncio.timeout(TIMEOUT_S), server:
             host, port = server.sockets[0].getsockname()
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                return await talk(reader, writer)
+                return await client(reader, writer)
             finally:
                 writer.close()
                 await asyncio.gather(writer.wait_closed(), return_exceptions=True)
-                await asyncio.gather(*state.tasks, return_exceptions=True)
+                await asyncio.gather(*connections.tasks, return_exceptions=True)
 
     return asyncio.run(run())
 
 
-def sending(*parts: bytes, pause_s: float = 0.0) -> Talk:
-    """Send these, then read until the other side hangs up."""
+def send_parts(*parts: bytes, pause_s: float = 0.0) -> Client:
+    """Send these parts, then read until the server closes the connection."""
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         try:
             for part in parts:
                 writer.write(part)
                 await writer.drain()
                 await asyncio.sleep(pause_s)
             return await reader.read()
-        except ConnectionError:  # it hung up while we were still talking
+        except ConnectionError:  # it closed the connection while we were still sending
             return b""
 
-    return talk
+    return client
 
 
-def body_of(answer: bytes) -> dict[str, object]:
-    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+def body_of(response: bytes) -> dict[str, object]:
+    found = json.loads(response.partition(b"\r\n\r\n")[2])
     assert isinstance(found, dict)
     return found
 
 
-def test_a_head_without_end_is_refused_long_before_it_fills_the_memory() -> None:
+def test_endless_head_is_rejected_before_it_fills_the_memory() -> None:
     sent = 0
 
-    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def client(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         nonlocal sent
         writer.write(b"GET / HTTP/1.1\r\n")
         try:
@@ -92,9 +88,9 @@ def test_a_head_without_end_is_refused_long_before_it_fills_the_memory() -> None
             pass
         return b""
 
-    converse(talk)
+    run_client(client)
 
-    # What lies in the buffers of both ends comes on top of the limit.
+    # Data in the buffers of both ends comes on top of the limit.
     assert MAX_HEAD_BYTES <= sent < 20_000_000
 
 
@@ -107,86 +103,86 @@ def test_a_head_without_end_is_refused_long_before_it_fills_the_memory() -> None
     ],
     ids=["path", "one header", "many headers"],
 )
-def test_an_unfinished_head_over_the_limit_is_answered_400(piece: bytes) -> None:
-    answer = converse(sending(piece))
+def test_unfinished_head_over_the_limit_returns_400(piece: bytes) -> None:
+    response = run_client(send_parts(piece))
 
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert "over the limit" in str(body_of(answer)["message"])
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert "exceeds the limit" in str(body_of(response)["message"])
 
 
-def test_trailers_count_as_a_head() -> None:
+def test_trailers_are_limited_like_a_head() -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n"
 
-    answer = converse(sending(head, b"X: " + b"a" * 400_000))
+    response = run_client(send_parts(head, b"X: " + b"a" * 400_000))
 
-    assert b"200 OK" not in answer
+    assert b"200 OK" not in response
 
 
-def test_a_body_is_no_head_and_may_be_longer() -> None:
+def test_body_may_be_longer_than_the_limit_of_a_head() -> None:
     body = b"a" * 1_000_000
     head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
 
-    assert converse(sending(head, body)).endswith(b"POST 1000000;")
+    assert run_client(send_parts(head, body)).endswith(b"POST 1000000;")
 
 
-def test_who_stays_silent_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.2)
 
-    assert converse(sending()) == b""
+    assert run_client(send_parts()) == b""
 
 
-def test_who_drips_a_head_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_with_a_slow_head_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
 
-    assert converse(sending(*[b"GET / HTTP/1.1\r\n", *[b"A: b\r\n"] * 50], pause_s=0.1)) == b""
+    assert run_client(send_parts(*[b"GET / HTTP/1.1\r\n", *[b"A: b\r\n"] * 50], pause_s=0.1)) == b""
 
 
-def test_who_drips_a_second_head_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_with_a_slow_second_head_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(REQUEST)
         first = await reader.readuntil(b";")
         writer.write(b"G")
         return first + await reader.read()
 
-    assert converse(talk).count(b"200 OK") == 1
+    assert run_client(client).count(b"200 OK") == 1
 
 
-def test_a_connection_serves_one_request_after_another() -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        answers = b""
+def test_connection_serves_many_requests_in_sequence() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        responses = b""
         for _ in range(100):
             writer.write(REQUEST)
-            answers += await reader.readuntil(b";")
-        return answers
+            responses += await reader.readuntil(b";")
+        return responses
 
-    assert converse(talk).count(b"200 OK") == 100
+    assert run_client(client).count(b"200 OK") == 100
 
 
-def test_who_has_said_all_still_gets_his_answer() -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+def test_half_closed_connection_still_gets_its_response() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(REQUEST)
         writer.write_eof()
         return await reader.read()
 
-    assert converse(talk).endswith(b"GET 0;")
+    assert run_client(client).endswith(b"GET 0;")
 
 
-def test_who_stops_in_the_middle_of_a_body_is_hung_up_on() -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+def test_connection_half_closed_in_the_middle_of_a_body_is_closed() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab")
         writer.write_eof()
         return await reader.read()
 
-    assert b"200 OK" not in converse(talk)
+    assert b"200 OK" not in run_client(client)
 
 
-def test_a_few_requests_sent_ahead_are_answered_and_thousands_are_not() -> None:
+def test_number_of_pipelined_requests_is_limited() -> None:
     last = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
-    assert converse(sending(REQUEST * (MAX_PIPELINED - 1) + last)).count(b"200 OK") == MAX_PIPELINED
-    assert converse(sending(REQUEST * 5_000)).count(b"200 OK") <= MAX_PIPELINED
+    assert run_client(send_parts(REQUEST * (MAX_PIPELINED - 1) + last)).count(b"200 OK") == MAX_PIPELINED
+    assert run_client(send_parts(REQUEST * 5_000)).count(b"200 OK") <= MAX_PIPELINED
 
 
 @pytest.mark.parametrize(
@@ -202,31 +198,31 @@ def test_a_few_requests_sent_ahead_are_answered_and_thousands_are_not() -> None:
         b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
     ],
 )
-def test_what_is_no_request_gets_the_body_of_every_error_and_no_line_in_the_log(
+def test_invalid_request_gets_the_usual_error_body_and_is_not_logged(
     garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        answer = converse(sending(garbage))
+        response = run_client(send_parts(garbage))
 
-    head = answer.partition(b"\r\n\r\n")[0].decode()
-    told = body_of(answer)
+    head = response.partition(b"\r\n\r\n")[0].decode()
+    body = body_of(response)
     assert head.startswith("HTTP/1.1 400 Bad Request")
-    assert (told["statusCode"], told["error"]) == (400, "INVALID_PARAMS")
-    assert f"x-request-id: {told['requestId']}" in head
+    assert (body["statusCode"], body["error"]) == (400, "INVALID_PARAMS")
+    assert f"x-request-id: {body['requestId']}" in head
     assert not caplog.records
 
 
-def test_garbage_after_a_request_is_not_taken_for_its_answer() -> None:
-    assert b"400 Bad Request" not in converse(sending(REQUEST + b"\x00garbage\r\n\r\n"))
+def test_error_about_garbage_is_not_sent_as_response_to_an_earlier_request() -> None:
+    assert b"400 Bad Request" not in run_client(send_parts(REQUEST + b"\x00garbage\r\n\r\n"))
 
 
-def test_a_wish_for_another_protocol_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_upgrade_request_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(upgrade)
         return await reader.readuntil(b";")
 
     with caplog.at_level(logging.INFO):
-        assert converse(talk).startswith(b"HTTP/1.1 200 OK")
+        assert run_client(client).startswith(b"HTTP/1.1 200 OK")
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""`matchpod listen` as a process: what is sent to it is printed, and it ends quietly."""
+"""`matchpod listen` as a process: it prints callbacks and ends quietly."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ SECRET = new_secret(bytes(range(32)))
 BODY = json.dumps(
     {"eventType": "match_canceled", "gameId": "cs2", "externalMatchId": "mine", "serverId": "srv_1", "reason": "x"}
 ).encode()
-LIMIT_S = 300.0
+TIMEOUT_S = 300.0
 
 
-class Listening:
+class ListenProcess:
     """A running `matchpod listen`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         assert process.stderr is not None
-        told = process.stderr.readline()
-        found = re.search(r'"callbackUrl": "(http://127\.0\.0\.1:[0-9]+/)"', told)
-        assert found, told
+        line = process.stderr.readline()
+        found = re.search(r'"callbackUrl": "(http://127\.0\.0\.1:[0-9]+/)"', line)
+        assert found, line
         self.url = found[1]
 
     @property
@@ -53,16 +53,16 @@ class Listening:
         return self.process.stdout.readline()
 
     def interrupt(self) -> tuple[int, str, str]:
-        """Exit code, and what else was said."""
+        """Interrupt it; return the exit code and the rest of its output."""
         self.process.send_signal(signal.SIGINT)
-        said, beside = self.process.communicate(timeout=LIMIT_S)
-        return self.process.returncode, said, beside
+        output, notes = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, output, notes
 
 
 @contextmanager
-def listening(folder: Path, *words: str) -> Iterator[Listening]:
+def run_listen(folder: Path, *args: str) -> Iterator[ListenProcess]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "matchpod", "listen", "--port", "0", *words],
+        [sys.executable, "-m", "matchpod", "listen", "--port", "0", *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -70,7 +70,7 @@ def listening(folder: Path, *words: str) -> Iterator[Listening]:
     )
     with process:
         try:
-            yield Listening(process)
+            yield ListenProcess(process)
         finally:
             process.kill()
 
@@ -102,8 +102,8 @@ def make_organization(folder: Path, name: str) -> None:
     asyncio.run(make())
 
 
-def test_a_callback_of_ours_is_printed_and_ctrl_c_ends_quietly(tmp_path: Path) -> None:
-    with listening(tmp_path, "--secret", SECRET) as receiver:
+def test_callback_is_printed_and_ctrl_c_ends_the_command_quietly(tmp_path: Path) -> None:
+    with run_listen(tmp_path, "--secret", SECRET) as receiver:
         assert send(receiver.url, authorization="Bearer t").status == 204
         line = receiver.line()
         assert "match_canceled  srv_1  external id: mine  reason: x  attempt 1" in line
@@ -115,62 +115,62 @@ def test_a_callback_of_ours_is_printed_and_ctrl_c_ends_quietly(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failures_can_be_tried_and_json_is_the_body(tmp_path: Path) -> None:
-    with listening(tmp_path, "--status", "503", "--json") as receiver:
+def test_status_can_be_chosen_and_json_is_the_body(tmp_path: Path) -> None:
+    with run_listen(tmp_path, "--status", "503", "--json") as receiver:
         assert send(receiver.url).status == 503
         assert receiver.line() == BODY.decode() + "\n"
         assert receiver.interrupt() == (0, "", "")
 
 
-@pytest.mark.parametrize("words", [(), ("--org", "demo")])
-def test_the_secret_of_an_organization_is_found_in_the_data_folder(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [(), ("--org", "demo")])
+def test_secret_of_the_organization_is_read_from_the_data_folder(tmp_path: Path, args: tuple[str, ...]) -> None:
     make_organization(tmp_path, "demo")
-    with listening(tmp_path, *words) as receiver:
+    with run_listen(tmp_path, *args) as receiver:
         send(receiver.url)
         assert "signature: ok" in receiver.line()
 
 
-def test_without_any_secret_nothing_is_checked(tmp_path: Path) -> None:
-    with listening(tmp_path) as receiver:
+def test_signature_is_not_checked_without_a_secret(tmp_path: Path) -> None:
+    with run_listen(tmp_path) as receiver:
         send(receiver.url)
         assert "signature: not checked" in receiver.line()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bad_input_does_not_end_it(tmp_path: Path) -> None:
-    with listening(tmp_path) as receiver:
-        for rubbish in (b"\x00\xff\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]"):  # fmt: skip
-            with socket.create_connection(("127.0.0.1", receiver.port), timeout=LIMIT_S) as connection:
-                connection.sendall(rubbish)
+def test_invalid_requests_do_not_end_the_command(tmp_path: Path) -> None:
+    with run_listen(tmp_path) as receiver:
+        for invalid in (b"\x00\xff\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]"):  # fmt: skip
+            with socket.create_connection(("127.0.0.1", receiver.port), timeout=TIMEOUT_S) as connection:
+                connection.sendall(invalid)
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
                     pass
         assert send(receiver.url).status == 204
         assert "match_canceled" in receiver.line()
-        code, _, beside = receiver.interrupt()
+        code, _, notes = receiver.interrupt()
         assert code == 0
-        assert "its body is no callback" in beside
-        assert "Traceback" not in beside
+        assert "the body is not a callback" in notes
+        assert "Traceback" not in notes
 
 
-def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
-    with listening(tmp_path, "--json") as receiver:
+def test_closed_output_pipe_ends_the_command(tmp_path: Path) -> None:
+    with run_listen(tmp_path, "--json") as receiver:
         assert receiver.process.stdout is not None
         receiver.process.stdout.close()
         assert send(receiver.url).status == 204
-        assert receiver.process.wait(LIMIT_S) == 0
+        assert receiver.process.wait(TIMEOUT_S) == 0
         assert receiver.process.stderr is not None
         assert receiver.process.stderr.read() == ""
 
 
-def test_a_port_in_use_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_port_in_use_gives_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         done = subprocess.run(
             [sys.executable, "-m", "matchpod", "listen", "--port", str(port)],
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=TIMEOUT_S,
             env=os.environ | {"MATCHPOD_DATA_DIR": str(tmp_path)},
         )
     assert (done.returncode, done.stdout) == (1, "")

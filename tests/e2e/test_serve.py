@@ -1,4 +1,4 @@
-"""The service as a process: how it starts, what it shows, how it ends and comes back."""
+"""The service as a process: start, output, stop and restart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from matchpod.app.first_run import EXTERNAL_ID
-from tests.e2e.served import Served, end_servers, matchpod, one_region, serving
+from tests.e2e.serve_process import ServeProcess, end_servers, matchpod, one_region, serving
 
 MATCH_S = 400.0
 
@@ -35,7 +35,7 @@ def _no_server_left(tmp_path: Path) -> Iterator[None]:
 CALL_S = 120.0
 
 
-def create(served: Served, key: str, *, cvars: str = "", **fields: object) -> dict[str, object]:
+def create(service: ServeProcess, key: str, *, cvars: str = "", **fields: object) -> dict[str, object]:
     players = [str(76561198000000001 + number) for number in range(10)]
     body = {
         "region": "sandbox",
@@ -49,17 +49,17 @@ def create(served: Served, key: str, *, cvars: str = "", **fields: object) -> di
         },
         **fields,
     }
-    answer = httpx.post(f"{served.url}/api/v1/matches", json=body, headers=authorization(key), timeout=CALL_S)
-    assert answer.status_code == 201, answer.text
-    made = answer.json()
-    assert isinstance(made, dict)
-    return made
+    response = httpx.post(f"{service.url}/api/v1/matches", json=body, headers=authorization(key), timeout=CALL_S)
+    assert response.status_code == 201, response.text
+    created = response.json()
+    assert isinstance(created, dict)
+    return created
 
 
-def look(served: Served, key: str, server_id: object) -> dict[str, object]:
-    answer = httpx.get(f"{served.url}/api/v1/servers/{server_id}", headers=authorization(key), timeout=CALL_S)
-    assert answer.status_code == 200, answer.text
-    found = answer.json()
+def get_server(service: ServeProcess, key: str, server_id: object) -> dict[str, object]:
+    response = httpx.get(f"{service.url}/api/v1/servers/{server_id}", headers=authorization(key), timeout=CALL_S)
+    assert response.status_code == 200, response.text
+    found = response.json()
     assert isinstance(found, dict)
     return found
 
@@ -68,9 +68,9 @@ def authorization(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def eventually(is_so: Callable[[], bool], what: str, *, within_s: float = MATCH_S) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = MATCH_S) -> None:
     deadline = time.monotonic() + within_s
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.2)
 
@@ -99,183 +99,184 @@ def receiver() -> Iterator[tuple[str, list[dict[str, object]]]]:
 # --- starting -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_start_shows_a_key_once(tmp_path: Path) -> None:
+def test_key_is_printed_only_at_the_first_start(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         key = first.key
         assert first.out.count(key) > 1
         assert key not in first.err
-        answer = httpx.get(f"{first.url}/api/v1/servers/srv_none", headers=authorization(key))
-        assert answer.status_code == 404
+        response = httpx.get(f"{first.url}/api/v1/servers/srv_none", headers=authorization(key))
+        assert response.status_code == 404
         assert first.stop() == 0
     with serving(tmp_path) as second:
         assert httpx.get(f"{second.url}/readyz").status_code == 200
         assert second.out == ""
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the lines are for curl")
-def test_the_lines_of_the_first_start_work_as_pasted(tmp_path: Path) -> None:
-    with serving(tmp_path, config=one_region(tmp_path)) as served:
-        assert served.url in served.out
-        lines = [line.strip() for line in served.out.splitlines() if re.match(" +(curl|SERVER=)", line)]
-        pasted = "; echo; ".join(lines)
-        done = subprocess.run(pasted, shell=True, capture_output=True, timeout=CALL_S, check=True)
-        made, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
-        assert made["status"] == "allocating"
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands use curl")
+def test_commands_printed_at_the_first_start_work(tmp_path: Path) -> None:
+    with serving(tmp_path, config=one_region(tmp_path)) as service:
+        assert service.url in service.out
+        lines = [line.strip() for line in service.out.splitlines() if re.match(" +(curl|SERVER=)", line)]
+        script = "; echo; ".join(lines)
+        done = subprocess.run(script, shell=True, capture_output=True, timeout=CALL_S, check=True)
+        created, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]
+        assert created["status"] == "allocating"
         assert by_external_id["externalMatchId"] == EXTERNAL_ID
-        assert by_external_id["serverId"] == server["serverId"] == made["serverId"]
-        assert matchpod(tmp_path, "match", "cancel", made["serverId"]).returncode == 0
-        eventually(lambda: _slots(served) == 0, "the server is released")
+        assert by_external_id["serverId"] == server["serverId"] == created["serverId"]
+        assert matchpod(tmp_path, "match", "cancel", created["serverId"]).returncode == 0
+        wait_until(lambda: _slots(service) == 0, "the server is released")
 
 
-def _slots(served: Served) -> int:
-    with closing(sqlite3.connect(served.folder / "data" / "matchpod.sqlite3")) as db:
+def _slots(service: ServeProcess) -> int:
+    with closing(sqlite3.connect(service.folder / "data" / "matchpod.sqlite3")) as db:
         (count,) = db.execute("SELECT COUNT(*) FROM slots").fetchone()
     return int(count)
 
 
-def test_the_data_folder_is_ours_alone(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
-        assert served.url
+def test_data_folder_is_private(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        assert service.url
         assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_wrong_settings_are_all_told_and_stop_the_start(tmp_path: Path) -> None:
-    with serving(tmp_path, log_format="xml", prot="8080") as served:
-        assert served.wait() == 2
-        assert served.err.splitlines() == [
+def test_all_invalid_settings_are_reported_and_prevent_the_start(tmp_path: Path) -> None:
+    with serving(tmp_path, log_format="xml", prot="8080") as service:
+        assert service.wait() == 2
+        assert service.err.splitlines() == [
             'matchpod: MATCHPOD_LOG_FORMAT is "xml"; it must be human or json.',
-            "matchpod: MATCHPOD_PROT is no known setting; did you mean MATCHPOD_PORT?",
+            "matchpod: MATCHPOD_PROT is not a known setting; did you mean MATCHPOD_PORT?",
         ]
         assert not (tmp_path / "data").exists()
 
 
-def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+def test_second_service_on_the_same_folder_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         assert first.url
         with serving(tmp_path) as second:
             assert second.wait() == 1
             assert (
-                second.err == f"matchpod: Process {first.process.pid} already serves the data folder {tmp_path}/data.\n"
+                second.err == f"matchpod: Process {first.process.pid} already uses the data folder {tmp_path}/data.\n"
             )
         assert first.process.poll() is None
 
 
-def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with serving(tmp_path, port=str(port)) as served:
-            assert served.wait() == 1
+def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with serving(tmp_path, port=str(port)) as service:
+            assert service.wait() == 1
             assert (
-                served.err == f"matchpod: The service cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
+                service.err
+                == f"matchpod: The service cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
             )
-            assert served.out == ""
+            assert service.out == ""
 
 
-def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_database_of_a_newer_version_is_not_used(tmp_path: Path) -> None:
     assert matchpod(tmp_path, "migrate").returncode == 0
     with closing(sqlite3.connect(tmp_path / "data" / "matchpod.sqlite3")) as db, db:
         db.execute("INSERT INTO schema_versions (version) VALUES (999)")
-    with serving(tmp_path) as served:
-        assert served.wait() == 1
-        assert "version 999" in served.err
-        assert served.err.count("\n") == 1
+    with serving(tmp_path) as service:
+        assert service.wait() == 1
+        assert "version 999" in service.err
+        assert service.err.count("\n") == 1
 
 
-def test_a_key_that_opens_nothing_is_one_sentence_and_no_start(tmp_path: Path) -> None:
+def test_wrong_vault_key_prevents_the_start(tmp_path: Path) -> None:
     assert matchpod(tmp_path, "orgs", "create", "acme").returncode == 0
     (tmp_path / "data" / "secret.key").unlink()
-    with serving(tmp_path) as served:
-        assert served.wait() == 1
-        assert served.err.startswith(f"matchpod: The key in the file {tmp_path}/data/secret.key does not open what is")
-        assert served.err.count("\n") == 1
-        assert served.out == ""
+    with serving(tmp_path) as service:
+        assert service.wait() == 1
+        assert service.err.startswith(f"matchpod: The key in the file {tmp_path}/data/secret.key does not decrypt")
+        assert service.err.count("\n") == 1
+        assert service.out == ""
 
 
-def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_created_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with serving(tmp_path, data_dir=str(tmp_path / "file" / "data")) as served:
-        assert served.wait() == 1
-        assert served.err.startswith("matchpod: The data folder ")
-        assert served.err.count("\n") == 1
+    with serving(tmp_path, data_dir=str(tmp_path / "file" / "data")) as service:
+        assert service.wait() == 1
+        assert service.err.startswith("matchpod: The data folder ")
+        assert service.err.count("\n") == 1
 
 
-def test_a_stranger_is_told_to_stop_however_much_he_sends_and_the_connection_goes_on(tmp_path: Path) -> None:
-    with serving(tmp_path) as served, httpx.Client(base_url=served.url) as client:
+def test_connection_stays_usable_after_large_posts_with_an_unknown_token(tmp_path: Path) -> None:
+    with serving(tmp_path) as service, httpx.Client(base_url=service.url) as client:
         for body in (b"x" * 1_000_000, b"x", b"x" * 3_000_000):
             assert client.post("/ingest/logs/unknown", content=body).status_code == 410
             assert client.post("/ingest/reports", content=body).status_code == 401
         assert client.get("/readyz").status_code == 200
 
 
-# --- ending ---------------------------------------------------------------------------------------------------------
+# --- stopping -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path) as served, httpx.Client() as client:
-        assert client.get(f"{served.url}/readyz").status_code == 200  # the connection stays open
-        began = time.monotonic()
-        assert served.stop(number) == 0
-        assert time.monotonic() - began < 100
-        said = [record["message"] for record in served.records()]
-        assert said[-2:] == ["stopping", "stopped"]
+def test_signal_stops_the_service_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as service, httpx.Client() as client:
+        assert client.get(f"{service.url}/readyz").status_code == 200  # the connection stays open
+        started = time.monotonic()
+        assert service.stop(number) == 0
+        assert time.monotonic() - started < 100
+        messages = [record["message"] for record in service.records()]
+        assert messages[-2:] == ["stopping", "stopped"]
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    with _deaf_receiver() as url, serving(tmp_path, config=one_region(tmp_path)) as served:
-        made = create(served, served.key, callbackUrl=url)
-        httpx.post(f"{served.url}/api/v1/servers/{made['serverId']}/cancel", headers=authorization(served.key))
-        time.sleep(2)  # the callback is under way, and nobody answers it
-        served.process.send_signal(signal.SIGTERM)
-        eventually(lambda: "stopping" in served.err, "it stops", within_s=120)
-        assert served.stop() == -signal.SIGTERM
+def test_second_signal_ends_the_service_at_once(tmp_path: Path) -> None:
+    with _unresponsive_receiver() as url, serving(tmp_path, config=one_region(tmp_path)) as service:
+        created = create(service, service.key, callbackUrl=url)
+        httpx.post(f"{service.url}/api/v1/servers/{created['serverId']}/cancel", headers=authorization(service.key))
+        time.sleep(2)  # the callback is in progress and gets no response
+        service.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in service.err, "it stops", within_s=120)
+        assert service.stop() == -signal.SIGTERM
 
 
 @contextmanager
-def _deaf_receiver() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        yield f"http://127.0.0.1:{deaf.getsockname()[1]}/"
+def _unresponsive_receiver() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
-# --- coming back ----------------------------------------------------------------------------------------------------
+# --- restarting -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_match_outlives_the_service_and_is_told_once(tmp_path: Path, number: signal.Signals) -> None:
+def test_match_survives_a_restart_and_sends_one_callback(tmp_path: Path, number: signal.Signals) -> None:
     with receiver() as (url, received):
-        config = one_region(tmp_path, speed=3)  # the match waits long enough for a slow machine
+        config = one_region(tmp_path, speed=3)  # slow enough to stop the service during the match
         with serving(tmp_path, config=config) as first:
             key = first.key
             server_id = create(first, key, cvars="sim_speed 30", callbackUrl=url)["serverId"]
-            eventually(lambda: look(first, key, server_id)["status"] == "running", "it runs")
+            wait_until(lambda: get_server(first, key, server_id)["status"] == "running", "the match is running")
             port = first.url.rpartition(":")[2]
             first.stop(number)
         with serving(tmp_path, config=config, port=port) as second:
-            eventually(lambda: bool(received), f"the callback comes: {second.err}")
-            assert [told["eventType"] for told in received] == ["match_over"]
-            assert look(second, key, server_id)["status"] == "stopped"
-            eventually(lambda: _slots(second) == 0, "the server is released")
+            wait_until(lambda: bool(received), f"the callback arrives: {second.err}")
+            assert [callback["eventType"] for callback in received] == ["match_over"]
+            assert get_server(second, key, server_id)["status"] == "stopped"
+            wait_until(lambda: _slots(second) == 0, "the server is released")
             assert second.stop() == 0
         assert len(received) == 1
 
 
-# --- the operator's commands ----------------------------------------------------------------------------------------
+# --- operator commands ----------------------------------------------------------------------------------------------
 
 
-def test_an_operator_sees_and_cancels_a_match(tmp_path: Path) -> None:
-    with receiver() as (url, received), serving(tmp_path, config=one_region(tmp_path, speed=1)) as served:
-        server_id = str(create(served, served.key, callbackUrl=url, externalMatchId="mine")["serverId"])
+def test_operator_lists_shows_and_cancels_a_match(tmp_path: Path) -> None:
+    with receiver() as (url, received), serving(tmp_path, config=one_region(tmp_path, speed=1)) as service:
+        server_id = str(create(service, service.key, callbackUrl=url, externalMatchId="mine")["serverId"])
         listed = matchpod(tmp_path, "match", "list")
         assert server_id in listed.stdout
         assert "mine" in listed.stdout
         canceled = matchpod(tmp_path, "match", "cancel", server_id)
         assert (canceled.returncode, canceled.stderr) == (0, "")
-        eventually(lambda: bool(received), f"the callback comes: {served.err}")
+        wait_until(lambda: bool(received), f"the callback arrives: {service.err}")
         assert (received[0]["eventType"], received[0]["reason"]) == ("match_canceled", "canceled_by_operator")
         again = matchpod(tmp_path, "match", "cancel", server_id)
         assert again.returncode == 1
         assert "already ended" in again.stderr
-        eventually(lambda: _slots(served) == 0, "the server is released")
+        wait_until(lambda: _slots(service) == 0, "the server is released")
         shown = json.loads(matchpod(tmp_path, "match", "show", server_id, "--json").stdout)
         assert shown["server"]["status"] == "stopped"
         assert shown["outcome"]["reason"] == "canceled_by_operator"
@@ -286,13 +287,13 @@ def test_an_operator_sees_and_cancels_a_match(tmp_path: Path) -> None:
         assert matchpod(tmp_path, "match", "list", "--status", "running").stdout.count("\n") <= 1
 
 
-def test_an_unknown_match_is_bad_input(tmp_path: Path) -> None:
-    for words in (("show", "srv_none"), ("cancel", "srv_none")):
-        done = matchpod(tmp_path, "match", *words)
+def test_unknown_match_gives_exit_code_2(tmp_path: Path) -> None:
+    for args in (("show", "srv_none"), ("cancel", "srv_none")):
+        done = matchpod(tmp_path, "match", *args)
         assert (done.returncode, done.stderr) == (2, "matchpod: There is no server srv_none.\n")
 
 
-def test_the_lock_names_the_process(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
-        assert served.url
-        assert (tmp_path / "data" / "matchpod.lock").read_text() == f"{served.process.pid}{os.linesep}"
+def test_lock_file_contains_the_process_id(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        assert service.url
+        assert (tmp_path / "data" / "matchpod.lock").read_text() == f"{service.process.pid}{os.linesep}"

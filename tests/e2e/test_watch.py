@@ -1,4 +1,4 @@
-"""The service inside this process: a part that ends by itself, and a stop that meets trouble."""
+"""The service inside the test process: parts that end unexpectedly, and failures while stopping."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.app import GroundError, open_ground
+from matchpod.app import ResourcesError, open_resources
 from matchpod.app.composition import Service, compose
-from matchpod.app.listening import bind, port_of
-from matchpod.app.serving import Watch, run_service
-from matchpod.service.callbacks import Outbox
+from matchpod.app.http_server import bind, port_of
+from matchpod.app.serving import ServiceProcess, run_service
+from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.supervisor import Supervisor
 from matchpod.settings import Settings, load_settings
 
@@ -30,35 +30,35 @@ START_S = 180.0
 
 @pytest.fixture(autouse=True)
 def _alarm_is_off() -> Iterator[None]:
-    """The last resort of a stop would end the tests."""
+    """Cancel the alarm of a stop, which would end the test process."""
     yield
     signal.alarm(0)
 
 
 def settings(folder: Path, **values: str) -> Settings:
-    given = {f"MATCHPOD_{name.upper()}": value for name, value in values.items()}
-    return load_settings({"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", **given}, lambda _: None)
+    variables = {f"MATCHPOD_{name.upper()}": value for name, value in values.items()}
+    return load_settings({"MATCHPOD_DATA_DIR": str(folder), "MATCHPOD_PORT": "0", **variables}, lambda _: None)
 
 
-def watch(folder: Path, change: Callable[[Service], Service]) -> int:
+def run_process(folder: Path, change: Callable[[Service], Service]) -> int:
     async def main() -> int:
-        ground = await open_ground(settings(folder))
+        resources = await open_resources(settings(folder))
         with bind("127.0.0.1", 0) as bound:
             url = f"http://127.0.0.1:{port_of(bound)}"
             try:
-                service = change(compose(ground, owner="me", ingest_base=url))
+                service = change(compose(resources, owner="me", ingest_base=url))
                 async with asyncio.timeout(START_S):
-                    return await Watch(service, bound, url).run()
+                    return await ServiceProcess(service, bound, url).run()
             finally:
-                await ground.close()
+                await resources.close()
 
     return asyncio.run(main())
 
 
 def broken_supervisor(service: Service, **methods: Callable[..., Awaitable[None]]) -> Service:
-    # A class of its own with some methods replaced: the rest is the real one.
-    made = type("Broken", (Supervisor,), methods)(service.supervisor._around, owner="me")
-    return msgspec.structs.replace(service, supervisor=made)
+    # The real supervisor with some methods replaced.
+    broken = type("Broken", (Supervisor,), methods)(service.supervisor._deps, owner="me")
+    return msgspec.structs.replace(service, supervisor=broken)
 
 
 async def crash(*_: object) -> None:
@@ -66,46 +66,44 @@ async def crash(*_: object) -> None:
     raise RuntimeError("bug")
 
 
-async def leave(*_: object) -> None:
+async def return_early(*_: object) -> None:
     await asyncio.sleep(0.3)
 
 
-def test_a_supervisor_that_crashes_ends_the_service(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_crashed_supervisor_ends_the_service(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        assert watch(tmp_path, lambda service: broken_supervisor(service, run=crash)) == 1
+        assert run_process(tmp_path, lambda service: broken_supervisor(service, run=crash)) == 1
     errors = [one for one in caplog.records if one.levelno == logging.ERROR]
-    assert [(one.message, vars(one)["part"]) for one in errors] == [
-        ("a part of the service ended by itself", "supervisor")
-    ]
+    assert [(one.message, vars(one)["part"]) for one in errors] == [("service part ended unexpectedly", "supervisor")]
     assert errors[0].exc_info is not None
     assert caplog.records[-1].message == "stopped"
 
 
-def test_an_outbox_that_returns_ends_the_service(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_callback_dispatcher_that_returns_ends_the_service(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def change(service: Service) -> Service:
-        class Leaving(Outbox):
+        class ReturningDispatcher(CallbackDispatcher):
             async def run(self) -> None:
-                await leave()
+                await return_early()
 
-        parts = {name.removeprefix("_"): value for name, value in vars(service.outbox).items()}
-        wanted = ("db", "clock", "vault", "sender", "measures", "owner", "version")
-        return msgspec.structs.replace(service, outbox=Leaving(**{name: parts[name] for name in wanted}))
+        parts = {name.removeprefix("_"): value for name, value in vars(service.dispatcher).items()}
+        wanted = ("db", "clock", "vault", "sender", "metrics", "owner", "version")
+        return msgspec.structs.replace(
+            service, dispatcher=ReturningDispatcher(**{name: parts[name] for name in wanted})
+        )
 
-    assert watch(tmp_path, change) == 1
+    assert run_process(tmp_path, change) == 1
     assert [vars(one)["part"] for one in caplog.records if one.levelno == logging.ERROR] == ["outbox"]
 
 
-def test_a_part_that_does_not_end_well_does_not_keep_the_others(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert watch(tmp_path, lambda service: broken_supervisor(service, run=leave, drain=crash)) == 1
-    said = [one.message for one in caplog.records if one.levelno == logging.ERROR]
-    assert said == ["a part of the service ended by itself", "a part did not end as it should"]
+def test_part_that_fails_to_stop_does_not_block_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert run_process(tmp_path, lambda service: broken_supervisor(service, run=return_early, drain=crash)) == 1
+    messages = [one.message for one in caplog.records if one.levelno == logging.ERROR]
+    assert messages == ["service part ended unexpectedly", "service part did not stop cleanly"]
 
 
-def test_the_whole_life_in_one_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_service_starts_serves_and_stops_in_one_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     shown: list[str] = []
-    answers: list[int] = []
+    statuses: list[int] = []
 
     def stop_when_ready() -> None:
         deadline = time.monotonic() + START_S
@@ -113,7 +111,7 @@ def test_the_whole_life_in_one_process(tmp_path: Path, caplog: pytest.LogCapture
             found = re.search(r"http://127\.0\.0\.1:\d+(?=/api)", "".join(shown))
             try:
                 if found and httpx.get(f"{found[0]}/readyz").status_code == 200:
-                    answers.append(httpx.get(f"{found[0]}/metrics").status_code)
+                    statuses.append(httpx.get(f"{found[0]}/metrics").status_code)
                     os.kill(os.getpid(), signal.SIGTERM)
                     return
             except httpx.TransportError:
@@ -126,16 +124,16 @@ def test_the_whole_life_in_one_process(tmp_path: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO):
         assert run_service(settings(tmp_path), announce=shown.append) == 0
     stopper.join()
-    assert answers == [200]
+    assert statuses == [200]
     assert signal.getsignal(signal.SIGTERM) is before
-    ours = [one.message for one in caplog.records if one.name == "matchpod.app.serving"]
-    assert ours == ["listening", "stopping", "stopped"]
+    messages = [one.message for one in caplog.records if one.name == "matchpod.app.serving"]
+    assert messages == ["listening", "stopping", "stopped"]
 
 
-def test_a_folder_that_is_taken_and_a_port_in_use_are_said(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(GroundError, match=rf"cannot listen on 127\.0\.0\.1 port {port}: Address already in use"):
+def test_port_in_use_and_unknown_host_are_reported(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ResourcesError, match=rf"cannot listen on 127\.0\.0\.1 port {port}: Address already in use"):
             run_service(settings(tmp_path, port=str(port)), announce=lambda _: None)
-    with pytest.raises(GroundError, match=r"cannot listen on nowhere\.invalid"):
+    with pytest.raises(ResourcesError, match=r"cannot listen on nowhere\.invalid"):
         run_service(settings(tmp_path, host="nowhere.invalid"), announce=lambda _: None)

@@ -1,4 +1,4 @@
-"""The tree in ARCHITECTURE.md is the tree of the source."""
+"""The tree in ARCHITECTURE.md matches the source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INDENT = 2
 
 
 def described_modules(page: str) -> dict[str, str]:
-    """Modules in the page's fenced `tree` block, by path, with what is said about each."""
+    """Return the modules in the page's fenced `tree` block, by path, with their descriptions."""
     block = page.split("```tree\n", 1)[1].split("```", 1)[0]
     folders: list[str] = []
     modules: dict[str, str] = {}
@@ -23,12 +23,12 @@ def described_modules(page: str) -> dict[str, str]:
 
 
 def source_modules() -> set[str]:
-    """Every module of the package but the `__init__` ones."""
+    """Return every module of the package except `__init__`."""
     files = (ROOT / "src" / "matchpod").rglob("*.py")
     return {file.relative_to(ROOT).as_posix() for file in files if file.name != "__init__.py"}
 
 
-def test_tree_in_the_page_is_the_tree_of_the_source() -> None:
+def test_tree_in_the_page_matches_the_source() -> None:
     described = set(described_modules((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")))
     actual = source_modules()
     faults = [
@@ -38,7 +38,7 @@ def test_tree_in_the_page_is_the_tree_of_the_source() -> None:
     assert not faults, "\n" + "\n".join(faults)
 
 
-def test_every_module_in_the_tree_is_explained() -> None:
+def test_every_module_in_the_tree_has_a_description() -> None:
     modules = described_modules((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     assert [path for path, meaning in modules.items() if not meaning] == []
 

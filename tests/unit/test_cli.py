@@ -1,4 +1,4 @@
-"""The command line, as a person uses it."""
+"""The command line: replay, simulate, help and exit codes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.unit.cs2.server_log import ServerLog
 from tests.unit.test_replay import won_map, write
 
 
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-def test_a_scoreboard_is_printed(tmp_path: Path) -> None:
+def test_scoreboard_is_printed(tmp_path: Path) -> None:
     done = run("replay", write(tmp_path, "a.log", won_map().file()))
     assert done.exit_code == 0
-    assert "Reds 1 : 0 Blues" not in done.stdout  # a log has no roster: names are the server's
+    assert "Reds 1 : 0 Blues" not in done.stdout  # a log has no roster, so the teams have default names
     assert "Team 1 1 : 0 Team 2  Team 1 won" in done.stdout
     assert "Ann" in done.stdout
 
@@ -34,14 +34,14 @@ def test_json_is_the_result_object_and_nothing_else(tmp_path: Path) -> None:
     assert (result["gameMode"], result["winner"], result["team1"]["totalRounds"]) == ("competitive", "team1", 2)
 
 
-def test_json_of_an_unfinished_match_says_so_beside_it(tmp_path: Path) -> None:
-    done = run("replay", "--json", write(tmp_path, "a.log", ServerLog().goes_live().plays("CT").file()))
+def test_json_of_an_unfinished_match_comes_with_a_note(tmp_path: Path) -> None:
+    done = run("replay", "--json", write(tmp_path, "a.log", ServerLog().go_live().play("CT").file()))
     assert done.exit_code == 0
     assert json.loads(done.stdout)["winner"] is None
     assert "ends before the match does" in done.stderr
 
 
-def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
+def test_invalid_file_gives_one_line_and_exit_code_2(tmp_path: Path) -> None:
     for path in (tmp_path / "none.log", write(tmp_path, "a.bin", bytes(range(256)))):
         done = run("replay", path)
         assert done.exit_code == 2
@@ -50,9 +50,9 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["replay"], ["replay", "x", "--format", "bo7"], ["fly"]])
-def test_wrong_words_are_exit_code_2(words: list[str]) -> None:
-    assert run(*words).exit_code == 2
+@pytest.mark.parametrize("args", [["replay"], ["replay", "x", "--format", "bo7"], ["fly"]])
+def test_invalid_arguments_give_exit_code_2(args: list[str]) -> None:
+    assert run(*args).exit_code == 2
 
 
 def test_help_explains_the_command() -> None:
@@ -61,7 +61,7 @@ def test_help_explains_the_command() -> None:
     assert "--json" in done.stdout
 
 
-def test_a_machine_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_error_gives_one_line_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -71,7 +71,7 @@ def test_a_machine_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, monkey
     assert "No space left" in done.stderr
 
 
-def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_show_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "PROGRESS_BYTES", 10)
     monkeypatch.setenv("FORCE_COLOR", "1")
     done = run("replay", write(tmp_path, "a.log", won_map().file()))
@@ -79,7 +79,7 @@ def test_large_files_show_their_progress(tmp_path: Path, monkeypatch: pytest.Mon
     assert "reading" in done.stderr
 
 
-def test_main_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["matchpod", "--help"])
     with pytest.raises(SystemExit) as exit_info:
         __main__.main()
@@ -89,9 +89,7 @@ def test_main_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert "simulate" in shown
 
 
-def test_simulate_is_run_by_main_without_the_rest(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_main_runs_simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["matchpod", "simulate", "--list"])
     with pytest.raises(SystemExit) as exit_info:
         __main__.main()
@@ -99,17 +97,17 @@ def test_simulate_is_run_by_main_without_the_rest(
     assert "full_match" in capsys.readouterr().out
 
 
-def test_simulate_is_a_command_like_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulate_is_also_a_command_of_the_app(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", "--scenario", "nonsense").exit_code == 2
     assert run("simulate", "--help").exit_code == 0
 
 
-@pytest.mark.parametrize("words", [("orgs", "list"), ("orgs", "list", "--json"), ("migrate",), ("--help",)])
-def test_a_full_disk_is_one_sentence_whatever_the_command(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("args", [("orgs", "list"), ("orgs", "list", "--json"), ("migrate",), ("--help",)])
+def test_full_disk_gives_one_sentence_in_every_command(
+    args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr("sys.argv", ["matchpod", *words])
+    monkeypatch.setattr("sys.argv", ["matchpod", *args])
     with open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr("sys.stdout", TextIOWrapper(full, write_through=True))
         with pytest.raises(SystemExit) as exit_info:

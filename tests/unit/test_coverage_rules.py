@@ -1,4 +1,4 @@
-"""The coverage thresholds catch what they are for."""
+"""The coverage check enforces its thresholds."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ def report(folder: Path, *, overall: float, core_branches: tuple[int, int]) -> P
     return path
 
 
-def test_enough_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_coverage_at_the_thresholds_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_coverage.main(report(tmp_path, overall=90.0, core_branches=(97, 100))) == 0
     assert "97.00 %" in capsys.readouterr().out
 
 
-def test_too_little_overall_names_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_low_overall_coverage_lists_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_coverage.main(report(tmp_path, overall=89.9, core_branches=(100, 100))) == 1
     printed = capsys.readouterr().out
     assert "src/matchpod/cli.py" in printed
     assert "match.py" not in printed
 
 
-def test_untried_branches_of_the_rules_name_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_low_branch_coverage_of_pure_packages_lists_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert check_coverage.main(report(tmp_path, overall=99.0, core_branches=(96, 100))) == 1
     assert "src/matchpod/core/match.py: 4 of 100" in capsys.readouterr().out
 
 
-def test_a_report_without_branches_or_no_report_is_a_fault(tmp_path: Path) -> None:
+def test_missing_report_and_report_without_branches_fail(tmp_path: Path) -> None:
     assert check_coverage.main(report(tmp_path, overall=99.0, core_branches=(0, 0))) == 1
     assert check_coverage.main(tmp_path / "none.json") == 1

@@ -1,4 +1,4 @@
-"""What the page for operators tells them to write is what the service reads."""
+"""The examples in docs/game-servers.md are valid for the service."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.fleets.process import fill_words
-from matchpod.service.measures import Measures
+from matchpod.adapters.fleets.process import expand_command
 from matchpod.service.metrics import Metrics
-from matchpod.service.runner.bring_up import DETECTIONS_VARIABLE
+from matchpod.service.prometheus import Registry
+from matchpod.service.runner.start import DETECTIONS_VARIABLE
 from matchpod.settings import ProcessFleetSettings, load_settings
 from matchpod.settings.table import SERVICE
 
@@ -19,34 +19,34 @@ BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_settings_file_on_the_page_is_read_without_a_fault(block: str) -> None:
+def test_settings_file_on_the_page_is_valid(block: str) -> None:
     settings = load_settings({"MATCHPOD_CONFIG": "matchpod.toml"}, lambda _: block.encode())
     assert settings.regions
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if "command" in block])
-def test_a_command_on_the_page_becomes_words_without_braces(block: str) -> None:
+def test_placeholders_of_a_command_on_the_page_are_all_replaced(block: str) -> None:
     fleet = load_settings({"MATCHPOD_CONFIG": "matchpod.toml"}, lambda _: block.encode()).regions[0].fleet
     assert isinstance(fleet, ProcessFleetSettings)
     values = {"ip": fleet.host, "port": "27015", "map": "de_nuke", "game_type": "0", "game_mode": "1"}
-    words = fill_words(fleet.command, {**values, "rcon_password": "secret"})
-    assert len(words) == len(fleet.command)
-    assert not any("{" in word for word in words)
+    arguments = expand_command(fleet.command, {**values, "rcon_password": "secret"})
+    assert len(arguments) == len(fleet.command)
+    assert not any("{" in argument for argument in arguments)
 
 
-def test_every_variable_on_the_page_is_a_setting_or_given_to_servers() -> None:
+def test_every_variable_on_the_page_is_a_setting_or_passed_to_servers() -> None:
     named = set(re.findall(r"MATCHPOD_[A-Z_]+", PAGE))
     assert named
     assert named <= {setting.variable for setting in SERVICE} | {DETECTIONS_VARIABLE}
 
 
-def test_every_metric_on_the_page_is_counted() -> None:
-    metrics = Metrics()
-    Measures(metrics)
+def test_every_metric_on_the_page_exists() -> None:
+    metrics = Registry()
+    Metrics(metrics)
     named = set(re.findall(r"matchpod_[a-z_]+", PAGE))
     assert named
     assert named <= set(re.findall(r"# TYPE (\S+)", metrics.text()))
 
 
-def test_there_are_settings_files_on_the_page() -> None:
+def test_page_has_the_expected_settings_files() -> None:
     assert len(BLOCKS) == 3

@@ -1,4 +1,4 @@
-"""The layout rules catch what they are for, and nothing else."""
+"""The layout checks report violations and nothing else."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from scripts import check_layout
 
-GOOD = '"""What is this? A module."""\n'
-MACHINE_PATH = "/".join(["", "root", ""])  # in pieces: this file keeps the rule too
+GOOD = '"""A valid module."""\n'
+MACHINE_PATH = "/".join(["", "root", ""])  # built from parts, as the rule applies to this file too
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """An empty repository with the package and nothing wrong."""
+    """Create a repository with an empty package and no faults."""
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     write(tmp_path, "src/matchpod/__init__.py", GOOD)
     return tmp_path
@@ -28,7 +28,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def function_of(lines: int, docstring: str = "") -> str:
-    """A module whose function takes `lines` lines, docstring not counted."""
+    """Return a module whose function has `lines` lines, without its docstring."""
     return GOOD + "def long():\n" + docstring + "    x = 1\n" * (lines - 1)
 
 
@@ -38,7 +38,7 @@ def test_clean_checkout_has_no_faults(checkout: Path) -> None:
     assert check_layout.find_faults(checkout) == []
 
 
-def test_module_of_400_lines_is_kept_and_401_is_a_fault(checkout: Path) -> None:
+def test_module_of_400_lines_is_allowed_and_401_is_a_fault(checkout: Path) -> None:
     write(checkout, "src/matchpod/short.py", GOOD + "x = 1\n" * 399)
     write(checkout, "src/matchpod/long.py", GOOD + "x = 1\n" * 400)
     assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:1 module is 401 lines, at most 400"]
@@ -49,20 +49,20 @@ def test_last_line_without_a_newline_counts(checkout: Path) -> None:
     assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:1 module is 401 lines, at most 400"]
 
 
-def test_function_of_40_lines_is_kept_and_41_is_a_fault(checkout: Path) -> None:
+def test_function_of_40_lines_is_allowed_and_41_is_a_fault(checkout: Path) -> None:
     write(checkout, "src/matchpod/short.py", function_of(40))
     write(checkout, "src/matchpod/long.py", function_of(41))
     assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:2 long is 41 lines, at most 40"]
 
 
 def test_docstring_does_not_count_as_function_body(checkout: Path) -> None:
-    docstring = '    """Long.\n\n    It explains itself.\n    """\n'
+    docstring = '    """Long.\n\n    More text.\n    """\n'
     write(checkout, "src/matchpod/short.py", function_of(40, docstring))
     write(checkout, "src/matchpod/long.py", function_of(41, docstring))
     assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:2 long is 41 lines, at most 40"]
 
 
-def test_methods_and_nested_functions_are_measured(checkout: Path) -> None:
+def test_methods_and_nested_functions_are_checked(checkout: Path) -> None:
     method = "class A:\n    async def m(self, a, b, c, d, e): ...\n"
     nested = "def outer():\n    def inner(a, b, c, d, e): ...\n"
     write(checkout, "src/matchpod/nested.py", GOOD + method + nested)
@@ -82,7 +82,7 @@ def test_methods_and_nested_functions_are_measured(checkout: Path) -> None:
         "class A:\n    @classmethod\n    def f(cls, a, b, c, d): ...",
     ],
 )
-def test_four_positional_parameters_are_kept(checkout: Path, signature: str) -> None:
+def test_four_positional_parameters_are_allowed(checkout: Path, signature: str) -> None:
     write(checkout, "src/matchpod/called.py", GOOD + signature + "\n")
     assert check_layout.find_faults(checkout) == []
 
@@ -94,31 +94,31 @@ def test_fifth_positional_parameter_is_a_fault(checkout: Path, signature: str) -
 
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", '""""""\n'])
-def test_module_without_a_head_is_a_fault(checkout: Path, text: str) -> None:
-    write(checkout, "src/matchpod/silent.py", text)
+def test_module_without_a_docstring_is_a_fault(checkout: Path, text: str) -> None:
+    write(checkout, "src/matchpod/undocumented.py", text)
     assert check_layout.find_faults(checkout) == [
-        "src/matchpod/silent.py:1 module has no docstring that says which question it answers"
+        "src/matchpod/undocumented.py:1 module has no docstring that says what it does"
     ]
 
 
-def test_head_of_eight_lines_is_kept_and_nine_is_a_fault(checkout: Path) -> None:
-    write(checkout, "src/matchpod/brief.py", '"""One.\n' + "More.\n" * 7 + '"""\n')
-    write(checkout, "src/matchpod/wordy.py", '"""One.\n' + "More.\n" * 8 + '"""\n')
-    assert check_layout.find_faults(checkout) == ["src/matchpod/wordy.py:1 module docstring is 9 lines, at most 8"]
+def test_docstring_of_eight_lines_is_allowed_and_nine_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/short.py", '"""One.\n' + "More.\n" * 7 + '"""\n')
+    write(checkout, "src/matchpod/long.py", '"""One.\n' + "More.\n" * 8 + '"""\n')
+    assert check_layout.find_faults(checkout) == ["src/matchpod/long.py:1 module docstring is 9 lines, at most 8"]
 
 
 @pytest.mark.parametrize("name", sorted(check_layout.VAGUE_NAMES))
 def test_vague_module_name_is_a_fault(checkout: Path, name: str) -> None:
     write(checkout, f"src/matchpod/{name}.py", GOOD)
     assert check_layout.find_faults(checkout) == [
-        f"src/matchpod/{name}.py:1 {name} says nothing about its content; name the question it answers"
+        f"src/matchpod/{name}.py:1 {name} is too vague; choose a name that describes the content"
     ]
 
 
 def test_vague_package_name_is_a_fault(checkout: Path) -> None:
     write(checkout, "src/matchpod/utils/words.py", GOOD)
     assert check_layout.find_faults(checkout) == [
-        "src/matchpod/utils/words.py:1 utils says nothing about its content; name the question it answers"
+        "src/matchpod/utils/words.py:1 utils is too vague; choose a name that describes the content"
     ]
 
 
@@ -137,7 +137,7 @@ def test_module_of_a_pure_package_needs_a_test_at_the_mirrored_path(checkout: Pa
     ]
 
 
-def test_named_exemptions_need_no_test_module(checkout: Path) -> None:
+def test_listed_exemptions_need_no_test_module(checkout: Path) -> None:
     for module in check_layout.WITHOUT_OWN_TESTS:
         write(checkout, f"src/matchpod/{module}", GOOD)
     assert check_layout.find_faults(checkout) == []
@@ -145,29 +145,29 @@ def test_named_exemptions_need_no_test_module(checkout: Path) -> None:
 
 def test_machine_path_is_a_fault_in_any_file_git_would_track(checkout: Path) -> None:
     write(checkout, "docs/notes.md", f"first\nsee {MACHINE_PATH}notes\n")
-    assert check_layout.find_faults(checkout) == [f"docs/notes.md:2 names the machine path {MACHINE_PATH}"]
+    assert check_layout.find_faults(checkout) == [f"docs/notes.md:2 contains the machine path {MACHINE_PATH}"]
 
 
-def test_ignored_files_may_name_machine_paths(checkout: Path) -> None:
+def test_ignored_files_may_contain_machine_paths(checkout: Path) -> None:
     write(checkout, ".gitignore", "build/\n")
     write(checkout, "build/notes.md", MACHINE_PATH)
     assert check_layout.find_faults(checkout) == []
 
 
-def test_file_deleted_from_the_checkout_is_no_fault(checkout: Path) -> None:
+def test_file_deleted_from_the_checkout_is_skipped(checkout: Path) -> None:
     write(checkout, "gone.md", "")
     subprocess.run(["git", "-C", str(checkout), "add", "gone.md"], check=True)
     (checkout / "gone.md").unlink()
     assert check_layout.find_faults(checkout) == []
 
 
-def test_folder_that_is_no_checkout_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_that_is_not_a_git_checkout_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(SystemExit, match="git cannot list the files"):
         check_layout.find_faults(tmp_path)
 
 
-def test_faults_are_printed_and_fail(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_are_printed_and_exit_code_is_1(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(checkout, "src/matchpod/utils.py", "")
     assert check_layout.main(checkout) == 1
     printed = capsys.readouterr().out.splitlines()
@@ -177,4 +177,4 @@ def test_faults_are_printed_and_fail(checkout: Path, capsys: pytest.CaptureFixtu
 
 def test_clean_checkout_passes(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_layout.main(checkout) == 0
-    assert capsys.readouterr().out == "layout: all rules kept\n"
+    assert capsys.readouterr().out == "layout: no faults\n"

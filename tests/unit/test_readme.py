@@ -1,4 +1,4 @@
-"""What the README shows is what the commands print."""
+"""The console sessions in the README match the output of the commands."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SESSIONS = re.findall(r"```console\n\$ \.venv/bin/matchpod ([^\n]*)\n(.*?)```", 
 
 
 @pytest.mark.parametrize(("command", "shown"), SESSIONS)
-def test_a_session_in_the_readme_is_real(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_in_the_readme_matches_the_output(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    words, _, pipe = command.partition(" | ")
-    done = CliRunner().invoke(app, shlex.split(words))
+    arguments, _, pipe = command.partition(" | ")
+    done = CliRunner().invoke(app, shlex.split(arguments))
     printed = [line.rstrip() for line in done.output.split("\n")]
     if pipe:
         printed = [*printed[: int(pipe.removeprefix("head -"))], ""]
     assert printed == shown.split("\n")
 
 
-def test_there_are_sessions_to_check() -> None:
+def test_readme_has_the_expected_sessions() -> None:
     assert len(SESSIONS) == 3

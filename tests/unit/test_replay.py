@@ -1,4 +1,4 @@
-"""Recorded matches, and files that are none."""
+"""Replaying recordings, and rejecting files that are not recordings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from matchpod import replay as module
-from matchpod.core.match import Phase
+from matchpod.core.match import MatchPhase
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, Winner
 from matchpod.replay import ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive
@@ -17,9 +17,9 @@ from tests.unit.cs2.test_interpreter import restore
 
 
 def won_map(team: Team = Team.TEAM1) -> ServerLog:
-    """A short map that the team wins; team1 begins as CT."""
+    """Return the log of a short map that the team wins; team1 starts as CT."""
     side = "CT" if team is Team.TEAM1 else "TERRORIST"
-    return ServerLog().goes_live().kill(1, 3).plays(side).round_end(side).game_over()
+    return ServerLog().go_live().kill(1, 3).play(side).round_end(side).game_over()
 
 
 def write(folder: Path, name: str, text: str | bytes) -> Path:
@@ -28,13 +28,13 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def test_a_log_file_is_replayed(tmp_path: Path) -> None:
+def test_log_file_is_replayed(tmp_path: Path) -> None:
     reader = replay([open_recording(write(tmp_path, "a.log", won_map().file()))])
     assert reader.match.winner is Winner.TEAM1
     assert reader.match.settings.series_format is SeriesFormat.BO1
 
 
-def test_a_file_of_lines_as_posts_have_them_is_replayed(tmp_path: Path) -> None:
+def test_file_with_the_line_format_of_posts_is_replayed(tmp_path: Path) -> None:
     bodies = [json.loads(line)["body"] for line in won_map().posts().splitlines()]
     assert replay([open_recording(write(tmp_path, "a.log", "".join(bodies)))]).match.winner is Winner.TEAM1
 
@@ -45,26 +45,26 @@ def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
     assert replay([recording]).match.winner is Winner.TEAM1
 
 
-def test_posts_that_were_sent_twice_are_one_map(tmp_path: Path) -> None:
+def test_duplicate_posts_are_counted_once(tmp_path: Path) -> None:
     posts = won_map().posts()
     twice = posts + posts.rstrip("\n").rpartition("\n")[2] + "\n"
     reader = replay([open_recording(write(tmp_path, "a.jsonl", twice))])
     assert reader.match.settings.series_format is SeriesFormat.BO1
 
 
-def test_an_end_with_one_witness_is_believed_when_the_file_ends(tmp_path: Path) -> None:
-    log = ServerLog().goes_live().plays("CT").game_over(score=(13, 4))
+def test_unconfirmed_map_end_is_accepted_at_the_end_of_the_file(tmp_path: Path) -> None:
+    log = ServerLog().go_live().play("CT").game_over(score=(13, 4))
     assert replay([open_recording(write(tmp_path, "a.log", log.file()))]).match.winner is Winner.TEAM1
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", b"\xef\xbb\xbf" + won_map().file().encode())
     assert replay([open_recording(path)]).lines_unknown == 0
     path = write(tmp_path, "a.jsonl", b"\xef\xbb\xbf" + won_map().posts().encode())
     assert replay([open_recording(path)]).match.winner is Winner.TEAM1
 
 
-def test_a_series_in_several_files_is_as_long_as_its_maps(tmp_path: Path) -> None:
+def test_series_format_fits_the_maps_in_several_files(tmp_path: Path) -> None:
     logs = [won_map(), won_map(Team.TEAM2), won_map()]
     paths = [write(tmp_path, f"{number}.log", log.file()) for number, log in enumerate(logs)]
     reader = replay([open_recording(path) for path in paths])
@@ -78,59 +78,59 @@ def test_three_maps_won_by_one_team_are_a_best_of_five(tmp_path: Path) -> None:
     assert reader.match.settings.series_format is SeriesFormat.BO5
 
 
-def test_a_series_in_one_file_is_replayed(tmp_path: Path) -> None:
+def test_series_in_one_file_is_replayed(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", won_map().file() + won_map().file())
     reader = replay([open_recording(path)])
     assert (reader.match.settings.series_format, len(reader.match.maps)) == (SeriesFormat.BO3, 2)
 
 
-def test_a_second_file_without_its_loading_line_is_another_map(tmp_path: Path) -> None:
+def test_second_file_without_a_loading_line_is_another_map(tmp_path: Path) -> None:
     second = won_map().file().split("\n")
     text = "\n".join(line for line in second if "Loading map" not in line)
     paths = [write(tmp_path, "1.log", won_map().file()), write(tmp_path, "2.log", text)]
     assert len(replay([open_recording(path) for path in paths]).match.maps) == 2
 
 
-def test_a_map_that_ended_was_restored_and_ended_again_is_one_map(tmp_path: Path) -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
+def test_map_that_was_restored_after_its_end_is_one_map(tmp_path: Path) -> None:
+    log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     restore(log, 1, 1, 0)
-    log.round_start().plays("TERRORIST").round_end("TERRORIST").game_over()
+    log.round_start().play("TERRORIST").round_end("TERRORIST").game_over()
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
     assert reader.match.settings.series_format is SeriesFormat.BO1
-    assert reader.match.winner is Winner.TEAM1  # a match ends once: live, the server would be gone by then
+    assert reader.match.winner is Winner.TEAM1  # a match ends once: a live server would have been released by then
 
 
-def test_the_format_can_be_given(tmp_path: Path) -> None:
+def test_series_format_can_be_given(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", won_map().file())
     reader = replay([open_recording(path)], series_format=SeriesFormat.BO3)
-    assert reader.match.phase is Phase.BETWEEN_MAPS
+    assert reader.match.phase is MatchPhase.BETWEEN_MAPS
 
 
-def test_the_mode_is_taken_from_the_end_of_the_map(tmp_path: Path) -> None:
+def test_match_type_is_taken_from_the_game_over_line(tmp_path: Path) -> None:
     ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmSubMode.FFA)
-    log = ServerLog(ffa).load().joins(1, 2).match_start(0).kill(1, 2).game_over("deathmatch", (0, 0))
+    log = ServerLog(ffa).load().join(1, 2).match_start(0).kill(1, 2).game_over("deathmatch", (0, 0))
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
     assert reader.match.settings.match_type is MatchType.DEATHMATCH
-    unheard_of = ServerLog(competitive()).goes_live().plays("CT").game_over("gungameprogressive")
-    reader = replay([open_recording(write(tmp_path, "b.log", unheard_of.file()))])
+    unknown_mode = ServerLog(competitive()).go_live().play("CT").game_over("gungameprogressive")
+    reader = replay([open_recording(write(tmp_path, "b.log", unknown_mode.file()))])
     assert reader.match.settings.match_type is MatchType.CUSTOM
 
 
-def test_chat_that_imitates_an_end_does_not_choose_the_mode(tmp_path: Path) -> None:
-    log = ServerLog().goes_live()
-    log.say(f'{log.token(1)} say "Game Over: deathmatch  {MAP} score 1:0 after 1 min"').round_end("CT").game_over()
+def test_chat_that_imitates_a_game_over_line_does_not_set_the_match_type(tmp_path: Path) -> None:
+    log = ServerLog().go_live()
+    log.write(f'{log.token(1)} say "Game Over: deathmatch  {MAP} score 1:0 after 1 min"').round_end("CT").game_over()
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
     assert reader.match.settings.match_type is MatchType.COMPETITIVE
 
 
-def test_a_log_that_stops_in_the_middle_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
-    log = ServerLog().goes_live().plays("CT", "CT")
+def test_log_that_stops_in_the_middle_gives_an_unfinished_match(tmp_path: Path) -> None:
+    log = ServerLog().go_live().play("CT", "CT")
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
     assert reader.match.outcome is None
     assert reader.match.current_map.team1_score == 2
 
 
-def test_progress_is_told_in_bytes(tmp_path: Path) -> None:
+def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", won_map().file())
     read: list[int] = []
     replay([open_recording(path)], progress=read.append)
@@ -148,54 +148,54 @@ def test_progress_is_told_in_bytes(tmp_path: Path) -> None:
         (b"PK\x03\x04", "zip"),
     ],
 )
-def test_a_file_that_is_no_text_is_named_for_what_it_is(tmp_path: Path, content: bytes, message: str) -> None:
+def test_error_names_the_format_of_a_file_that_is_not_text(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(ReplayError, match=message):
         open_recording(write(tmp_path, "a.log", content))
 
 
-def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
+def test_file_that_cannot_be_opened_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match="no such file"):
         open_recording(tmp_path / "none.log")
     with pytest.raises(ReplayError, match="is a folder"):
         open_recording(tmp_path)
     with pytest.raises(ReplayError, match="x"):
         open_recording(write(tmp_path, "f", "x") / "x")
-    with pytest.raises(ReplayError, match="must be a file"):
+    with pytest.raises(ReplayError, match="is not a regular file"):
         open_recording(Path("/dev/null"))
 
 
 @pytest.mark.parametrize("content", [b"hello\nworld\n", bytes(range(256)) * 100, b"x" * 1_000_000])
-def test_a_file_without_a_line_of_a_log_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_without_any_log_line_is_rejected(tmp_path: Path, content: bytes) -> None:
     recording = open_recording(write(tmp_path, "a.log", content))
-    with pytest.raises(ReplayError, match="no line in it is of a Counter-Strike server log"):
+    with pytest.raises(ReplayError, match="is not a Counter-Strike server log"):
         replay([recording])
 
 
-def test_a_broken_recording_names_its_line(tmp_path: Path) -> None:
+def test_error_about_an_invalid_recording_names_the_line(tmp_path: Path) -> None:
     text = won_map().posts() + "{not json}\n"
     with pytest.raises(ReplayError, match=rf"line {text.count(chr(10))}\b"):
         replay([open_recording(write(tmp_path, "a.jsonl", text))])
 
 
-def test_a_recording_too_large_to_read_at_once_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_that_is_too_large_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_RECORDING_BYTES", 10)
-    with pytest.raises(ReplayError, match="are not read"):
+    with pytest.raises(ReplayError, match="must not be larger than"):
         open_recording(write(tmp_path, "a.jsonl", won_map().posts()))
 
 
-def test_a_log_without_a_match_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.log", ServerLog().load().joins(1).file())
+def test_log_without_a_live_map_is_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.log", ServerLog().load().join(1).file())
     with pytest.raises(ReplayError, match="no map went live"):
         replay([open_recording(path)])
 
 
-def test_more_maps_than_a_series_has_are_refused(tmp_path: Path) -> None:
+def test_more_maps_than_a_series_can_have_are_rejected(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", won_map().file() * 6)
-    with pytest.raises(ReplayError, match="6 maps end"):
+    with pytest.raises(ReplayError, match="have 6 maps"):
         replay([open_recording(path)])
 
 
-def test_a_line_of_a_hundred_megabytes_is_read_in_little_memory(tmp_path: Path) -> None:
+def test_line_of_100_megabytes_needs_little_memory(tmp_path: Path) -> None:
     log = won_map().file().encode()
     path = tmp_path / "long.log"
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Settings: defaults, who beats whom, every fault at once, no secret in any message, and the page about them."""
+"""Settings: defaults, precedence, all faults at once, no secrets in messages, and the documentation page."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ KEY = base64.b64encode(bytes(range(32))).decode()
 HIDDEN = "hunter2"
 
 
-def nothing(_: Path) -> bytes | None:
+def no_file(_: Path) -> bytes | None:
     return None
 
 
-def file_at(place: str, text: str) -> Callable[[Path], bytes | None]:
-    return lambda path: text.encode() if path == Path(place) else None
+def file_at(location: str, text: str) -> Callable[[Path], bytes | None]:
+    return lambda path: text.encode() if path == Path(location) else None
 
 
 def load(environment: Mapping[str, str] | None = None, text: str = "") -> Settings:
@@ -45,20 +45,20 @@ def faults_of(environment: Mapping[str, str] | None = None, text: str = "") -> t
     return caught.value.faults
 
 
-def region(fleet: str, more: str = "") -> str:
-    return f'[[regions]]\ncode = "eu"\n{more}\n[regions.fleet]\n{fleet}\n'
+def region(fleet: str, extra: str = "") -> str:
+    return f'[[regions]]\ncode = "eu"\n{extra}\n[regions.fleet]\n{fleet}\n'
 
 
-def fleet_fault(fleet: str, more: str = "") -> str:
-    (fault,) = faults_of(text=region(fleet, more))
+def fleet_fault(fleet: str, extra: str = "") -> str:
+    (fault,) = faults_of(text=region(fleet, extra))
     return fault
 
 
 # --- defaults -----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_has_to_be_set() -> None:
-    settings = load_settings({"PATH": "/bin"}, nothing)
+def test_all_settings_are_optional() -> None:
+    settings = load_settings({"PATH": "/bin"}, no_file)
     assert (settings.host, settings.port, settings.data_dir) == ("127.0.0.1", 8080, Path("var"))
     assert (settings.config, settings.database_url, settings.secret_key) == (None, None, None)
     assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
@@ -68,8 +68,8 @@ def test_nothing_has_to_be_set() -> None:
     assert settings.extra_cvars == ()
 
 
-def test_the_only_region_by_default_is_a_simulated_one() -> None:
-    (sandbox,) = load_settings({}, nothing, python="python3").regions
+def test_default_region_is_simulated() -> None:
+    (sandbox,) = load_settings({}, no_file, python="python3").regions
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30.0, True)
     assert isinstance(sandbox.fleet, ProcessFleetSettings)
     assert sandbox.fleet.ports == tuple(range(27100, 27200))
@@ -79,47 +79,47 @@ def test_the_only_region_by_default_is_a_simulated_one() -> None:
     )
 
 
-def test_every_setting_has_a_field_and_every_field_a_setting() -> None:
+def test_settings_and_fields_correspond() -> None:
     assert {setting.key for setting in SERVICE} | {"regions"} == set(Settings.__struct_fields__)
     assert {setting.key for setting in REGION} | {"fleet"} == set(RegionSettings.__struct_fields__)
     assert {setting.key for setting in PROCESS_FLEET} == set(ProcessFleetSettings.__struct_fields__)
 
 
 @pytest.mark.parametrize("setting", [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER])
-def test_every_setting_says_what_holds_without_it(setting: Setting) -> None:
-    assert setting.is_required + (setting.default is not None) + bool(setting.otherwise) == 1
+def test_every_setting_is_required_or_has_a_default_or_a_fallback(setting: Setting) -> None:
+    assert setting.is_required + (setting.default is not None) + bool(setting.fallback) == 1
     assert setting.meaning.endswith(".")
 
 
-# --- where values come from ---------------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------------------------------
 
 
-def test_environment_beats_file_beats_default() -> None:
+def test_environment_overrides_file_overrides_default() -> None:
     settings = load({"MATCHPOD_PORT": "9000"}, 'port = 9001\nhost = "0.0.0.0"')
     assert (settings.port, settings.host, settings.log_level) == (9000, "0.0.0.0", "info")
     assert settings.config == Path("var/matchpod.toml")
 
 
-def test_an_empty_variable_counts_as_not_set() -> None:
+def test_empty_variable_counts_as_not_set() -> None:
     assert load({"MATCHPOD_PORT": "", "MATCHPOD_SECRET_KEY": ""}).port == 8080
 
 
-def test_the_file_is_looked_for_in_the_data_folder() -> None:
+def test_default_config_file_is_in_the_data_folder() -> None:
     read = file_at("/srv/pod/matchpod.toml", "port = 9001")
     assert load_settings({"MATCHPOD_DATA_DIR": "/srv/pod"}, read).port == 9001
 
 
-def test_a_named_file_is_read_and_may_name_the_data_folder() -> None:
+def test_config_file_is_read_and_may_set_the_data_folder() -> None:
     settings = load_settings({"MATCHPOD_CONFIG": "/etc/pod.toml"}, file_at("/etc/pod.toml", 'data_dir = "/srv/pod"'))
     assert (settings.config, settings.data_dir) == (Path("/etc/pod.toml"), Path("/srv/pod"))
 
 
-def test_a_named_file_must_exist() -> None:
+def test_explicit_config_file_must_exist() -> None:
     with pytest.raises(SettingsError, match=r'^MATCHPOD_CONFIG is "x\.toml"; it must be a file that exists\.$'):
-        load_settings({"MATCHPOD_CONFIG": "x.toml"}, nothing)
+        load_settings({"MATCHPOD_CONFIG": "x.toml"}, no_file)
 
 
-def test_every_setting_can_be_given_in_the_environment() -> None:
+def test_settings_can_be_given_in_the_environment() -> None:
     settings = load(
         {
             "MATCHPOD_PUBLIC_URL": "https://pod.example/base/",
@@ -153,11 +153,11 @@ def test_every_setting_can_be_given_in_the_environment() -> None:
         ("pod.example", "http://pod.example:8080"),
     ],
 )
-def test_game_servers_are_sent_to_an_address_they_can_reach(host: str, base: str) -> None:
+def test_ingest_url_has_an_address_that_can_be_reached(host: str, base: str) -> None:
     assert load({"MATCHPOD_HOST": host}).ingest_base() == base
 
 
-def test_any_free_port_is_told_when_it_is_known() -> None:
+def test_ingest_url_has_the_bound_port_if_the_setting_is_0() -> None:
     assert load({"MATCHPOD_PORT": "0"}).ingest_base(4711) == "http://127.0.0.1:4711"
 
 
@@ -181,7 +181,7 @@ def test_any_free_port_is_told_when_it_is_known() -> None:
         ("DATA_DIR", " ", "a path"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+def test_fault_of_an_invalid_value_says_what_is_allowed(name: str, value: str, allowed: str) -> None:
     assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
 
 
@@ -197,24 +197,24 @@ def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, allo
             "extra_cvars = 3",
             "extra_cvars in var/matchpod.toml is 3; it must be names of console variables, separated by commas.",
         ),
-        ("prot = 1", "prot in var/matchpod.toml is no known key; did you mean port?"),
-        ("config = 'x'", "config in var/matchpod.toml is no known key."),
+        ("prot = 1", "prot in var/matchpod.toml is not a known key; did you mean port?"),
+        ("config = 'x'", "config in var/matchpod.toml is not a known key."),
         ("regions = []", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
         ("regions = 'eu'", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
     ],
 )
-def test_a_wrong_line_of_the_file_is_named(line: str, fault: str) -> None:
+def test_fault_names_the_key_and_the_file(line: str, fault: str) -> None:
     assert faults_of(text=line) == (fault,)
 
 
 def test_unknown_variables_are_faults_with_the_nearest_name() -> None:
     assert faults_of({"MATCHPOD_PROT": "1", "MATCHPOD_XYZZY": "1"}) == (
-        "MATCHPOD_PROT is no known setting; did you mean MATCHPOD_PORT?",
-        "MATCHPOD_XYZZY is no known setting.",
+        "MATCHPOD_PROT is not a known setting; did you mean MATCHPOD_PORT?",
+        "MATCHPOD_XYZZY is not a known setting.",
     )
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     text = 'port = -1\nspeed = 3\n[[regions]]\n[regions.fleet]\nkind = "process"\nhosts = "x"\n'
     faults = faults_of({"MATCHPOD_LOG_LEVEL": "loud", "MATCHPOD_HOTS": "x"}, text)
     assert [fault.split()[0] for fault in faults] == [
@@ -229,7 +229,7 @@ def test_all_faults_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("content", [b"port = ", b"\xff", b"port = " + b"9" * 5000, b"a = " + b"[" * 5000])
-def test_a_file_that_is_no_toml_is_named(content: bytes) -> None:
+def test_file_that_is_not_toml_is_reported(content: bytes) -> None:
     with pytest.raises(SettingsError, match=r"The file var/matchpod\.toml is not (TOML|UTF-8)") as caught:
         load_settings({"MATCHPOD_PORT": "x"}, lambda _: content)
     assert [fault.split()[0] for fault in caught.value.faults] == ["MATCHPOD_PORT", "The"]
@@ -238,7 +238,7 @@ def test_a_file_that_is_no_toml_is_named(content: bytes) -> None:
 # --- regions ------------------------------------------------------------------------------------------------------
 
 
-def test_a_region_needs_a_code_and_a_fleet_only() -> None:
+def test_region_needs_only_a_code_and_a_fleet() -> None:
     (eu,) = load(
         text=region('kind = "process"\nports = "27015-27016"\ncommand = ["{python}", "{port}{rcon_password}"]')
     ).regions
@@ -255,13 +255,13 @@ def test_a_region_needs_a_code_and_a_fleet_only() -> None:
     assert eu.fleet.memory_bytes is None
 
 
-def test_an_operator_may_call_his_own_command_a_simulator() -> None:
+def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
     fleet = 'kind = "process"\nports = "1-1"\ncommand = ["{port}", "{rcon_password}"]'
     assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
 
 
 @pytest.mark.parametrize(
-    ("fleet", "begin"),
+    ("fleet", "prefix"),
     [
         ('kind = "cloud"', 'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process or static.'),
         ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process or static."),
@@ -299,32 +299,32 @@ def test_an_operator_may_call_his_own_command_a_simulator() -> None:
         ),
     ],
 )
-def test_faults_of_a_fleet_are_named_by_their_place(fleet: str, begin: str) -> None:
-    assert fleet_fault(fleet).startswith(begin)
+def test_faults_of_a_fleet_name_the_key_with_its_path(fleet: str, prefix: str) -> None:
+    assert fleet_fault(fleet).startswith(prefix)
 
 
-def test_a_region_allows_the_simulator_or_not() -> None:
+def test_allows_simulator_is_a_boolean() -> None:
     assert fleet_fault('kind = "process"\nports = "1-2"', 'allows_simulator = "no"').endswith(
         "it must be true or false."
     )
 
 
 @pytest.mark.parametrize("speed", ["0", "1001", "nan", "'2'", "true"])
-def test_speed_is_a_number_the_waits_can_be_divided_by(speed: str) -> None:
+def test_speed_is_a_number_from_1_to_1000(speed: str) -> None:
     assert "it must be a number from 1 to 1000" in fleet_fault('kind = "process"\nports = "1-2"', f"speed = {speed}")
 
 
-def test_two_regions_share_neither_code_nor_server() -> None:
+def test_regions_must_not_share_codes_or_addresses() -> None:
     text = region('kind = "process"\nports = "100-109"') + region('kind = "process"\nports = "109-120"')
     assert faults_of(text=text) == (
-        "regions in var/matchpod.toml has the code eu more than once; each must be its own.",
+        "regions in var/matchpod.toml has the code eu more than once; codes must be unique.",
         "regions in var/matchpod.toml use 127.0.0.1:109 more than once; each must belong to one fleet.",
     )
-    twice = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
-    assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{twice}]')
+    servers = '{ address = "1.2.3.4:1", rcon_password = "x" }, { address = "1.2.3.4:2", rcon_password = "x" }, ' * 2
+    assert "use 1.2.3.4:1 and 1 more addresses more than once" in fleet_fault(f'kind = "static"\nservers = [{servers}]')
 
 
-def test_a_fleet_on_every_address_shares_its_ports_with_none() -> None:
+def test_ports_of_a_fleet_on_every_address_conflict_with_other_addresses() -> None:
     everywhere = 'kind = "process"\nhost = "0.0.0.0"\npublic_ip = "203.0.113.7"\nports = "100-109"'
     text = region(everywhere) + region('kind = "process"\nports = "109-120"').replace('"eu"', '"us"')
     assert faults_of(text=text) == (
@@ -332,7 +332,7 @@ def test_a_fleet_on_every_address_shares_its_ports_with_none() -> None:
     )
 
 
-def test_fleets_on_two_addresses_may_use_the_same_ports() -> None:
+def test_fleets_on_different_addresses_may_use_the_same_ports() -> None:
     other = region('kind = "process"\nhost = "127.0.0.2"\nports = "100-109"').replace('"eu"', '"us"')
     assert len(load(text=region('kind = "process"\nports = "100-109"') + other).regions) == 2
 
@@ -354,11 +354,11 @@ def test_fleets_on_two_addresses_may_use_the_same_ports() -> None:
         ({}, region(f'kind = "static"\nservers = "{HIDDEN}"')),
     ],
 )
-def test_no_message_shows_a_secret(environment: dict[str, str], text: str) -> None:
+def test_no_message_contains_a_secret(environment: dict[str, str], text: str) -> None:
     assert HIDDEN not in "\n".join(faults_of(environment, text))
 
 
-def test_no_repr_shows_a_secret() -> None:
+def test_no_repr_contains_a_secret() -> None:
     servers = f'[{{ address = "198.51.100.4:27015", rcon_password = "{HIDDEN}" }}]'
     settings = load(
         {"MATCHPOD_DATABASE_URL": f"postgres://pod:{HIDDEN}@db/pod"}, region(f'kind = "static"\nservers = {servers}')
@@ -370,7 +370,7 @@ def test_no_repr_shows_a_secret() -> None:
     assert "<secret>" in repr(settings)
 
 
-def test_a_secret_is_compared_but_neither_copied_nor_written() -> None:
+def test_secrets_can_be_compared_but_not_copied_or_encoded() -> None:
     assert Secret("a") == Secret("a") != Secret("b")
     assert len({Secret("a"), Secret("a")}) == 1
     with pytest.raises(TypeError):
@@ -379,7 +379,7 @@ def test_a_secret_is_compared_but_neither_copied_nor_written() -> None:
         msgspec.json.encode(Secret("a"))
 
 
-# --- the page -----------------------------------------------------------------------------------------------------
+# --- documentation page -------------------------------------------------------------------------------------------
 
 
 def test_page_is_up_to_date() -> None:
@@ -392,7 +392,7 @@ def test_page_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == write_configuration.write_page()
 
 
-def test_worked_example_of_the_page_loads() -> None:
+def test_example_on_the_page_loads() -> None:
     page = write_configuration.PAGE.read_text(encoding="utf-8")
     settings = load(text=page.split("```toml\n", 1)[1].split("```", 1)[0])
     assert [region.code for region in settings.regions] == ["sandbox", "eu-central", "us-east"]
@@ -404,7 +404,7 @@ def test_worked_example_of_the_page_loads() -> None:
     assert europe.environment == {"LD_LIBRARY_PATH": "/srv/cs2/game/bin/linuxsteamrt64"}
 
 
-def test_messages_on_the_page_are_those_of_the_program() -> None:
+def test_messages_on_the_page_are_the_real_ones() -> None:
     text = region('kind = "process"\nports = "1-2"\nprots = "1-2"')
-    said = faults_of({"MATCHPOD_LOG_FORMAT": "xml", "MATCHPOD_PROT": "1"}, text)
-    assert "\n".join(said) in write_configuration.PAGE.read_text(encoding="utf-8")
+    faults = faults_of({"MATCHPOD_LOG_FORMAT": "xml", "MATCHPOD_PROT": "1"}, text)
+    assert "\n".join(faults) in write_configuration.PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The pages about the states of a match and of a server say what the tables say."""
+"""The pages about match and server states agree with the transition tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.core.match import Phase, Trigger
+from matchpod.core.match import MatchPhase, Trigger
 from matchpod.core.server_status import ServerPhase, ServerStatus, ServerStep
 from scripts import draw_states
 
@@ -29,17 +29,17 @@ def test_page_is_up_to_date(path: Path) -> None:
     assert page == draw_states.redraw(page, draw_states.diagrams()[path]), "run python -m scripts.draw_states"
 
 
-@pytest.mark.parametrize("word", [*Phase, *Trigger])
-def test_page_explains_every_phase_and_trigger_of_a_match(word: str) -> None:
-    assert f"| `{word}` |" in (draw_states.DOCS / "match-states.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", [*MatchPhase, *Trigger])
+def test_page_explains_every_phase_and_trigger_of_a_match(name: str) -> None:
+    assert f"| `{name}` |" in (draw_states.DOCS / "match-states.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("word", [*ServerPhase, *ServerStep, *ServerStatus])
-def test_page_explains_every_phase_step_and_status_of_a_server(word: str) -> None:
-    assert f"| `{word}` |" in (draw_states.DOCS / "server-states.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", [*ServerPhase, *ServerStep, *ServerStatus])
+def test_page_explains_every_phase_step_and_status_of_a_server(name: str) -> None:
+    assert f"| `{name}` |" in (draw_states.DOCS / "server-states.md").read_text(encoding="utf-8")
 
 
-def test_diagram_has_an_arrow_for_each_row_and_ends_where_no_way_leads_out() -> None:
+def test_diagram_has_one_arrow_per_transition_and_marks_final_states() -> None:
     table = {
         (Light.RED, Push.SWITCH): Light.GREEN,
         (Light.GREEN, Push.SWITCH): Light.RED,
@@ -57,7 +57,7 @@ def test_diagram_has_an_arrow_for_each_row_and_ends_where_no_way_leads_out() -> 
     ]
 
 
-def test_old_diagram_is_replaced_and_the_text_around_it_kept(tmp_path: Path) -> None:
+def test_old_diagram_is_replaced_and_surrounding_text_is_kept(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{draw_states.BEGIN}\nold\n{draw_states.END}\nafter\n", encoding="utf-8")
     assert draw_states.main({page: "new"}) == 0
@@ -66,6 +66,6 @@ def test_old_diagram_is_replaced_and_the_text_around_it_kept(tmp_path: Path) -> 
     assert draw_states.redraw(written, "new") == written
 
 
-def test_page_without_a_place_for_the_diagram_is_refused() -> None:
-    with pytest.raises(ValueError, match="no place for the diagram"):
-        draw_states.redraw("no marks here", "new")
+def test_page_without_diagram_markers_is_rejected() -> None:
+    with pytest.raises(ValueError, match="around the diagram"):
+        draw_states.redraw("no markers here", "new")

@@ -1,4 +1,4 @@
-"""How many tests run at once follows the processor time that is free."""
+"""The number of test workers depends on the free CPU time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from scripts import workers
 
 
 @pytest.mark.parametrize(
-    ("cores", "expected"), [(2.0, 8), (1.0, 4), (0.33, workers.FEWEST), (0.0, workers.FEWEST), (64.0, workers.MOST)]
+    ("cores", "expected"),
+    [(2.0, 8), (1.0, 4), (0.33, workers.MIN_WORKERS), (0.0, workers.MIN_WORKERS), (64.0, workers.MAX_WORKERS)],
 )
-def test_a_free_core_carries_several_tests_within_bounds(cores: float, expected: int) -> None:
-    assert workers.workers(cores) == expected
+def test_worker_count_grows_with_free_cores_within_its_limits(cores: float, expected: int) -> None:
+    assert workers.worker_count(cores) == expected
 
 
-def test_a_busy_process_gets_a_share_of_a_core() -> None:
-    assert 0 < workers.processor_share(0.05) <= 1.5
+def test_busy_process_gets_a_share_of_a_core() -> None:
+    assert 0 < workers.cpu_share(0.05) <= 1.5

@@ -1,1 +1,1 @@
-"""The outside world: each file keeps the promise of one port."""
+"""Adapters: each module implements one port."""

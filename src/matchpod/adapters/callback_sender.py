@@ -1,8 +1,8 @@
-"""How does a callback reach its receiver? One POST on its own connection, one limit for all of it, never an exception.
+"""Send callbacks: one POST on its own connection within one time limit, never raising an exception.
 
-A caller names the receiver, so it is not trusted: the addresses of its name are checked by the function that connects,
-which then uses the checked address and no name; redirects are answers like any other; answers are read within limits.
-What counts is the status: when it has come, nothing the receiver does afterwards changes it.
+The URL comes from a caller, so the receiver is not trusted: its addresses are checked by the function that connects,
+which then uses the checked address, not the name; redirects are not followed; responses are read within limits.
+Only the status counts: once it has been read, nothing the receiver does afterwards changes it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from contextlib import suppress
 from socket import SOCK_STREAM, gaierror, getaddrinfo
 from urllib.parse import urlsplit
 
+import httptools
 import msgspec
 
 from matchpod.ports import CallbackRequest, Delivery
 
 TOTAL_S = 10.0
-"""From looking up the name to the status of the answer, as promised to callers."""
+"""Time limit from resolving the name to reading the status, as promised to callers."""
 
 ADDRESS_S = 3.0
-"""For connecting to an address while there are others to try: one that is dead must not use up the total."""
+"""Time limit for connecting to one address while others are left: a dead one must not use up the total."""
 
 REST_S = 1.0
-"""For the body of an answer, of no use to us: closing before it has come would look like a fault to the receiver."""
+"""Time limit for reading the body, which is discarded: closing early would look like an error to the receiver."""
 
 MAX_ADDRESSES = 4
-"""Tried in one attempt; all are checked."""
+"""Addresses tried per attempt; all are checked."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -40,20 +41,18 @@ MAX_BODY_BYTES = 64 * 1024
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _URL = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)
-_OURS = ("connection", "content-length", "host", "transfer-encoding")
+_RESERVED_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
 
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n]*)?\r\n")
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})[ \t]*\r\n", re.IGNORECASE)
-_LAST_CHUNK = b"\r\n0\r\n\r\n"
-_BODILESS = (204, 205, 304)
+_RESET_CONTENT = 205
+"""Has no body, like 204 and 304, but the parser would wait for one."""
 
 _IPV6_GLOBAL = ipaddress.IPv6Network("2000::/3")
 _IPV6_TO_IPV4 = ipaddress.IPv6Network("2002::/16")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _IPV4_SPECIAL = (
-    ipaddress.IPv4Network("192.0.0.0/24"),  # of protocols; a cloud has its metadata here
-    ipaddress.IPv4Network("192.88.99.0/24"),  # relays to IPv6
-    ipaddress.IPv4Network("168.63.129.16/32"),  # looks public, is the host of a cloud's virtual machines
+    ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; one cloud serves its metadata here
+    ipaddress.IPv4Network("192.88.99.0/24"),  # 6to4 relays
+    ipaddress.IPv4Network("168.63.129.16/32"),  # looks public, but is the host of a cloud's virtual machines
 )
 
 
@@ -70,28 +69,28 @@ class HttpCallbackSender:
         self._is_closed = False
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Make one attempt, within the total time whatever the receiver does; never raises, follows no redirect."""
-        began = time.monotonic()
-        answer = _Answer()
+        """Make one attempt within the total time limit; never raise, never follow a redirect."""
+        started = time.monotonic()
+        response = _Response()
         error: str | None = None
         try:
             async with asyncio.timeout(self._total_s):
-                await self._attempt(request, answer)
+                await self._attempt(request, response)
         except TimeoutError:
-            if answer.status is None:
-                error = f"no answer within {self._total_s:g} s"
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as exc:
-            error = _in_words(exc)
-        return Delivery(status=answer.status, duration_ms=round((time.monotonic() - began) * 1000), error=error)
+            if response.status is None:
+                error = f"no response within {self._total_s:g} s"
+        except (OSError, EOFError, ValueError) as exc:
+            error = _describe(exc)
+        return Delivery(status=response.status, duration_ms=round((time.monotonic() - started) * 1000), error=error)
 
     async def close(self) -> None:
-        """Cut off all attempts under way; they and later ones end with an error."""
+        """Abort all attempts in progress; these and later ones fail with an error."""
         self._is_closed = True
         for writer in tuple(self._open_writers):
             writer.transport.abort()
-        await asyncio.sleep(0)  # a transport lets go of its socket in the next turn of the loop
+        await asyncio.sleep(0)  # a transport closes its socket in the next iteration of the event loop
 
-    async def _attempt(self, request: CallbackRequest, answer: _Answer) -> None:
+    async def _attempt(self, request: CallbackRequest, response: _Response) -> None:
         receiver = _receiver_of(request.url)
         message = _encode(receiver, request)
         reader, writer = await self._connect(receiver)
@@ -99,55 +98,53 @@ class HttpCallbackSender:
         try:
             if self._is_closed:
                 raise _NotSentError("the sender is closed")
-            # Not drained: a receiver may answer before it has read everything, and the limit is on the answer.
+            # No drain: a receiver may respond before it has read the whole request.
             writer.write(message)
-            answer.status, head = await _read_head(reader)
-            await _read_rest(reader, answer.status, head)
+            await _read_status(reader, response)
+            await _discard_body(reader, response)
         finally:
             self._open_writers.discard(writer)
             writer.transport.abort()
             await asyncio.sleep(0)
 
     async def _connect(self, receiver: _Receiver) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to one of the receiver's addresses, after a look at all of them."""
+        """Connect to one of the receiver's addresses, after checking all of them."""
         if self._is_closed:
             raise _NotSentError("the sender is closed")
-        addresses = await _look_up(receiver.host)
+        addresses = await _resolve(receiver.host)
         if not self._allow_private and not all(map(is_public, addresses)):
             raise _NotSentError("the receiver has an address that is not public")
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:
-            with suppress(OSError):  # a timeout is one: the next address may do better
+            with suppress(OSError):  # includes timeouts; try the next address
                 async with asyncio.timeout(ADDRESS_S):
                     return await self._connect_to(address, receiver)
         return await self._connect_to(tried[-1], receiver)
 
     async def _connect_to(self, address: str, receiver: _Receiver) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not receiver.is_secure:
-            return await asyncio.open_connection(address, receiver.port, limit=MAX_HEAD_BYTES)
+            return await asyncio.open_connection(address, receiver.port)
         if self._trust is None:
             self._trust = ssl.create_default_context()
-        name = receiver.host.removesuffix(".")  # certificates have no final dot
-        return await asyncio.open_connection(
-            address, receiver.port, limit=MAX_HEAD_BYTES, ssl=self._trust, server_hostname=name
-        )
+        name = receiver.host.removesuffix(".")  # names in certificates have no trailing dot
+        return await asyncio.open_connection(address, receiver.port, ssl=self._trust, server_hostname=name)
 
 
 def is_public(address: str) -> bool:
-    """True for an address of the internet, at which none of our own machines answers."""
+    """True for an address on the public internet, not in a private or special network."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        if ip in _NAT64:  # how a network without IPv4 sees the IPv4 internet
+        if ip in _NAT64:  # an IPv4 address as seen from an IPv6-only network
             return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
         return ip in _IPV6_GLOBAL and ip.is_global and ip not in _IPV6_TO_IPV4
     return ip.is_global and not ip.is_multicast and not any(ip in network for network in _IPV4_SPECIAL)
 
 
 class _Receiver(msgspec.Struct, frozen=True):
-    """Where a callback goes."""
+    """The parsed URL of a receiver."""
 
     host: str
     port: int
@@ -160,24 +157,59 @@ class _Receiver(msgspec.Struct, frozen=True):
         return host if self.port == (443 if self.is_secure else 80) else f"{host}:{self.port}"
 
 
-class _Answer(msgspec.Struct):
-    """What is known of the answer when an attempt ends, in whatever way."""
+class _Response:
+    """The response of a receiver, as far as it has arrived. The status stays even if the attempt fails afterwards."""
 
-    status: int | None = None
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.is_complete = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._head_bytes = 0
+        self._final_status: int | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Parse more bytes; _BadResponseError if they are not HTTP or the head is too long."""
+        if self.status is None:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
+            if self._final_status is None:
+                raise _BadResponseError("the response is not HTTP") from exc
+            # The status line says all that counts; what is wrong after it must not repeat the callback.
+            self.status, self.is_complete = self._final_status, True
+        if self.status is None and self._head_bytes > MAX_HEAD_BYTES:
+            raise _BadResponseError("the response headers are too long")
+
+    def on_status(self, _reason: bytes) -> None:
+        """Note the status line; a 1xx is followed by another one."""
+        status = self._parser.get_status_code()
+        if status >= 200 and self._final_status is None:
+            self._final_status = status
+
+    def on_headers_complete(self) -> None:
+        """Accept the status, unless it is a 1xx."""
+        self.on_status(b"")  # not called for a status line without a reason
+        self.status = self._final_status
+        self.is_complete = self.status == _RESET_CONTENT
+
+    def on_message_complete(self) -> None:
+        """Note the end of the final response."""
+        self.is_complete = self.status is not None
 
 
 class _NotSentError(ValueError):
-    """Nothing was sent; the message says why, without anything that was given in confidence."""
+    """Nothing was sent; the message says why and contains no secrets."""
 
 
-class _BadAnswerError(ValueError):
-    """The receiver sent what is no answer."""
+class _BadResponseError(ValueError):
+    """The receiver did not send a valid HTTP response."""
 
 
 def _receiver_of(url: str) -> _Receiver:
-    # urlsplit leaves out tabs and line ends, and a backslash is a slash to some: neither gets that far.
+    # Checked before urlsplit, which drops tabs and line ends; some parsers treat a backslash as a slash.
     if not _URL.fullmatch(url):
-        raise _NotSentError("the URL is not an absolute http or https one")
+        raise _NotSentError("the URL is not an absolute http or https URL")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -191,102 +223,83 @@ def _receiver_of(url: str) -> _Receiver:
 
 
 def _encode(receiver: _Receiver, request: CallbackRequest) -> bytes:
-    given = _checked(request.headers)
-    headers = {"Host": receiver.host_header, **given, "Content-Length": str(len(request.body)), "Connection": "close"}
+    custom = _checked(request.headers)
+    headers = {"Host": receiver.host_header, **custom, "Content-Length": str(len(request.body)), "Connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"POST {receiver.target} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + request.body
 
 
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
-        if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
-            raise _NotSentError("a header has a name that cannot be given")
+        if not _TOKEN.fullmatch(name) or name.lower() in _RESERVED_HEADERS:
+            raise _NotSentError("a header name is invalid or reserved")
         if not _VALUE.fullmatch(value):
-            raise _NotSentError(f"the header {name} has a character that cannot be sent")
+            raise _NotSentError(f"the header {name} contains an invalid character")
     return headers
 
 
-async def _look_up(host: str) -> Sequence[str]:
-    """The addresses of a name, at least one. Not in the loop's own threads: a process cannot end before they do."""
+async def _resolve(host: str) -> Sequence[str]:
+    """Return the addresses of a name, at least one. Daemon thread: the loop's executor would delay process exit."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
+    future: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
 
-    def settle(answer: Sequence[str] | OSError) -> None:
-        if not found.done():  # it is when the time was over
-            found.set_result(answer)
+    def set_result(result: Sequence[str] | OSError) -> None:
+        if not future.done():  # done if the attempt has timed out
+            future.set_result(result)
 
-    def ask() -> None:
-        answer: Sequence[str] | OSError
+    def resolve() -> None:
+        result: Sequence[str] | OSError
         try:
-            answer = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
+            result = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
         except (OSError, UnicodeError) as exc:
-            answer = exc if isinstance(exc, OSError) else gaierror(str(exc))
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, answer)
+            result = exc if isinstance(exc, OSError) else gaierror(str(exc))
+        with suppress(RuntimeError):  # the loop was closed in the meantime
+            loop.call_soon_threadsafe(set_result, result)
 
     try:
-        threading.Thread(target=ask, name="callback-lookup", daemon=True).start()
+        threading.Thread(target=resolve, name="callback-lookup", daemon=True).start()
     except RuntimeError as exc:
-        raise _NotSentError("no thread to look up the host name") from exc
-    answer = await found
-    if isinstance(answer, OSError) or not answer:
+        raise _NotSentError("no thread to resolve the host name") from exc
+    result = await future
+    if isinstance(result, OSError) or not result:
         raise _NotSentError("the host name was not found")
-    return answer
+    return result
 
 
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Status and head of the answer; those that only announce it are read over."""
-    size = 0
-    while size <= MAX_HEAD_BYTES:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError as exc:
-            if exc.partial and not exc.partial.startswith(b"HTTP/"):
-                raise _BadAnswerError("the answer is not HTTP") from exc
-            raise
-        found = _STATUS.match(head)
-        if found is None:
-            raise _BadAnswerError("the answer is not HTTP")
-        status = int(found[1])
-        if status >= 200:
-            return status, head
-        size += len(head)
-    raise _BadAnswerError("the head of the answer is too long")
+async def _read_status(reader: asyncio.StreamReader, response: _Response) -> None:
+    """Read until the status of the response is known."""
+    while response.status is None:
+        data = await reader.read(MAX_HEAD_BYTES)
+        if not data:
+            raise EOFError
+        response.feed(data)
 
 
-async def _read_rest(reader: asyncio.StreamReader, status: int, head: bytes) -> None:
-    """Read the body and forget it; how it ends is of no matter."""
-    if status in _BODILESS:
-        return
-    length = _LENGTH.search(head)
-    wanted = min(int(length[1]) if length else MAX_BODY_BYTES, MAX_BODY_BYTES)
-    tail = b"\r\n"  # a body without chunks begins like the end of one
-    with suppress(OSError):  # a timeout is one
+async def _discard_body(reader: asyncio.StreamReader, response: _Response) -> None:
+    """Read and discard the body, ignoring errors; the receiver may keep the connection open behind it."""
+    remaining = MAX_BODY_BYTES
+    with suppress(OSError, _BadResponseError):  # includes timeouts
         async with asyncio.timeout(REST_S):
-            while wanted > 0 and (piece := await reader.read(wanted)):
-                wanted -= len(piece)
-                tail = (tail + piece)[-len(_LAST_CHUNK) :]
-                if length is None and tail == _LAST_CHUNK:
-                    return  # the receiver may keep the connection open, though asked to close it
+            while not response.is_complete and remaining > 0 and (data := await reader.read(remaining)):
+                remaining -= len(data)
+                response.feed(data)
 
 
-def _in_words(exc: Exception) -> str:
-    """The fault in a few words: nothing of URL, headers or body, and no addresses of our own network."""
+def _describe(exc: Exception) -> str:
+    """Return a short error text without URL, headers, body or addresses of our own network."""
     match exc:
         case _NotSentError():
             return f"not sent: {exc}"
-        case _BadAnswerError():
+        case _BadResponseError():
             return str(exc)
         case ssl.SSLCertVerificationError():
-            return f"the certificate was not accepted: {exc.verify_message}"
+            return f"certificate verification failed: {exc.verify_message}"
         case ssl.SSLError():
             return "the TLS handshake failed"
-        case asyncio.LimitOverrunError():
-            return "the head of the answer is too long"
         case ConnectionRefusedError():
             return "the connection was refused"
         case EOFError() | ConnectionError():
-            return "the connection ended before the answer"
+            return "the connection was closed before a response arrived"
         case OSError():
             return "the receiver could not be reached"
     return "the attempt failed"

@@ -1,6 +1,6 @@
-"""What time is it? Wall time when the process began plus what the clock since boot has counted from then on.
+"""Provide a clock that never jumps: wall time at process start plus the time elapsed since then.
 
-A wall clock that is set while matches run would otherwise end all of them at once, or none of them ever.
+Otherwise setting the wall clock would end all running matches at once, or keep them from ever ending.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ _NS_PER_MS = 1_000_000
 
 
 def since_boot_ns() -> int:
-    """What a clock that nobody sets has counted; where the system has such a one, also while the machine slept."""
+    """Return nanoseconds since boot, including time in suspend if the system supports it."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return time.monotonic_ns()
 
 
 class SystemClock:
-    """The clock of one process; it never jumps and never goes back."""
+    """The clock of one process; it never jumps or goes backwards."""
 
     def __init__(
         self, *, wall_ns: Callable[[], int] = time.time_ns, monotonic_ns: Callable[[], int] = since_boot_ns
@@ -28,5 +28,5 @@ class SystemClock:
         self._offset_ns = wall_ns() - monotonic_ns()
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the time in milliseconds since the epoch."""
         return (self._offset_ns + self._monotonic_ns()) // _NS_PER_MS

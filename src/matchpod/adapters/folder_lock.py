@@ -1,6 +1,6 @@
-"""How does one process keep a data folder to itself? By a lock on a file in it, which the system drops when it dies.
+"""Lock a data folder so that only one process uses it; the system releases the lock when the process dies.
 
-The file stays: only the lock on it counts, so nothing is left to clean up after a crash.
+The lock file itself stays. Only the lock on it counts, so there is nothing to clean up after a crash.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 LOCK_FILE: Final = "matchpod.lock"
 _MODE: Final = 0o600
 _PID_BYTES: Final = 20
-"""Longer than any process number."""
+"""More than any process id needs."""
 
 
-class FolderTakenError(Exception):
-    """Another process has the folder; `pid` is its number, None while it is still writing it down."""
+class FolderInUseError(Exception):
+    """Another process uses the folder; `pid` is None if it has not written its process id yet."""
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         holder = "another process" if pid is None else f"process {pid}"
@@ -26,15 +26,15 @@ class FolderTakenError(Exception):
 
 
 class FolderLock:
-    """A folder that is ours until `release`, or until this process ends."""
+    """A lock on a folder, held until `release` or the end of this process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
     @classmethod
-    def take(cls, folder: Path) -> FolderLock:
-        """Take the folder; FolderTakenError when somebody has it, OSError when its lock file cannot be opened."""
-        # Python's descriptors are not inherited, so a game server we start does not hold the lock after us.
+    def acquire(cls, folder: Path) -> FolderLock:
+        """Lock the folder; FolderInUseError if another process has it, OSError if the lock file cannot be opened."""
+        # Python's file descriptors are not inherited, so game servers do not keep the lock after this process ends.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, _MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,14 +43,14 @@ class FolderLock:
         except BlockingIOError:
             pid = _read_pid(descriptor)
             os.close(descriptor)
-            raise FolderTakenError(folder, pid) from None
+            raise FolderInUseError(folder, pid) from None
         except OSError:
             os.close(descriptor)
             raise
         return cls(descriptor)
 
     def release(self) -> None:
-        """Give the folder back; doing so twice changes nothing."""
+        """Release the lock; releasing it twice has no effect."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,7 +1,7 @@
-"""How does the service write its own log? One line a record: for people, or as a JSON object.
+"""Format and write the service's own log, one line per record: for people, or as JSON objects.
 
-Values come from game servers and callers too, so they are hostile: what could end a line or drive a terminal is
-escaped, what is long is cut, and what cannot be shown is said to be so. Nothing here ever raises.
+Values may come from game servers and callers and are not trusted: line breaks and terminal control characters are
+escaped, long values are truncated, and unprintable ones are replaced. Nothing here ever raises.
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from collections.abc import Iterator
 from typing import Final, TextIO
 
 MAX_VALUE_CHARACTERS: Final = 2_000
-"""The longest value of a field, and the longest message; a line must stay one that people and collectors can take."""
+"""Limit of a message and of each field value, so that people and log collectors can handle the line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Enough for the deepest traceback of ours; its end, which says what happened, is what is kept."""
+"""Enough for our deepest traceback; the end, with the exception itself, is kept."""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
-_NOISE: Final = frozenset({"color_message"})
-"""What uvicorn adds: its message once more, with the colours of a terminal."""
 _OWN_FIELDS: Final = frozenset({"time", "level", "logger", "message", "exception"})
-_OURS: Final = "matchpod"
+_OWN_LOGGER: Final = "matchpod"
 _BARE: Final = re.compile(r"[^\s\"=\\]+")
 _SAFE_NUMBER: Final = 2**63
-"""Larger ones are texts: most readers of JSON cannot hold them."""
+"""Larger numbers are written as strings: most JSON parsers cannot represent them."""
 
 Plain = str | int | float | bool | None
 
 
-class JsonLines(logging.Formatter):
-    """A JSON object a record, with its fields beside the message."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object, with the extra fields next to the message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Return the record as one line."""
         line: dict[str, Plain | list[Plain]] = {
             "time": _utc(record.created, "%Y-%m-%dT%H:%M:%S") + "Z",
             "level": record.levelname,
@@ -51,43 +49,41 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True, allow_nan=False)
 
 
-class HumanLines(logging.Formatter):
-    """A line a record; a traceback stands below it, indented, so that no text in it looks like a record."""
+class HumanFormatter(logging.Formatter):
+    """Formats a record as a line; a traceback follows indented, so that no text in it looks like a record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, and its traceback."""
+        """Return the record as one line, followed by its traceback if it has one."""
         line = f"{_utc(record.created, '%H:%M:%S')} {record.levelname:<5} {_escaped(_message(record))}"
         fields = [(name, value) for name, value in _fields(record) if value is not None]
-        if record.name.partition(".")[0] != _OURS:
+        if record.name.partition(".")[0] != _OWN_LOGGER:
             fields.append(("logger", record.name))
         if fields:
-            line += "  " + " ".join(f"{_escaped(name)}={_shown(_jsonable(value))}" for name, value in fields)
+            line += "  " + " ".join(f"{_escaped(name)}={_format_value(_jsonable(value))}" for name, value in fields)
         trace = _traceback(record)
         return "\n".join([line, *(f"    {_escaped(below)}" for below in trace.split("\n"))]) if trace else line
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream; where even that fails the service goes on without its log."""
+    """Writes lines to a stream; if that fails, the service continues without its log."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """A closed terminal or a full disk is no reason to stop, and there is nowhere to say it."""
+        """Ignore the error: a closed terminal or a full disk must not stop the service."""
 
 
 def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
-    """Let every logger of this process, those of libraries too, write to the stream from `log_level` on."""
+    """Write the records of all loggers, including those of libraries, from `log_level` up to the stream."""
     output = LogOutput(stream)
-    output.setFormatter(JsonLines() if log_format == "json" else HumanLines())
+    output.setFormatter(JsonFormatter() if log_format == "json" else HumanFormatter())
     root = logging.getLogger()
-    for before in tuple(root.handlers):
-        root.removeHandler(before)
+    for handler in tuple(root.handlers):
+        root.removeHandler(handler)
     root.addHandler(output)
     level = logging.getLevelNamesMapping()[log_level.upper()]
     root.setLevel(level)
-    # What it says at INFO about its own start and end we say ourselves, in our words.
-    logging.getLogger("uvicorn").setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
-    # While the database is away its driver shows a traceback every few seconds; that it is away we say ourselves.
+    # While the database is unavailable its driver logs a traceback every few seconds; the service logs the outage too.
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
-    # The loop says which selector it uses, and when a callback was slow: of use to whoever looks for it.
+    # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
 
@@ -99,14 +95,14 @@ def _utc(seconds: float, form: str) -> str:
 
 def _message(record: logging.LogRecord) -> str:
     try:
-        return _cut(record.getMessage(), MAX_VALUE_CHARACTERS)
-    except Exception:  # noqa: BLE001 - a message that does not fit its arguments is still worth a line
-        return _cut(_text(record.msg), MAX_VALUE_CHARACTERS)
+        return _truncated(record.getMessage(), MAX_VALUE_CHARACTERS)
+    except Exception:  # noqa: BLE001 - a message that does not match its arguments is still logged
+        return _truncated(_text(record.msg), MAX_VALUE_CHARACTERS)
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     for name, value in vars(record).items():
-        if name not in _STANDARD and name not in _NOISE:
+        if name not in _STANDARD:
             yield str(name), value
 
 
@@ -115,8 +111,8 @@ def _traceback(record: logging.LogRecord) -> str:
     if record.exc_info and record.exc_info[1] is not None:
         try:
             parts.append("".join(traceback.format_exception(record.exc_info[1])).rstrip("\n"))
-        except Exception:  # noqa: BLE001 - an exception that cannot be shown must not hide the record
-            parts.append(f"{type(record.exc_info[1]).__name__} (its traceback cannot be shown)")
+        except Exception:  # noqa: BLE001 - an exception that cannot be formatted must not suppress the record
+            parts.append(f"{type(record.exc_info[1]).__name__} (traceback unavailable)")
     if record.stack_info:
         parts.append(_text(record.stack_info))
     whole = "\n".join(parts)
@@ -127,7 +123,7 @@ def _jsonable(value: object) -> Plain | list[Plain]:
     if isinstance(value, list | tuple | set | frozenset):
         try:
             return [_plain(item) for item in tuple(value)[:MAX_LIST_ITEMS]]
-        except Exception:  # noqa: BLE001 - a collection of somebody's own making
+        except Exception:  # noqa: BLE001 - a subclass may raise when iterated
             return "<unprintable>"
     return _plain(value)
 
@@ -139,20 +135,20 @@ def _plain(value: object) -> Plain:
         return value
     if type(value) is float and math.isfinite(value):
         return value
-    return _cut(_text(value), MAX_VALUE_CHARACTERS)
+    return _truncated(_text(value), MAX_VALUE_CHARACTERS)
 
 
 def _text(value: object) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - objects of others may not even have a text
+    except Exception:  # noqa: BLE001 - any object may be logged, and its __str__ may raise
         return "<unprintable>"
 
 
-def _shown(value: Plain | list[Plain]) -> str:
-    """A value for people: bare where it is one word, else in quotes."""
+def _format_value(value: Plain | list[Plain]) -> str:
+    """Format a value for people: bare if it is one word, else quoted."""
     if isinstance(value, list):
-        return f"[{','.join(map(_shown, value))}]"
+        return f"[{','.join(map(_format_value, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     if _BARE.fullmatch(value) and value.isprintable():
@@ -162,7 +158,7 @@ def _shown(value: Plain | list[Plain]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text without anything that ends a line or drives a terminal."""
+    """Escape everything that ends a line or controls a terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -170,5 +166,5 @@ def _escaped(text: str) -> str:
     )
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncated(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "…"

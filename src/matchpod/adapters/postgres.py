@@ -1,7 +1,7 @@
-"""How is the Database port kept by PostgreSQL? Several replicas of the service may share one.
+"""Implement the Database port with PostgreSQL, which several replicas of the service may share.
 
-A write of one statement is its own transaction; several run between BEGIN and COMMIT. A transaction that PostgreSQL
-gave up on because of another one (deadlock, serialization) was rolled back whole and is run again.
+A single statement is its own transaction; several run between BEGIN and COMMIT. A transaction that PostgreSQL aborts
+because of a conflict (deadlock, serialization) is retried.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
-import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; what we use of it is said below
+import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; the protocols below type what we use
 
 from matchpod.adapters.sql_text import NumberedSql, number_parameters
 from matchpod.ports import (
-    DatabaseAwayError,
     DatabaseError,
+    DatabaseUnavailableError,
     DuplicateError,
     NothingChangedError,
     Row,
@@ -27,19 +27,19 @@ from matchpod.ports import (
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Of one process: PostgreSQL allows 100 by default, and several replicas share them."""
+"""Per process: PostgreSQL allows 100 by default, and several replicas share them."""
 OPERATION_S: Final = 15.0
-"""The longest wait for a connection and its transaction together; a database that takes longer counts as away."""
-GIVE_BACK_S: Final = 2.0
-"""For a connection to be made as new for the next one who uses it; one that takes longer is cut."""
+"""Time limit for getting a connection and running the transaction; then the database counts as unavailable."""
+RESET_S: Final = 2.0
+"""Time limit for resetting a connection before it returns to the pool; then it is terminated."""
 CLOSE_S: Final = 10.0
-"""The longest wait for running transactions when closing; then connections are cut."""
+"""How long closing waits for running transactions before connections are terminated."""
 CONFLICT_TRIES: Final = 5
-"""How often a transaction is run that PostgreSQL gives up on in favour of another."""
-_TRANSLATIONS_KEPT: Final = 1_000
-"""There are far fewer statements; the limit only keeps texts built by mistake from piling up."""
+"""How often a transaction is tried that PostgreSQL aborts because of a conflict."""
+_MAX_TRANSLATIONS: Final = 1_000
+"""There are far fewer statements; the limit only guards against SQL built dynamically by mistake."""
 
-_AWAY_ERRORS = (
+_UNAVAILABLE_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -50,12 +50,12 @@ _AWAY_ERRORS = (
     asyncpg.PostgresSystemError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    asyncpg.ReadOnlySQLTransactionError,  # a stand-by that is about to take over, or one that was left behind
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, before or after a failover
 )
 
 
 class _Connection(Protocol):
-    """What we use of asyncpg's connections."""
+    """The part of asyncpg's connections that we use."""
 
     async def fetch(self, query: str, *args: Value) -> Sequence[Sequence[Value]]: ...
 
@@ -65,7 +65,7 @@ class _Connection(Protocol):
 
 
 class _Pool(Protocol):
-    """What we use of asyncpg's pools."""
+    """The part of asyncpg's pools that we use."""
 
     async def acquire(self) -> _Connection: ...
 
@@ -87,26 +87,26 @@ class PostgresDatabase:
 
     @classmethod
     async def open(cls, url: str) -> PostgresDatabase:
-        """Connect; DatabaseAwayError when nobody answers there or we are turned away."""
+        """Connect; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
             async with asyncio.timeout(OPERATION_S):
                 pool: _Pool = await asyncpg.create_pool(url, min_size=1, max_size=CONNECTIONS)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as exc:
-            raise _our_error(exc) from exc
+            raise _to_database_error(exc) from exc
         return cls(pool)
 
     @property
     def is_shared(self) -> bool:
-        """Replicas work side by side."""
+        """True: several replicas may use the same database."""
         return True
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """The rows of a query, as of now."""
+        """Return the current rows of a query."""
         statement = Statement(sql, params or {})
         return await self._with_connection(lambda connection: self._run(connection, statement))
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """The one row that an index finds, as of now."""
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """Return the first row of an indexed query, or None."""
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 
@@ -118,17 +118,17 @@ class PostgresDatabase:
                 return [await self._run(connection, statements[0])]
             await connection.execute("BEGIN")
             try:
-                answers = [await self._run(connection, statement) for statement in statements]
+                results = [await self._run(connection, statement) for statement in statements]
             except Exception:
                 await connection.execute("ROLLBACK")
                 raise
             await connection.execute("COMMIT")
-            return answers
+            return results
 
         return await self._with_connection(transaction)
 
     async def close(self) -> None:
-        """Wait for what is running, then close every connection."""
+        """Wait for running transactions, then close every connection."""
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._pool.close()
@@ -145,10 +145,10 @@ class PostgresDatabase:
                     continue
             return await self._once(work, deadline_s)
         except asyncpg.ReadOnlySQLTransactionError as exc:
-            await self._pool.expire_connections()  # new ones may lead to whoever took over
-            raise _our_error(exc) from exc
+            await self._pool.expire_connections()  # new connections may reach the new primary
+            raise _to_database_error(exc) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as exc:
-            raise _our_error(exc) from exc
+            raise _to_database_error(exc) from exc
 
     async def _once(self, work: Callable[[_Connection], Awaitable[_T]], deadline_s: float) -> _T:
         async with asyncio.timeout_at(deadline_s):
@@ -157,12 +157,12 @@ class PostgresDatabase:
             async with asyncio.timeout_at(deadline_s):
                 return await work(connection)
         except (TimeoutError, asyncio.CancelledError):
-            connection.terminate()  # else it is only given back when PostgreSQL, which may hang, has answered
+            connection.terminate()  # otherwise the release waits for an answer of PostgreSQL, which may hang
             raise
         finally:
-            # What was done is done, also when the connection does not survive: another one is made then.
+            # A failed reset does not affect the result: the pool replaces the connection.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await self._pool.release(connection, timeout=GIVE_BACK_S)
+                await self._pool.release(connection, timeout=RESET_S)
 
     async def _run(self, connection: _Connection, statement: Statement) -> list[Row]:
         sql = self._translated(statement.sql)
@@ -183,25 +183,25 @@ class PostgresDatabase:
     def _translated(self, sql: str) -> NumberedSql:
         found = self._translations.get(sql)
         if found is None:
-            if len(self._translations) >= _TRANSLATIONS_KEPT:
+            if len(self._translations) >= _MAX_TRANSLATIONS:
                 self._translations.clear()
             found = self._translations[sql] = number_parameters(sql)
         return found
 
 
 def _changed_rows(status: str) -> int:
-    """The number at the end of a command's status (`UPDATE 3`); a command without one changed no row."""
+    """Return the number at the end of a command status (`UPDATE 3`); 0 if it has none."""
     last = status.rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0
 
 
-def _our_error(exc: Exception) -> DatabaseError:
-    # Of two that create the same table at once, one is told of its name or of its type, as chance will have it.
+def _to_database_error(exc: Exception) -> DatabaseError:
+    # If two processes create the same table at once, one of them gets one of these errors, depending on timing.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return DuplicateError(exc.constraint_name or "a unique key")
-    # A value that does not fit its column is both an InterfaceError and a ValueError: the database is there.
-    if isinstance(exc, _AWAY_ERRORS) and not isinstance(exc, ValueError):
-        return DatabaseAwayError(f"PostgreSQL is away: {type(exc).__name__}")
+    # A value that does not fit its column is both an InterfaceError and a ValueError: the database is available.
+    if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
+        return DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
     if isinstance(exc, asyncpg.DeadlockDetectedError | asyncpg.SerializationError):
-        return DatabaseAwayError("PostgreSQL gave up on the transaction again and again in favour of others")
+        return DatabaseUnavailableError(f"PostgreSQL aborted the transaction {CONFLICT_TRIES} times due to conflicts")
     return DatabaseError(f"{type(exc).__name__}: {exc}")

@@ -1,7 +1,7 @@
-"""How do we speak with a server's console? Connections over TCP around the RCON rules of `cs2.rcon`.
+"""Connect to server consoles over RCON: TCP around the protocol of `cs2.rcon`.
 
-One command at a time, in the order of the callers. Any trouble closes the connection and is a ConsoleLostError to
-everyone who waits on it: opening another one is the caller's choice. No text of an error holds a password or command.
+Commands run one at a time, in the order of the calls. Any error closes the connection and raises ConsoleLostError in
+all waiting calls; opening another one is up to the caller. Error messages never contain a password or command.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from matchpod.cs2.rcon import (
     ClientEvent,
     RconProtocolError,
 )
-from matchpod.ports import ConsoleLostError, ConsoleRefusedError
+from matchpod.ports import ConsoleAuthError, ConsoleLostError
 
 OPEN_S = 5.0
-"""Connecting and the verdict on the password together; a server that loads a map takes longer and is asked again."""
+"""Time limit for connecting and authenticating; a server that is loading a map takes longer and is retried."""
 
 CLOSE_S = 1.0
 """How long a closing connection may take before it is dropped."""
 
 MAX_WAITING = 64
-"""Callers that wait for their turn. A match needs two or three; with more the server is stuck."""
+"""Queued calls. A match needs two or three; if more are waiting, the server is stuck."""
 
 READ_BYTES = 65536
 
 
-async def accepts(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:
-    """Whether a port takes connections: False when it refuses them, None when nothing answers."""
+async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:
+    """True if a port accepts connections, False if it refuses them, None if nothing answers."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
@@ -52,7 +52,7 @@ class RconConsoles:
         self._open_s = open_s
 
     async def open(self, host: str, port: int, password: str) -> RconConsole:
-        """Connect and authenticate. ConsoleLostError or ConsoleRefusedError when that fails."""
+        """Connect and authenticate. Raise ConsoleLostError or ConsoleAuthError on failure."""
         try:
             async with asyncio.timeout(self._open_s):
                 return await self._connect(host, port, password)
@@ -62,9 +62,9 @@ class RconConsoles:
     async def _connect(self, host: str, port: int, password: str) -> RconConsole:
         connection = ClientConnection()
         try:
-            greeting = connection.authenticate(password)
+            auth_packet = connection.authenticate(password)
         except ValueError as exc:
-            raise ConsoleRefusedError(f"the password for {host}:{port} is not one that can be sent: {exc}") from exc
+            raise ConsoleAuthError(f"the password for {host}:{port} cannot be sent: {exc}") from exc
         try:
             reader, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
@@ -73,7 +73,7 @@ class RconConsoles:
             raise ConsoleLostError(f"no connection to {host}:{port}: {exc}") from exc
         console = RconConsole(reader, writer, connection, name=f"{host}:{port}")
         try:
-            await console.log_in(greeting)
+            await console.log_in(auth_packet)
         except BaseException:
             await console.close()
             raise
@@ -81,7 +81,7 @@ class RconConsoles:
 
 
 class RconConsole:
-    """One connection; commands follow when `log_in` has returned."""
+    """One connection; commands may be run after `log_in` has returned."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: ClientConnection, *, name: str
@@ -93,29 +93,29 @@ class RconConsole:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._fault: str | None = None
-        self._is_refused = False
-        self._verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_rejected = False
+        self._accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answer: asyncio.Future[str] | None = None
         self._command_id = 0
         self._reading = asyncio.create_task(self._read())
 
-    async def log_in(self, greeting: bytes) -> None:
-        """Send the password and wait for the verdict; how long is the caller's choice."""
-        await self._send(greeting)
-        await asyncio.wait([self._verdict, self._reading], return_when=asyncio.FIRST_COMPLETED)
-        if self._is_refused:
-            raise ConsoleRefusedError(f"{self._name} refuses the password")
-        if not self._verdict.done():
+    async def log_in(self, auth_packet: bytes) -> None:
+        """Send the password and wait until it is accepted or rejected; the caller sets the time limit."""
+        await self._send(auth_packet)
+        await asyncio.wait([self._accepted, self._reading], return_when=asyncio.FIRST_COMPLETED)
+        if self._is_rejected:
+            raise ConsoleAuthError(f"{self._name} rejected the password")
+        if not self._accepted.done():
             raise self._lost()
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer; the time limit counts from its turn on.
+        """Run one command and return its whole answer; the time limit excludes the wait for earlier commands.
 
-        ConsoleLostError when no answer came; the connection is then closed. ValueError when the text is no command.
-        A caller that is cancelled leaves the connection open, and the answer is thrown away when it comes.
+        Close and raise ConsoleLostError if no answer arrives. Raise ValueError if the command cannot be sent.
+        A cancelled call leaves the connection open; its answer is discarded when it arrives.
         """
         if self._waiting >= MAX_WAITING:
-            self._end(f"more than {MAX_WAITING} commands wait")
+            self._end(f"more than {MAX_WAITING} commands are waiting")
         self._waiting += 1
         try:
             async with self._turn:
@@ -124,7 +124,7 @@ class RconConsole:
             self._waiting -= 1
 
     async def close(self) -> None:
-        """Close the connection; closing twice changes nothing."""
+        """Close the connection; closing twice has no effect."""
         self._end("the connection was closed")
         await asyncio.wait([self._reading], timeout=CLOSE_S)
         with suppress(OSError):
@@ -133,7 +133,7 @@ class RconConsole:
 
     async def _run(self, command: str, timeout_s: float) -> str:
         if len(self._connection.outstanding) >= MAX_OUTSTANDING:
-            self._end("the answers to too many commands were given up")
+            self._end("too many commands without an answer")
         if self._fault is not None:
             raise self._lost()
         request = self._connection.command(command)
@@ -169,27 +169,27 @@ class RconConsole:
         try:
             while chunk := await self._reader.read(READ_BYTES):
                 for event in self._connection.receive(chunk):
-                    self._take(event)
+                    self._handle(event)
         except (OSError, RconProtocolError) as exc:
             self._end(str(exc))
         finally:
             self._end("the server closed the connection")
 
-    def _take(self, event: ClientEvent) -> None:
+    def _handle(self, event: ClientEvent) -> None:
         match event:
             case AuthAccepted():
-                if not self._verdict.done():
-                    self._verdict.set_result(None)
+                if not self._accepted.done():
+                    self._accepted.set_result(None)
             case AuthRefused():
-                self._is_refused = True
-                self._end("the password is not, or no longer, the right one")
+                self._is_rejected = True
+                self._end("the password was rejected")
             case Answer(command_id=command_id, text=text):
-                # Others are answers to commands whose callers were cancelled.
+                # All other answers belong to cancelled calls.
                 if self._answer is not None and not self._answer.done() and command_id == self._command_id:
                     self._answer.set_result(text)
 
     def _end(self, fault: str) -> None:
-        """Drop the connection; the first fault is the one that everybody hears. The reader then ends by itself."""
+        """Drop the connection, which also ends the reader; only the first fault is kept and reported."""
         if self._fault is not None:
             return
         self._fault = fault

@@ -1,7 +1,7 @@
-"""How is our portable SQL said to PostgreSQL?
+"""Translate our portable SQL for PostgreSQL.
 
-Statements are written once, with `:name` parameters and SQLite's name for bytes. PostgreSQL numbers its parameters
-and calls bytes BYTEA. Text in quotes and comments is left as it is; nothing else is rewritten.
+Statements are written with `:name` parameters and the type BLOB; PostgreSQL numbers its parameters and calls the type
+BYTEA. Quoted text and comments are kept; nothing else is rewritten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUERY = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW)\b", re.IGNORECASE)
 
 
 class NumberedSql(msgspec.Struct, frozen=True):
-    """A statement as PostgreSQL wants it: `names[0]` is the parameter `$1`."""
+    """A statement for PostgreSQL; `names[0]` is the parameter `$1`."""
 
     text: str
     names: tuple[str, ...]
@@ -31,11 +31,11 @@ class NumberedSql(msgspec.Struct, frozen=True):
 
 
 def number_parameters(sql: str) -> NumberedSql:
-    """The statement in PostgreSQL's words; a name that is used twice keeps one number."""
+    """Translate a statement; a name that is used twice gets one number."""
     names: list[str] = []
     returns_rows = _QUERY.match(sql) is not None
 
-    def reword(piece: re.Match[str]) -> str:
+    def translate(piece: re.Match[str]) -> str:
         nonlocal returns_rows
         if name := piece["name"]:
             if name not in names:
@@ -47,5 +47,5 @@ def number_parameters(sql: str) -> NumberedSql:
             returns_rows = True
         return piece[0]
 
-    text = _PIECE.sub(reword, sql)
+    text = _PIECE.sub(translate, sql)
     return NumberedSql(text, tuple(names), returns_rows)

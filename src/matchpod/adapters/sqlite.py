@@ -1,9 +1,8 @@
-"""How is the Database port kept by one SQLite file? One process has it to itself.
+"""Implement the Database port with one SQLite file that only this process uses.
 
-One thread writes. Transactions that wait together are committed together (one COMMIT, one wait for the disk), each
-inside its own savepoint, so a failed one does not hurt the others. A write is answered only after its COMMIT.
-Readers have their own connections, and threads but for look-ups; in WAL mode they neither wait for the writer nor
-hold it up.
+One thread writes. Queued transactions are committed together (one COMMIT, one wait for the disk), each inside its own
+savepoint, so a failed one does not affect the others. A write returns only after its COMMIT. Readers have their own
+connections and threads, except `read_one`; in WAL mode readers and the writer do not block each other.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from matchpod.ports import (
-    DatabaseAwayError,
     DatabaseError,
+    DatabaseUnavailableError,
     DuplicateError,
     NothingChangedError,
     Row,
@@ -32,15 +31,15 @@ from matchpod.ports import (
 READERS: Final = 2
 """Queries are short and SQLite reads from memory most of the time: more threads would only wait for each other."""
 WAITING_WRITES: Final = 10_000
-"""Past this the disk does not keep up by far; callers are told so instead of waiting ever longer."""
+"""Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256
-"""The most transactions in one COMMIT: bounds how long the first of them waits for the last."""
+"""Maximum number of transactions per COMMIT: bounds how long the first one waits for the last."""
 READ_S: Final = 15.0
-"""The longest wait for the rows of a query."""
+"""Time limit of a query."""
 BUSY_S: Final = 5.0
-"""The longest wait for a lock that another program (a backup, a shell) holds."""
+"""How long to wait for a lock held by another program (a backup, a shell)."""
 
-_AWAY_CODES: Final = frozenset(
+_UNAVAILABLE_CODES: Final = frozenset(
     {
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -59,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Job:
-    """A transaction that waits for the writer, and its answer until the COMMIT."""
+    """A queued transaction and its result, which is reported after the COMMIT."""
 
     __slots__ = ("error", "future", "loop", "rows", "statements")
 
@@ -70,10 +69,10 @@ class _Job:
         self.rows: list[list[Row]] = []
         self.error: DatabaseError | None = None
 
-    def settle(self) -> None:
-        """Tell the caller, once the COMMIT is done; in the thread of his event loop."""
+    def resolve(self) -> None:
+        """Set the result of the future after the COMMIT; runs in the caller's event loop."""
         if self.future.done():
-            return  # he was cancelled, and what he wanted was done all the same
+            return  # the caller was cancelled; the transaction was committed anyway
         if self.error is None:
             self.future.set_result(self.rows)
         else:
@@ -91,10 +90,10 @@ class SqliteDatabase:
         self._accepting = threading.Lock()
         self._is_closed = False
         self._reader_of_thread = threading.local()
-        self._looker = _connect(path, busy_s)
-        # No waiting in the event loop: a file that somebody locks as a whole is away.
+        self._loop_reader = _connect(path, busy_s)
+        # The event loop must not wait: a file that another program locks exclusively counts as unavailable.
         for setting in ("query_only = ON", "busy_timeout = 0"):
-            self._looker.execute(f"PRAGMA {setting}")
+            self._loop_reader.execute(f"PRAGMA {setting}")
         self._reader_connections: list[sqlite3.Connection] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-reader")
         self._thread = threading.Thread(target=self._write_until_closed, name="sqlite-writer", daemon=True)
@@ -102,34 +101,34 @@ class SqliteDatabase:
 
     @classmethod
     async def open(cls, path: Path, *, busy_s: float = BUSY_S) -> SqliteDatabase:
-        """Open the file, or make it; DatabaseAwayError when that is impossible."""
+        """Open or create the file; DatabaseUnavailableError if that fails."""
         return await asyncio.to_thread(cls, path, busy_s=busy_s)
 
     @property
     def is_shared(self) -> bool:
-        """One process has the file to itself."""
+        """False: only this process uses the file."""
         return False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """The rows of a query, as of now."""
+        """Return the current rows of a query."""
         if self._is_closed:
-            raise DatabaseAwayError("the database is closed")
+            raise DatabaseUnavailableError("the database is closed")
         try:
             async with asyncio.timeout(READ_S):
                 return await asyncio.get_running_loop().run_in_executor(self._readers, self._query, sql, params or {})
         except TimeoutError as exc:
-            raise DatabaseAwayError("SQLite did not answer in time") from exc
+            raise DatabaseUnavailableError("the SQLite query timed out") from exc
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """The one row that an index finds, as of now.
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """Return the first row of an indexed query, or None.
 
-        Asked from the event loop: it takes 15 µs from memory, and handing it to a thread takes 90.
+        Runs in the event loop: a cached query takes 15 µs, passing it to a thread takes 90 µs.
         """
         if self._is_closed:
-            raise DatabaseAwayError("the database is closed")
-        with _our_errors():
-            # All rows: a cursor that is left half-way would keep the past open.
-            rows: list[Row] = self._looker.execute(sql, params).fetchall()
+            raise DatabaseUnavailableError("the database is closed")
+        with _translate_errors():
+            # Fetch all rows: an unfinished cursor would keep its read transaction open.
+            rows: list[Row] = self._loop_reader.execute(sql, params).fetchall()
         return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -137,15 +136,15 @@ class SqliteDatabase:
         job = _Job(statements)
         with self._accepting:
             if self._is_closed:
-                raise DatabaseAwayError("the database is closed")
+                raise DatabaseUnavailableError("the database is closed")
             if self._jobs.qsize() >= WAITING_WRITES:
-                raise DatabaseAwayError("too many writes are waiting for the disk")
+                raise DatabaseUnavailableError("too many writes are waiting for the disk")
             self._jobs.put(job)
-        # No timeout: the writer answers every job, and giving up on one that is then committed would be a lie.
+        # No timeout: the writer resolves every job, and one that timed out could still be committed.
         return await job.future
 
     async def close(self) -> None:
-        """Commit what was accepted, then close the file; closing twice changes nothing."""
+        """Commit all accepted writes, then close the file; closing twice has no effect."""
         with self._accepting:
             if self._is_closed:
                 return
@@ -156,14 +155,14 @@ class SqliteDatabase:
         self._jobs.put(None)
         self._thread.join()
         self._readers.shutdown()
-        for connection in (self._looker, *self._reader_connections):
+        for connection in (self._loop_reader, *self._reader_connections):
             connection.close()
         self._writer.close()
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def _query(self, sql: str, params: Mapping[str, Value]) -> list[Row]:
-        with _our_errors():
+        with _translate_errors():
             connection: sqlite3.Connection | None = getattr(self._reader_of_thread, "connection", None)
             if connection is None:
                 connection = _connect(self._path, self._busy_s)
@@ -180,14 +179,14 @@ class SqliteDatabase:
             jobs, is_open = self._next_group()
             try:
                 self._commit(jobs)
-            except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers get an answer
-                _log.exception("the SQLite writer failed unexpectedly")
+            except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers need a result
+                _log.exception("SQLite writer failed")
                 self._roll_back()
                 _fail(jobs, DatabaseError(f"{type(exc).__name__}: {exc}"))
-            _settle(jobs)
+            _resolve(jobs)
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Everything that waits now (at least one), and False when the end was among it."""
+        """Wait for a job and return all queued ones; False if the database is being closed."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:
@@ -202,11 +201,11 @@ class SqliteDatabase:
         return jobs, False
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
-        """Commit together; when the disk refuses the group, each alone: the small ones may still fit."""
+        """Commit jobs together; if that fails, each on its own: on a full disk small ones may still fit."""
         if not jobs:
             return
         try:
-            with _our_errors():
+            with _translate_errors():
                 self._writer.execute("BEGIN IMMEDIATE")
         except DatabaseError as exc:
             _fail(jobs, exc)
@@ -214,7 +213,7 @@ class SqliteDatabase:
         try:
             for job in jobs:
                 self._run(job)
-            with _our_errors():
+            with _translate_errors():
                 self._writer.execute("COMMIT")
         except DatabaseError as exc:
             self._roll_back()
@@ -226,12 +225,12 @@ class SqliteDatabase:
                 self._commit([job])
 
     def _run(self, job: _Job) -> None:
-        """Run one transaction in its savepoint; raises only DatabaseAwayError, which ends the whole group."""
+        """Run one transaction in its savepoint; raise only DatabaseUnavailableError, which fails the whole group."""
         self._writer.execute("SAVEPOINT one")
         try:
-            with _our_errors():
+            with _translate_errors():
                 job.rows = [self._run_statement(statement) for statement in job.statements]
-        except DatabaseAwayError:
+        except DatabaseUnavailableError:
             raise
         except DatabaseError as exc:
             job.error = exc
@@ -246,23 +245,23 @@ class SqliteDatabase:
         return rows
 
     def _roll_back(self) -> None:
-        # SQLite has already rolled back by itself after some errors, a full disk among them.
+        # After some errors, such as a full disk, SQLite has already rolled back.
         with contextlib.suppress(sqlite3.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
 
-def _settle(jobs: Sequence[_Job]) -> None:
-    """Tell all callers at once: waking an event loop from another thread is most of what a small write costs."""
+def _resolve(jobs: Sequence[_Job]) -> None:
+    """Resolve all jobs of a loop in one call: waking it from another thread is most of the cost of a small write."""
     for loop in {job.loop for job in jobs}:
         own = [job for job in jobs if job.loop is loop]
-        with contextlib.suppress(RuntimeError):  # it is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle_all, own)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(_resolve_in_loop, own)
 
 
-def _settle_all(jobs: Sequence[_Job]) -> None:
+def _resolve_in_loop(jobs: Sequence[_Job]) -> None:
     for job in jobs:
-        job.settle()
+        job.resolve()
 
 
 def _fail(jobs: Sequence[_Job], error: DatabaseError) -> None:
@@ -271,8 +270,8 @@ def _fail(jobs: Sequence[_Job], error: DatabaseError) -> None:
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
-    with _our_errors():
-        # Transactions are ours alone (isolation_level None); each connection is used by one thread, closed by another.
+    with _translate_errors():
+        # No implicit transactions (isolation_level None). A connection is used by one thread and closed by another.
         connection = sqlite3.connect(
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
@@ -286,16 +285,16 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def _our_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as exc:
-        # Errors of the module itself (a missing parameter, say) carry no code.
+        # Errors raised by the module itself, such as a missing parameter, have no code.
         code: int = getattr(exc, "sqlite_errorcode", 0)
         if code in _DUPLICATE_CODES:
             raise DuplicateError(str(exc)) from exc
-        if code & 0xFF in _AWAY_CODES:
-            raise DatabaseAwayError(f"SQLite: {exc}") from exc
+        if code & 0xFF in _UNAVAILABLE_CODES:
+            raise DatabaseUnavailableError(f"SQLite: {exc}") from exc
         raise DatabaseError(f"{type(exc).__name__}: {exc}") from exc
     except (OverflowError, ValueError) as exc:
         raise DatabaseError(f"a value does not fit: {exc}") from exc

@@ -1,8 +1,8 @@
-"""THE COMPOSITION ROOT: settings become adapters, adapters become services, and they are run, watched and stopped.
+"""The composition root: build adapters and services from the settings, then run and stop them.
 
-Only the ground is offered here: commands that need no more start without the weight of the rest.
+This package exports only the resources, so that commands that need nothing else start quickly.
 """
 
-from matchpod.app.ground import Ground, GroundError, check_key, open_ground
+from matchpod.app.resources import Resources, ResourcesError, check_vault_key, open_resources
 
-__all__ = ["Ground", "GroundError", "check_key", "open_ground"]
+__all__ = ["Resources", "ResourcesError", "check_vault_key", "open_resources"]

@@ -1,4 +1,4 @@
-"""Which object is made of which? The whole service, put together from the ground up; nothing runs yet."""
+"""Build the whole service from the resources; nothing is started here."""
 
 from __future__ import annotations
 
@@ -8,88 +8,91 @@ from functools import partial
 from importlib.metadata import version as installed_version
 
 import msgspec
-from starlette.types import ASGIApp
 
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.app.ground import Ground
+from matchpod.app.resources import Resources
 from matchpod.app.upkeep import Upkeep
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
-from matchpod.service.callbacks import Outbox
+from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
-from matchpod.service.live import LiveMatches
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.matches import Matches
-from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
-from matchpod.service.runner.surroundings import Surroundings
-from matchpod.service.spectators import Spectators
+from matchpod.service.runner.deps import Deps
 from matchpod.service.supervisor import Supervisor
 from matchpod.settings import ProcessFleetSettings, RegionSettings, Settings
 from matchpod.web import Limits, Services, create_web
+from matchpod.web.asgi import Application
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that somebody must start, watch and stop."""
+    """The parts that the process has to start, supervise and stop."""
 
     access: Access
     regions: Regions
     readiness: Readiness
     supervisor: Supervisor
-    outbox: Outbox
+    dispatcher: CallbackDispatcher
     upkeep: Upkeep
     streams: Streams
     sender: CallbackSender
-    web: ASGIApp
+    web: Application
 
 
-def compose(ground: Ground, *, owner: str, ingest_base: str) -> Service:
-    """The service on this ground; `owner` is its name in leases, `ingest_base` where game servers reach it."""
-    settings, db, clock, vault = ground.settings, ground.db, ground.clock, ground.vault
+def compose(resources: Resources, *, owner: str, ingest_base: str) -> Service:
+    """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
+    settings, db, clock, vault = resources.settings, resources.db, resources.clock, resources.vault
     version = installed_version("matchpod")
-    metrics = Metrics()
-    measures = Measures(metrics)
+    registry = Registry()
+    metrics = Metrics(registry)
     sender = HttpCallbackSender(allow_private=settings.callback_private)
-    outbox = Outbox(db=db, clock=clock, vault=vault, sender=sender, measures=measures, owner=owner, version=version)
-    around = _compose_surroundings(ground, measures=measures, ingest_base=ingest_base, on_concluded=outbox.wake)
-    supervisor = Supervisor(around, owner=owner)
+    dispatcher = CallbackDispatcher(
+        db=db, clock=clock, vault=vault, sender=sender, metrics=metrics, owner=owner, version=version
+    )
+    deps = _compose_deps(resources, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
+    supervisor = Supervisor(deps, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
-    spectators = Spectators(db=db, regions=around.regions)
+    remote = RemoteMatches(db=db, regions=deps.regions)
     readiness = Readiness(db=db, clock=clock)
     services = Services(
         access=access,
-        matches=_compose_matches(ground, around, supervisor, outbox=outbox, spectators=spectators),
-        history=History(db=db, live=around.live, spectators=spectators),
-        streams=around.streams,
-        ingest=Ingest(db=db, clock=clock, live=around.live, measures=measures, ingest_base=ingest_base),
-        regions=around.regions,
-        metrics=metrics,
+        matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote),
+        history=History(db=db, live=deps.live, remote=remote),
+        streams=deps.streams,
+        ingest=Ingest(db=db, clock=clock, live=deps.live, metrics=metrics, urls=deps.ingest),
+        regions=deps.regions,
+        metrics=registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         version=version,
     )
     return Service(
         access=access,
-        regions=around.regions,
+        regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
-        outbox=outbox,
-        upkeep=Upkeep(around, readiness=readiness, raw_log_days=settings.raw_log_days, event_days=settings.event_days),
-        streams=around.streams,
+        dispatcher=dispatcher,
+        upkeep=Upkeep(deps, readiness=readiness, raw_log_days=settings.raw_log_days, event_days=settings.event_days),
+        streams=deps.streams,
         sender=sender,
         web=create_web(services),
     )
 
 
 def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
-    """The regions with their fleets; what a fleet keeps lies in its own part of the data folder."""
+    """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder."""
     return [
         Region(
             code=region.code,
@@ -120,41 +123,41 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
     return StaticFleet([StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers], consoles)
 
 
-def _compose_surroundings(
-    ground: Ground, *, measures: Measures, ingest_base: str, on_concluded: Callable[[], None]
-) -> Surroundings:
-    consoles, live = RconConsoles(), LiveMatches()
-    return Surroundings(
-        db=ground.db,
-        clock=ground.clock,
-        vault=ground.vault,
-        regions=Regions(compose_regions(ground.settings, consoles), ground.db),
+def _compose_deps(
+    resources: Resources, *, metrics: Metrics, ingest_base: str, on_match_ended: Callable[[], None]
+) -> Deps:
+    consoles, live = RconConsoles(), LocalMatches()
+    return Deps(
+        db=resources.db,
+        clock=resources.clock,
+        vault=resources.vault,
+        regions=Regions(compose_regions(resources.settings, consoles), resources.db),
         live=live,
-        streams=Streams(db=ground.db, live=live, measures=measures),
+        streams=Streams(db=resources.db, live=live, metrics=metrics),
         consoles=consoles,
-        measures=measures,
-        ingest_base=ingest_base,
-        pending_ms=ground.settings.pending_s * 1000,
+        metrics=metrics,
+        ingest=IngestUrls(ingest_base),
+        pending_ms=resources.settings.pending_s * 1000,
         random_bytes=secrets.token_bytes,
-        on_concluded=on_concluded,
+        on_match_ended=on_match_ended,
     )
 
 
 def _compose_matches(
-    ground: Ground, around: Surroundings, supervisor: Supervisor, *, outbox: Outbox, spectators: Spectators
+    resources: Resources, deps: Deps, supervisor: Supervisor, *, dispatcher: CallbackDispatcher, remote: RemoteMatches
 ) -> Matches:
     def notify(server_id: str) -> None:
         supervisor.notify(server_id)
-        outbox.wake()  # a caller who cancels is told as well
+        dispatcher.wake()  # canceling a match also sends a callback
 
     return Matches(
-        db=ground.db,
-        clock=ground.clock,
-        vault=ground.vault,
-        regions=around.regions,
-        live=around.live,
-        spectators=spectators,
-        read_cvars=partial(read_custom_cvars, extra_names=frozenset(ground.settings.extra_cvars)),
+        db=resources.db,
+        clock=resources.clock,
+        vault=resources.vault,
+        regions=deps.regions,
+        live=deps.live,
+        remote=remote,
+        read_cvars=partial(read_custom_cvars, extra_names=frozenset(resources.settings.extra_cvars)),
         notify=notify,
-        measures=around.measures,
+        metrics=deps.metrics,
     )

@@ -1,6 +1,6 @@
-"""What does somebody see who starts the service for the first time? A key, and commands that work as pasted.
+"""Create the first organization and API key, and print commands to try the service with.
 
-Only a database without any organization is new; what is shown is shown once, since only the key's hash is stored.
+Runs only if the database has no organization. The key is printed once, since only its hash is stored.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from matchpod.service.access import Access, AccessError
 ORGANIZATION: Final = "demo"
 EXTERNAL_ID: Final = "demo-1"
 LISTENER: Final = "http://127.0.0.1:9000/"
-"""Where `matchpod listen` waits for callbacks."""
+"""The default address of `matchpod listen`."""
 
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
 
 
-async def first_key(access: Access) -> str | None:
-    """The key of a new organization when there is none yet; None in every later run."""
+async def create_first_key(access: Access) -> str | None:
+    """Create an organization and return its key; None if there already is an organization."""
     if await access.organizations():
         return None
     try:
-        return (await access.found_organization(ORGANIZATION, key_name="first key")).text
+        return (await access.create_organization_with_key(ORGANIZATION, key_name="first key")).text
     except AccessError:
-        return None  # another process started at the same moment and shows its key
+        return None  # another process started at the same moment and prints its key
 
 
-def welcome(key: str, *, base_url: str, region: str, command: str) -> str:
-    """What is shown with the key; `command` is how this program is called here."""
+def welcome_text(key: str, *, base_url: str, region: str, command: str) -> str:
+    """Return the text to print with the key; `command` is how to run this program."""
     authorization = f"-H 'Authorization: Bearer {key}'"
-    body = json.dumps(_match(region))
+    body = json.dumps(_match_body(region))
     return f"""
-The organization "{ORGANIZATION}" was made for you. Its API key is shown only this once:
+The organization "{ORGANIZATION}" was created. Its API key is shown only once:
 
     {key}
 
-Wait for the callback in another terminal:
+Receive the callback in another terminal:
 
     {command} listen
 
-Create a match, and see how it stands:
+Create a match and read its state:
 
     curl -s {base_url}/api/v1/matches {authorization} -H 'Content-Type: application/json' -d '{body}'
 
     curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization}
 
-Follow it live by its serverId, again and again:
+Poll its live state by serverId:
 
     SERVER=$(curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization} | {_FIND_SERVER_ID})
 
@@ -57,7 +57,7 @@ Follow it live by its serverId, again and again:
 """
 
 
-def _match(region: str) -> dict[str, object]:
+def _match_body(region: str) -> dict[str, object]:
     players = [str(_FIRST_PLAYER + number) for number in range(2 * _TEAM_SIZE)]
     teams = {
         "team1": {"name": "Reds", "players": players[:_TEAM_SIZE]},

@@ -1,8 +1,8 @@
-"""How does the service live and end? It is started, watched, and stopped in an order that loses nothing.
+"""Start and supervise the service, and stop it in an order that loses nothing.
 
-Stopping: others are told (readiness), no match is driven any more, callbacks under way end, then streams and the API.
-Matches go on in their servers; whoever starts next picks them up. A part that ends by itself ends the whole process:
-half a service would keep its leases and do nothing for them.
+Order of stopping: readiness reports it, matches are released, callbacks in progress finish, then streams and the API
+close. Matches continue on their game servers; the next process resumes them. If one part ends unexpectedly, the whole
+process stops: a partly working one would keep its leases without driving the matches.
 """
 
 from __future__ import annotations
@@ -21,141 +21,142 @@ from typing import Final
 import msgspec
 import uvloop
 
-from matchpod.adapters.folder_lock import FolderLock, FolderTakenError
+from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, compose
-from matchpod.app.first_run import first_key, welcome
-from matchpod.app.ground import GroundError, check_key, make_folder, open_ground
-from matchpod.app.listening import bind, make_server, port_of
+from matchpod.app.first_run import create_first_key, welcome_text
+from matchpod.app.http_server import HttpServer, bind, port_of
+from matchpod.app.resources import ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings
 from matchpod.storage import servers
 
 DRAIN_MATCHES_S: Final = 5.0
-"""For runners to give back their matches: each has at most one transaction under way."""
+"""Time for runners to release their matches: each has at most one transaction in progress."""
 DRAIN_CALLBACKS_S: Final = 12.0
-"""For attempts under way, which take 10 s at most."""
+"""Time for delivery attempts in progress, which take at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
-"""For requests under way; uvicorn cuts them off before that."""
-LAST_RESORT_S: Final = 25
-"""Then the system ends the process, whatever it hangs in: a process manager kills what takes 30 s."""
+"""Time for requests in progress; the server closes their connections before that."""
+FORCED_EXIT_S: Final = 25
+"""After this, SIGALRM ends a process that hangs; process managers usually kill it after 30 s."""
 OPEN_FILES: Final = 65_536
-"""Far more than the connections of one process; as much of it as the system allows."""
+"""Far more than the connections of one process; lowered to what the system allows."""
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
 def run_service(settings: Settings, *, announce: Callable[[str], None], command: str = "matchpod") -> int:
-    """Run the service until it is told to stop; answers the exit code.
+    """Run the service until it is signalled to stop; return the exit code.
 
-    `announce` shows what is shown only once, `command` is how this program is called.
+    `announce` prints the first API key, `command` is how to run this program.
     """
     _allow_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(settings, announce, command))
     except DatabaseError as exc:
-        raise GroundError(f"The service cannot start: {exc}.") from exc
-    except GroundError:
+        raise ResourcesError(f"The service cannot start: {exc}.") from exc
+    except ResourcesError:
         raise
-    except Exception:  # noqa: BLE001 - a mistake of ours; whoever runs it needs all of it in the log
-        _log.exception("the service failed")
+    except Exception:  # noqa: BLE001 - a bug: the operator needs the traceback in the log
+        _log.exception("service failed")
         return 1
     finally:
         signal.alarm(0)
 
 
 async def _serve(settings: Settings, announce: Callable[[str], None], command: str) -> int:
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as stack:
         make_folder(settings.data_dir)
         if settings.database_url is None:
-            held.callback(_take_folder(settings).release)
-        ground = await open_ground(settings)
-        held.push_async_callback(ground.close)
-        if not ground.db.is_shared:
-            # The folder is ours alone, so whoever holds a claim is dead: no need to wait for it to run out.
-            await servers.drop_leases(ground.db)
-        bound = held.enter_context(bind(settings.host, settings.port))
+            stack.callback(_lock_folder(settings).release)
+        resources = await open_resources(settings)
+        stack.push_async_callback(resources.close)
+        if not resources.db.is_shared:
+            # The folder is locked, so the holders of all leases are dead: there is no need to wait for their expiry.
+            await servers.drop_leases(resources.db)
+        bound = stack.enter_context(bind(settings.host, settings.port))
         url = _local_url(settings, bound)
-        service = compose(ground, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))
-        held.push_async_callback(_close, service)
-        await check_key(ground)
-        key = await first_key(service.access)
-        await check_key(ground)  # once more: another process may have begun at the same moment, with a key of its own
+        service = compose(resources, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))
+        stack.push_async_callback(_close, service)
+        await check_vault_key(resources)
+        key = await create_first_key(service.access)
+        # Again: another process with another key may have created the organization at the same moment.
+        await check_vault_key(resources)
         if key is not None:
-            announce(welcome(key, base_url=url, region=settings.regions[0].code, command=command))
-        return await Watch(service, bound, url).run()
+            announce(welcome_text(key, base_url=url, region=settings.regions[0].code, command=command))
+        return await ServiceProcess(service, bound, url).run()
 
 
-class Watch:
-    """Runs the parts of a service until the first reason to stop, then stops them."""
+class ServiceProcess:
+    """Runs the parts of the service until a stop signal or until one of them ends, then stops them all."""
 
     def __init__(self, service: Service, bound: socket.socket, url: str) -> None:
         self._service = service
         self._bound = bound
         self._url = url
-        self._http = make_server(service.web, on_listening=self._note_listening)
+        self._http = HttpServer(service.web, on_listening=self._on_listening)
 
     async def run(self) -> int:
-        """The exit code: 0 when it was told to stop, 1 when a part ended by itself."""
-        told_to_stop = asyncio.Event()
-        told = asyncio.create_task(told_to_stop.wait(), name="told to stop")
-        http = asyncio.create_task(self._http.serve(sockets=[self._bound]), name="http")
+        """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly."""
+        stop_requested = asyncio.Event()
+        stop = asyncio.create_task(stop_requested.wait(), name="stop")
+        http = asyncio.create_task(self._http.serve(self._bound), name="http")
         jobs = {
             http,
             asyncio.create_task(self._service.supervisor.run(), name="supervisor"),
-            asyncio.create_task(self._service.outbox.run(), name="outbox"),
-            asyncio.create_task(self._service.upkeep.keep_gauges(), name="gauges"),
-            asyncio.create_task(self._service.upkeep.keep_comparing_clocks(), name="clocks"),
-            asyncio.create_task(self._service.upkeep.keep_sweeping(), name="sweep"),
+            asyncio.create_task(self._service.dispatcher.run(), name="outbox"),
+            asyncio.create_task(self._service.upkeep.run_gauges(), name="gauges"),
+            asyncio.create_task(self._service.upkeep.run_clock_checks(), name="clocks"),
+            asyncio.create_task(self._service.upkeep.run_sweeps(), name="sweep"),
         }
         try:
-            with _signals(told_to_stop.set):
-                await asyncio.wait({*jobs, told}, return_when=asyncio.FIRST_COMPLETED)
+            with _stop_signals(stop_requested.set):
+                await asyncio.wait({*jobs, stop}, return_when=asyncio.FIRST_COMPLETED)
                 crashed = {job for job in jobs if job.done()}
-                _report(crashed)
+                _log_crashed(crashed)
                 await self._stop(http)
         finally:
-            for task in (*jobs, told):
+            for task in (*jobs, stop):
                 task.cancel()
-            await asyncio.gather(*jobs, told, return_exceptions=True)
+            await asyncio.gather(*jobs, stop, return_exceptions=True)
         _log.info("stopped")
         return 1 if crashed else 0
 
-    def _note_listening(self) -> None:
-        self._service.readiness.became_ready()
+    def _on_listening(self) -> None:
+        self._service.readiness.mark_ready()
         _log.info("listening", extra={"url": self._url})
 
     async def _stop(self, http: asyncio.Task[None]) -> None:
-        signal.alarm(LAST_RESORT_S)
+        signal.alarm(FORCED_EXIT_S)
         self._service.readiness.drain()
         _log.info("stopping")
-        await _end("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
-        await _end("callbacks", self._service.outbox.drain(DRAIN_CALLBACKS_S), DRAIN_CALLBACKS_S + 1)
-        # Not before: a reader comes back at once, and would take a service that refuses him for the end of the stream.
+        await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
+        await _stop_part("callbacks", self._service.dispatcher.drain(DRAIN_CALLBACKS_S), DRAIN_CALLBACKS_S + 1)
+        # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
         self._service.streams.close()
         self._http.stop()
-        await _end("requests", asyncio.wait([http]), DRAIN_REQUESTS_S)
+        await _stop_part("requests", asyncio.wait([http]), DRAIN_REQUESTS_S)
 
 
-async def _end(part: str, work: Awaitable[object], limit_s: float) -> None:
-    """Wait for a part to end; one that cannot must not keep the others from ending well."""
+async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:
+    """Wait until a part has stopped; a failure is logged and does not keep the others from stopping."""
     try:
         async with asyncio.timeout(limit_s):
             await work
-    except Exception:  # noqa: BLE001 - whatever it is, the rest is still to be ended
-        _log.exception("a part did not end as it should", extra={"part": part})
+    except Exception:  # noqa: BLE001 - the other parts still have to be stopped
+        _log.exception("service part did not stop cleanly", extra={"part": part})
 
 
-def _report(crashed: set[asyncio.Task[None]]) -> None:
+def _log_crashed(crashed: set[asyncio.Task[None]]) -> None:
     for task in crashed:
-        fault = None if task.cancelled() else task.exception()
-        _log.error("a part of the service ended by itself", extra={"part": task.get_name()}, exc_info=fault)
+        exc = None if task.cancelled() else task.exception()
+        _log.error("service part ended unexpectedly", extra={"part": task.get_name()}, exc_info=exc)
 
 
 @contextmanager
-def _signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """Call on the first signal to stop; the second ends the process at once, by the system's own means."""
+def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
+    """Call `on_first` on the first stop signal; the second one ends the process at once by its default action."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -182,28 +183,28 @@ async def _close(service: Service) -> None:
 
 
 def _allow_open_files() -> None:
-    """Raise the limit on open files: a match has two connections, and 1,024 files are usual."""
+    """Raise the limit on open files: each match has two connections, and the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _take_folder(settings: Settings) -> FolderLock:
+def _lock_folder(settings: Settings) -> FolderLock:
     try:
-        return FolderLock.take(settings.data_dir)
-    except FolderTakenError as exc:
+        return FolderLock.acquire(settings.data_dir)
+    except FolderInUseError as exc:
         holder = "Another process" if exc.pid is None else f"Process {exc.pid}"
-        raise GroundError(f"{holder} already serves the data folder {settings.data_dir}.") from exc
+        raise ResourcesError(f"{holder} already uses the data folder {settings.data_dir}.") from exc
     except OSError as exc:
-        raise GroundError(f"The data folder {settings.data_dir} cannot be locked: {exc.strerror or exc}.") from exc
+        raise ResourcesError(f"The data folder {settings.data_dir} cannot be locked: {exc.strerror or exc}.") from exc
 
 
 def _local_url(settings: Settings, bound: socket.socket) -> str:
-    """Where a program on this machine reaches the service."""
+    """Return the URL of the service for programs on this machine."""
     return msgspec.structs.replace(settings, public_url=None).ingest_base(port_of(bound))
 
 
 def _owner() -> str:
-    """A name that no other process ever has, and that tells people where to look."""
+    """Return a unique name for this process that shows its host and pid."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,6 +1,6 @@
-"""What must be done now and then, whatever is played? Gauges are set, clocks compared, and what is old is deleted.
+"""Run the periodic jobs: update gauges, compare clocks, delete old entries.
 
-The jobs run for ever and survive everything: one that fails is tried again at its next turn.
+The jobs run until cancelled and survive every error: a failed one is retried at its next turn.
 """
 
 from __future__ import annotations
@@ -11,95 +11,95 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import DatabaseAwayError
+from matchpod.ports import DatabaseUnavailableError
 from matchpod.service.pruning import Retention, prune
 from matchpod.service.readiness import Readiness
-from matchpod.service.runner.surroundings import Surroundings
+from matchpod.service.runner.deps import Deps
 from matchpod.storage import servers, slots
 
 GAUGE_S: Final = 5.0
-"""Scrapers come every 15 s or more."""
+"""Metrics are usually scraped every 15 s or less often."""
 CLOCK_S: Final = 60.0
-"""Clocks drift by seconds a day, or are set by hand."""
+"""Clocks drift by seconds per day, or are set by hand."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
-"""After a start: late enough not to be in the way of matches that are picked up again."""
+"""After a start: late enough not to slow down the matches that are being resumed."""
 RETRY_S: Final = 10 * 60.0
-"""After a sweep that failed; the database may have been away."""
+"""After a failed sweep; the database may have been unavailable."""
 
 _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The jobs that belong to no match."""
+    """The periodic jobs that belong to no match."""
 
-    def __init__(self, around: Surroundings, *, readiness: Readiness, raw_log_days: int, event_days: int) -> None:
-        self._db = around.db
-        self._clock = around.clock
-        self._regions = around.regions
-        self._measures = around.measures
+    def __init__(self, deps: Deps, *, readiness: Readiness, raw_log_days: int, event_days: int) -> None:
+        self._db = deps.db
+        self._clock = deps.clock
+        self._regions = deps.regions
+        self._metrics = deps.metrics
         self._readiness = readiness
-        self._keep = Retention(raw_log_days=raw_log_days, event_days=event_days)
+        self._retention = Retention(raw_log_days=raw_log_days, event_days=event_days)
 
-    async def keep_gauges(self) -> None:
-        """Set the gauges every few seconds, until cancelled."""
+    async def run_gauges(self) -> None:
+        """Update the gauges every few seconds, until cancelled."""
         is_failing = False
         while True:
             try:
                 await self.set_gauges()
                 is_failing = False
-            except DatabaseAwayError:
-                pass  # whoever drives matches says so already; the numbers are then those of before
+            except DatabaseUnavailableError:
+                pass  # the supervisor logs it already; the gauges keep their last values
             except Exception:  # noqa: BLE001 - the loop must survive
-                self._measures.crashes.inc("gauges")
-                if not is_failing:  # once: every few seconds would bury the rest of the log
-                    _log.exception("gauges were not set")
+                self._metrics.crashes.inc("gauges")
+                if not is_failing:  # once: a line every few seconds would flood the log
+                    _log.exception("gauge update failed")
                 is_failing = True
             await asyncio.sleep(GAUGE_S)
 
-    async def keep_comparing_clocks(self) -> None:
-        """Compare our clock with the database's at once and every minute, until cancelled."""
+    async def run_clock_checks(self) -> None:
+        """Compare this machine's clock with the database's now and every minute, until cancelled."""
         while True:
             try:
                 await self._readiness.compare_clocks()
-            except DatabaseAwayError:
+            except DatabaseUnavailableError:
                 pass  # as for gauges
             except Exception:  # noqa: BLE001 - the loop must survive
-                self._measures.crashes.inc("clocks")
-                _log.exception("clocks were not compared")
+                self._metrics.crashes.inc("clocks")
+                _log.exception("clock comparison failed")
             await asyncio.sleep(CLOCK_S)
 
-    async def keep_sweeping(self) -> None:
-        """Delete what is old once a day, until cancelled."""
+    async def run_sweeps(self) -> None:
+        """Delete old entries once a day, until cancelled."""
         wait_s = FIRST_SWEEP_S
         while True:
             await asyncio.sleep(wait_s)
             try:
                 await self.sweep()
                 wait_s = SWEEP_S
-            except DatabaseAwayError as exc:
-                _log.warning("old entries wait for the database", extra={"reason": str(exc)})
+            except DatabaseUnavailableError as exc:
+                _log.warning("pruning postponed: database unavailable", extra={"reason": str(exc)})
                 wait_s = RETRY_S
             except Exception:  # noqa: BLE001 - the loop must survive
-                self._measures.crashes.inc("sweep")
-                _log.exception("old entries were not deleted")
+                self._metrics.crashes.inc("sweep")
+                _log.exception("pruning failed")
                 wait_s = RETRY_S
 
     async def set_gauges(self) -> None:
-        """Count servers and places."""
+        """Set the gauges of servers and slots."""
         counted = await servers.count_by_status(self._db)
         taken = await slots.taken(self._db)
-        places: dict[tuple[str, ...], float] = {}
+        by_state: dict[tuple[str, ...], float] = {}
         for region in self._regions.all():
             in_use = len(taken.get(region.code, {}))
-            places[(region.code, "all")] = len(region.fleet.slots)
-            places[(region.code, "taken")] = in_use
-            places[(region.code, "free")] = max(0, len(region.fleet.slots) - in_use)
-        self._measures.servers.replace({key: float(number) for key, number in counted.items()})
-        self._measures.slots.replace(places)
+            by_state[(region.code, "all")] = len(region.fleet.slots)
+            by_state[(region.code, "taken")] = in_use
+            by_state[(region.code, "free")] = max(0, len(region.fleet.slots) - in_use)
+        self._metrics.servers.replace({key: float(number) for key, number in counted.items()})
+        self._metrics.slots.replace(by_state)
 
     async def sweep(self) -> None:
-        """Delete what is past its time."""
-        pruned = await prune(self._db, self._keep, self._clock.now_ms())
-        if not pruned.is_nothing:
+        """Delete entries older than the retention settings allow."""
+        pruned = await prune(self._db, self._retention, self._clock.now_ms())
+        if not pruned.is_empty:
             _log.info("old entries deleted", extra=msgspec.structs.asdict(pruned))

@@ -1,7 +1,7 @@
-"""WHAT CAN BE DONE FROM A TERMINAL? One function a command: words in, words out, an exit code that tells the truth.
+"""The command line: one function per command.
 
-0: done. 1: the machine failed us, a full disk say. 2: the input is bad, and the message says what is wrong with it.
-Results go to standard output, the rest to standard error, so that output can be piped.
+Exit codes: 0 for success, 1 for a failure of the machine (such as a full disk), 2 for invalid input.
+Results go to standard output, everything else to standard error, so that output can be piped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typer
 from matchpod.cli import (
     callbacks,
     keys,
-    listening,
+    listen,
     matches,
     organizations,
     pruning,
@@ -26,13 +26,13 @@ from matchpod.simulator.wire import command_line
 
 
 class Commands(typer.Typer):
-    """All commands; what the machine does not give is told in a sentence, whichever command it was."""
+    """All commands; an OSError in any of them is printed as one sentence."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Run the command that the words of this process name, and end with its exit code."""
+        """Run the command given by the arguments of this process, and exit with its exit code."""
         try:
             return super().__call__(*args, **kwargs)
-        except OSError as exc:  # output that cannot be written: a reader who is gone was seen to already
+        except OSError as exc:  # output cannot be written; typer has already handled a closed pipe
             typer.echo(f"matchpod: {exc.strerror or exc}.", err=True)
             sys.exit(1)
 
@@ -46,7 +46,7 @@ def matchpod() -> None:
 
 
 def simulate(context: typer.Context) -> None:
-    """Run a CS2 server that is not one: RCON, log posts, made-up players. See simulate --help."""
+    """Run a simulated CS2 server: RCON, log posts, made-up players. See simulate --help."""
     raise typer.Exit(command_line.main(context.args))
 
 
@@ -59,7 +59,7 @@ app.add_typer(matches.app, name="match")
 app.add_typer(callbacks.app, name="callbacks")
 app.command()(recomputing.recompute)
 app.command()(pruning.prune)
-app.command()(listening.listen)
+app.command()(listen.listen)
 app.command()(replaying.replay)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
     simulate

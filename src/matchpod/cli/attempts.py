@@ -1,4 +1,4 @@
-"""How is an attempt to deliver a callback printed? In the list of callbacks as on the page of a match."""
+"""Format callback delivery attempts, for `callbacks list` and `match show`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage.outbox import AttemptRow
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One attempt, as it is printed."""
+    """One attempt, as printed."""
 
     number: int
     at: str
@@ -21,7 +21,7 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def attempt_views(attempts: Sequence[AttemptRow]) -> list[AttemptView]:
-    """The attempts as they are printed, in the same order."""
+    """Return the attempts as printed, in the same order."""
     return [
         AttemptView(
             number=one.number, at=iso_time(one.at_ms), status=one.status, duration_ms=one.duration_ms, error=one.error

@@ -1,4 +1,4 @@
-"""Were the callers told? Lists callbacks with their attempts, and lets an operator send one again."""
+"""List callbacks with their delivery attempts, and send one again: `matchpod callbacks`."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from matchpod.app import Ground
+from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
-from matchpod.cli.opening import fail, run_on_ground
-from matchpod.cli.terminal import minute, print_listing, say
+from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.terminal import print_listing, print_note, short_time
 from matchpod.core.result import iso_time
-from matchpod.core.text_rules import shown
+from matchpod.core.text_rules import printable
 from matchpod.ports import Database
 from matchpod.service.callbacks import MAX_ATTEMPTS
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow, CallbackState
 
 MAX_LISTED: Final = 10_000
-"""More than anybody reads; each is a query of its own."""
+"""Each listed callback costs one more query."""
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Callbacks and what became of them.",
+    help="Callbacks and their delivery attempts.",
 )
 
 
 class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One callback, as it is printed."""
+    """One callback, as printed."""
 
     callback_id: str
     organization: str
@@ -46,34 +46,34 @@ class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 @app.command("list")
 def list_callbacks(
     *,
-    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Of this organization only.")] = None,
-    state: Annotated[CallbackState | None, typer.Option("--state", help="In this state only.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="At most so many.")] = 20,
+    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only of this organization.")] = None,
+    state: Annotated[CallbackState | None, typer.Option("--state", help="Only in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """Show callbacks and their attempts, the newest first."""
-    views = run_on_ground(lambda ground: _views(ground.db, org, state, limit))
+    """List callbacks and their attempts, newest first."""
+    views = run_with_resources(lambda resources: _views(resources.db, org, state, limit))
     if views is None:
-        fail(f"There is no organization {shown(org or '')}.", code=2)
+        fail(f"There is no organization {printable(org or '')}.", code=2)
     print_listing(views, _COLUMNS, as_json=json)
 
 
 @app.command()
 def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
-    """Send a callback once more: same id, same bytes."""
-    attempts = run_on_ground(lambda ground: _redeliver(ground, callback_id))
+    """Send a callback again, with the same id and the same bytes."""
+    attempts = run_with_resources(lambda resources: _redeliver(resources, callback_id))
     if attempts is None:
-        fail(f"There is no callback {shown(callback_id)}.", code=2)
-    say(f"{callback_id} is due now; a service that runs on this database sends it within seconds.")
-    if _had_ended(attempts):
-        say(
-            "It had ended, and its callbackAuthToken is not kept after that: if there was one, the Authorization"
-            " header is not sent any more. The signature is."
+        fail(f"There is no callback {printable(callback_id)}.", code=2)
+    print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
+    if _is_finished(attempts):
+        print_note(
+            "Its callbackAuthToken was deleted after the last attempt: if there was one, the Authorization"
+            " header is no longer sent. The signature is."
         )
 
 
 async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
-    """None when there is no such organization."""
+    """Return the callbacks; None if there is no such organization."""
     names = {organization.id: organization.name for organization in await organizations.list(db)}
     org_id = next((key for key, name in names.items() if name == org), None)
     if org is not None and org_id is None:
@@ -82,13 +82,13 @@ async def _views(db: Database, org: str | None, state: CallbackState | None, lim
     return [_view(row, names.get(row.org_id, row.org_id), await outbox.attempts_of(db, row.id)) for row in rows]
 
 
-async def _redeliver(ground: Ground, callback_id: str) -> list[AttemptRow] | None:
-    """The attempts that were made before; None when there is no such callback."""
-    attempts = await outbox.attempts_of(ground.db, callback_id)
-    return attempts if await outbox.redeliver(ground.db, callback_id, ground.clock.now_ms()) else None
+async def _redeliver(resources: Resources, callback_id: str) -> list[AttemptRow] | None:
+    """Make a callback due again and return its earlier attempts; None if there is no such callback."""
+    attempts = await outbox.attempts_of(resources.db, callback_id)
+    return attempts if await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms()) else None
 
 
-def _had_ended(attempts: Sequence[AttemptRow]) -> bool:
+def _is_finished(attempts: Sequence[AttemptRow]) -> bool:
     return len(attempts) >= MAX_ATTEMPTS or any(one.status and 200 <= one.status < 300 for one in attempts)
 
 
@@ -111,10 +111,10 @@ def _state(row: CallbackRow) -> CallbackState:
     return CallbackState.GIVEN_UP if row.delivered_at_ms is None else CallbackState.DELIVERED
 
 
-def _tried(attempts: Sequence[AttemptView]) -> str | None:
-    """All attempts in one cell: what was answered, after how long, and what went wrong."""
+def _attempts_cell(attempts: Sequence[AttemptView]) -> str | None:
+    """Format all attempts for one table cell: status, duration and error."""
     return "; ".join(
-        f"{one.number}: {one.status or 'no answer'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")
+        f"{one.number}: {one.status or 'no reply'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")
         for one in attempts
     )
 
@@ -122,9 +122,9 @@ def _tried(attempts: Sequence[AttemptView]) -> str | None:
 _COLUMNS: Final[Mapping[str, Callable[[CallbackView], str | None]]] = {
     "id": lambda view: view.callback_id,
     "state": lambda view: view.state,
-    "created": lambda view: minute(view.created_at),
+    "created": lambda view: short_time(view.created_at),
     "organization": lambda view: view.organization,
     "server": lambda view: view.server_id,
     "url": lambda view: view.url,
-    "attempts": lambda view: _tried(view.attempts),
+    "attempts": lambda view: _attempts_cell(view.attempts),
 }

@@ -1,6 +1,6 @@
-"""What opens the API? `matchpod keys`: making, listing, rotating and revoking keys.
+"""Create, list, rotate and revoke API keys: `matchpod keys`.
 
-The text of a new key stands alone on standard output, so that it can go straight into a file or a variable.
+Only the text of a new key goes to standard output, so that it can be piped into a file or a variable.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Annotated, Final
 
 import typer
 
-from matchpod.cli.opening import fail
 from matchpod.cli.organizations import run_with_access
-from matchpod.cli.terminal import Columns, minute, print_listing, say
-from matchpod.core.text_rules import shown
+from matchpod.cli.resources import fail
+from matchpod.cli.terminal import Columns, print_listing, print_note, short_time
+from matchpod.core.text_rules import printable
 from matchpod.service.access import CACHE_MS
 from matchpod.service.principals import KeyView, NewKey, Role, Scope
 
@@ -30,14 +30,14 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     help=(
-        "API keys of organizations. A key is shown once, when it is made."
+        "API keys of organizations. A key is shown only once, when it is created."
         f" A running service may accept a revoked key for up to {_CACHE_S} more seconds."
     ),
 )
 
 
-def usual_scopes(role: Role) -> tuple[Scope, ...]:
-    """What a key is for when nobody says: members look, the others also create and cancel."""
+def default_scopes(role: Role) -> tuple[Scope, ...]:
+    """Return the scopes of a key created without --scope: members read, other roles also create and cancel."""
     return (Scope.SERVERS_READ,) if role is Role.MEMBER else (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 
 
@@ -60,14 +60,14 @@ def create(
         typer.Option("--expires-in", metavar="TIME", help="Such as 90d, 12h, 30m or 45s. Default: it never expires."),
     ] = None,
 ) -> None:
-    """Make a key and print it: this once, it cannot be shown again."""
+    """Create a key and print it. It cannot be shown again."""
     expires_in_s = None if expires_in is None else _seconds(expires_in, "--expires-in")
-    made = run_with_access(
+    new_key = run_with_access(
         lambda access: access.create_key(
-            org, name=name, role=role, scopes=scope or usual_scopes(role), expires_in_s=expires_in_s
+            org, name=name, role=role, scopes=scope or default_scopes(role), expires_in_s=expires_in_s
         )
     )
-    _print_new(made, f"key {made.view.id} of {org}: {role}, {' '.join(made.view.scopes)}")
+    _print_new(new_key, f"key {new_key.view.id} of {org}: {role}, {' '.join(new_key.view.scopes)}")
 
 
 @app.command("list")
@@ -75,56 +75,56 @@ def list_keys(
     org: _ORG,
     json: Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")] = False,
 ) -> None:
-    """List the keys of an organization, ended ones too, the oldest first. Times are UTC."""
+    """List the keys of an organization, including expired and revoked ones, oldest first. Times are UTC."""
     found = run_with_access(lambda access: access.keys(org))
     columns: Columns[KeyView] = {
         "id": lambda key: key.id,
         "name": lambda key: key.name,
-        "begins": lambda key: key.prefix,
+        "prefix": lambda key: key.prefix,
         "role": lambda key: key.role.value,
         "scopes": lambda key: " ".join(key.scopes),
         "state": lambda key: key.state.value,
-        "expires": lambda key: minute(key.expires_at),
-        "last used": lambda key: minute(key.last_used_at),
+        "expires": lambda key: short_time(key.expires_at),
+        "last used": lambda key: short_time(key.last_used_at),
     }
     print_listing(found, columns, as_json=json)
     if not found:
-        say(f"{org} has no keys yet; see matchpod keys create --help")
+        print_note(f"{org} has no keys yet; see matchpod keys create --help")
 
 
 @app.command()
 def rotate(
     key_id: _KEY_ID,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="TIME", help="How long the old key goes on; 0s ends it at once.")
+        str, typer.Option("--overlap", metavar="TIME", help="How long the old key stays valid; may be 0s.")
     ] = "24h",
 ) -> None:
-    """Make a key like an old one and print it; the old one goes on for a while.
+    """Create a replacement for a key and print it; the old key stays valid for a while.
 
-    The new key has the same name, role and scopes, and as long a life as the old one was given.
+    The new key has the same name, role, scopes and lifetime as the old one.
     """
     overlap_s = _seconds(overlap, "--overlap")
-    made = run_with_access(lambda access: access.rotate_key(key_id, overlap_s=overlap_s))
-    _print_new(made, f"key {made.view.id} takes the place of {key_id}, which ends in {overlap} at the latest")
+    new_key = run_with_access(lambda access: access.rotate_key(key_id, overlap_s=overlap_s))
+    _print_new(new_key, f"key {new_key.view.id} replaces {key_id}, which expires in {overlap} at the latest")
 
 
-@app.command(help=f"End a key for good. A running service may accept a revoked key for up to {_CACHE_S} more seconds.")
+@app.command(help=f"Revoke a key permanently. A running service may accept it for up to {_CACHE_S} more seconds.")
 def revoke(key_id: _KEY_ID) -> None:
-    """End a key for good."""
+    """Revoke a key permanently."""
     if run_with_access(lambda access: access.revoke_key(key_id)):
-        say(f"key {key_id} revoked; a running service may accept it for up to {_CACHE_S} more seconds")
+        print_note(f"key {key_id} revoked; a running service may accept it for up to {_CACHE_S} more seconds")
     else:
-        say(f"key {key_id} was revoked before")
+        print_note(f"key {key_id} was already revoked")
 
 
-def _print_new(made: NewKey, what: str) -> None:
-    typer.echo(made.text)
-    expiry = f"expires {minute(made.view.expires_at)} UTC" if made.view.expires_at else "never expires"
-    say(f"{what}; it {expiry}, and is shown this once")
+def _print_new(new_key: NewKey, what: str) -> None:
+    typer.echo(new_key.text)
+    expiry = f"expires {short_time(new_key.view.expires_at)} UTC" if new_key.view.expires_at else "never expires"
+    print_note(f"{what}; it {expiry} and is shown only once")
 
 
 def _seconds(text: str, option: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None:
-        fail(f"{option} must be a whole number and s, m, h or d, such as 90d or 24h, not {shown(text)!r}.", code=2)
+        fail(f"{option} must be a whole number followed by s, m, h or d, such as 90d, not {printable(text)!r}.", code=2)
     return int(found[1]) * UNIT_S[found[2]]

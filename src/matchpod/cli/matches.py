@@ -1,6 +1,6 @@
-"""What does an operator see of matches, and how does he end one? `matchpod match list`, `show` and `cancel`.
+"""List, show and cancel matches of all organizations: `matchpod match`.
 
-All organizations are shown, secrets never: neither passwords nor the tokens that game servers post with.
+Secrets are never shown: neither passwords nor the tokens that game servers post with.
 """
 
 from __future__ import annotations
@@ -12,34 +12,35 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from matchpod.app import Ground
+from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
-from matchpod.cli.opening import fail, run_on_ground
-from matchpod.cli.terminal import Columns, harmless, minute, print_listing
+from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.terminal import Columns, escape_unprintable, print_listing, short_time
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 from matchpod.core.result import iso_time
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.text_rules import shown
+from matchpod.core.text_rules import printable
 from matchpod.ports import NothingChangedError
-from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.end_match import end_match
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.storage import outbox, overview, servers
-from matchpod.storage.outbox import AttemptRow, CallbackRow, Outcome
+from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-OPERATOR_REASON: Final = "canceled_by_operator"
-"""What the caller reads as `reason`; his own cancel says `canceled_by_user`."""
-
 MAX_LISTED: Final = 1_000
-"""A terminal is no place for more."""
+"""More is not useful in a terminal."""
 
-app = typer.Typer(no_args_is_help=True, help="See and end matches of all organizations.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True, help="List, show and cancel matches of all organizations.", rich_markup_mode=None
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="Begins with srv_.")]
+ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 
 
 class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A server as operators see it."""
+    """A server as shown to operators."""
 
     server_id: str
     org_id: str
@@ -59,7 +60,7 @@ class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class OutcomeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How it ended."""
+    """How a match ended."""
 
     kind: str
     reason: str | None
@@ -68,7 +69,7 @@ class OutcomeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far the callback got."""
+    """The state of a callback's delivery."""
 
     id: str
     url: str
@@ -78,7 +79,7 @@ class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """All of a match that is no secret."""
+    """Everything about a match except its secrets."""
 
     server: ServerLine
     settings: msgspec.Raw
@@ -90,41 +91,41 @@ _COLUMNS: Final[Columns[ServerLine]] = {
     "server": lambda one: one.server_id,
     "status": lambda one: one.status,
     "region": lambda one: one.region,
-    "created": lambda one: minute(one.created_at),
-    "ended": lambda one: minute(one.ended_at),
+    "created": lambda one: short_time(one.created_at),
+    "ended": lambda one: short_time(one.ended_at),
     "external id": lambda one: one.external_match_id,
 }
 
 
 @app.command("list")
 def list_matches(
-    status: Annotated[ServerStatus | None, typer.Option(help="Only these.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="At most so many.")] = 20,
+    status: Annotated[ServerStatus | None, typer.Option(help="Only matches with this status.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List matches, the newest first."""
+    """List matches, newest first."""
 
-    async def look(ground: Ground) -> list[ServerRow]:
-        return await overview.newest_servers(ground.db, status=status, limit=limit)
+    async def read(resources: Resources) -> list[ServerRow]:
+        return await overview.newest_servers(resources.db, status=status, limit=limit)
 
-    print_listing([_server_line(row) for row in run_on_ground(look)], _COLUMNS, as_json=json)
+    print_listing([_server_line(row) for row in run_with_resources(read)], _COLUMNS, as_json=json)
 
 
 @app.command("show")
 def show_match(server_id: ServerId, json: AsJson = False) -> None:
-    """Show one match: how it stands or ended, and whether its caller was told."""
+    """Show one match: its state or outcome, and the delivery of its callback."""
 
-    async def look(ground: Ground) -> MatchPage | None:
-        row = await servers.get(ground.db, server_id)
+    async def read(resources: Resources) -> MatchPage | None:
+        row = await servers.get(resources.db, server_id)
         if row is None:
             return None
-        callback = await overview.callback_of(ground.db, server_id)
-        attempts = await outbox.attempts_of(ground.db, callback.id) if callback else []
-        return _page(row, await outbox.outcome_of(ground.db, server_id), callback, attempts)
+        callback = await overview.callback_of(resources.db, server_id)
+        attempts = await outbox.attempts_of(resources.db, callback.id) if callback else []
+        return _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
 
-    page = run_on_ground(look)
+    page = run_with_resources(read)
     if page is None:
-        fail(f"There is no server {shown(server_id)}.", code=2)
+        fail(f"There is no server {printable(server_id)}.", code=2)
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(page), indent=2))
     else:
@@ -133,33 +134,33 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
 
 @app.command("cancel")
 def cancel_match(server_id: ServerId) -> None:
-    """End a match without a result; its caller is told `canceled_by_operator`, its server is destroyed."""
+    """Cancel a match and release its server; the callback has the reason `canceled_by_operator`."""
 
-    async def cancel(ground: Ground) -> ServerRow | None:
-        row = await servers.get(ground.db, server_id)
+    async def cancel(resources: Resources) -> ServerRow | None:
+        row = await servers.get(resources.db, server_id)
         if row is None:
             return None
-        now_ms = ground.clock.now_ms()
+        now_ms = resources.clock.now_ms()
         callback_id = new_callback_id(now_ms, secrets.token_bytes(ID_RANDOM_BYTES))
-        ending = Ending(reason=OPERATOR_REASON)
+        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_OPERATOR)
         try:
-            await ground.db.write(conclude(row, ending, fence=None, now_ms=now_ms, callback_id=callback_id))
+            await resources.db.write(end_match(row, outcome, fence=None, callback_id=callback_id))
         except NothingChangedError:
             fail(f"The match on {server_id} has already ended.")
         return row
 
-    row = run_on_ground(cancel)
+    row = run_with_resources(cancel)
     if row is None:
-        fail(f"There is no server {shown(server_id)}.", code=2)
-    told = "its caller is told" if row.callback_url else "its caller wanted no callback"
-    typer.echo(f"The match on {server_id} is canceled; {told}.")
+        fail(f"There is no server {printable(server_id)}.", code=2)
+    callback = "a callback will be sent" if row.callback_url else "no callback was requested"
+    typer.echo(f"The match on {server_id} is canceled; {callback}.")
 
 
 # --- rows as pages ------------------------------------------------------------------------------------------------
 
 
 def _page(
-    row: ServerRow, outcome: Outcome | None, callback: CallbackRow | None, attempts: Sequence[AttemptRow]
+    row: ServerRow, outcome: OutcomeRow | None, callback: CallbackRow | None, attempts: Sequence[AttemptRow]
 ) -> MatchPage:
     return MatchPage(
         server=_server_line(row),
@@ -189,7 +190,7 @@ def _server_line(row: ServerRow) -> ServerLine:
     )
 
 
-def _outcome_line(outcome: Outcome) -> OutcomeLine:
+def _outcome_line(outcome: OutcomeRow) -> OutcomeLine:
     return OutcomeLine(
         kind=outcome.kind,
         reason=outcome.reason,
@@ -223,19 +224,19 @@ def _print_page(page: MatchPage) -> None:
         reason = f", {page.outcome.reason}" if page.outcome.reason else ""
         rows.append(("outcome", f"{page.outcome.kind}{reason} at {page.outcome.at}"))
     if page.callback:
-        rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_progress(page.callback)}")]
+        rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        typer.echo(f"{name:<{width}}  {harmless(text)}")
+        typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")
 
 
-def _progress(callback: CallbackLine) -> str:
+def _delivery(callback: CallbackLine) -> str:
     if callback.delivered_at:
         return f"delivered at {callback.delivered_at}"
     return f"next attempt at {callback.next_at}" if callback.next_at else "given up"
 
 
 def _attempt(attempt: AttemptView) -> str:
-    answer = attempt.error if attempt.status is None else f"status {attempt.status}"
-    return f"{attempt.at}  {answer}  {attempt.duration_ms} ms"
+    result = attempt.error if attempt.status is None else f"status {attempt.status}"
+    return f"{attempt.at}  {result}  {attempt.duration_ms} ms"

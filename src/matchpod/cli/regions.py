@@ -1,4 +1,4 @@
-"""Where are matches played, and is there room? `matchpod regions`: listing regions and switching them on and off."""
+"""List regions with their capacity, and activate or deactivate them: `matchpod regions`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, assert_never
 import msgspec
 import typer
 
-from matchpod.app import Ground
-from matchpod.cli.opening import fail, run_on_ground
-from matchpod.cli.terminal import Columns, print_listing, say
-from matchpod.core.text_rules import shown
+from matchpod.app import Resources
+from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.terminal import Columns, print_listing, print_note
+from matchpod.core.text_rules import printable
 from matchpod.settings import ProcessFleetSettings, RegionSettings, StaticFleetSettings
 from matchpod.storage import region_flags, slots
 
@@ -18,14 +18,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Regions: the settings say which there are; here they are switched on and off, also while the service runs.",
+    help="Regions are defined in the settings. Activate or deactivate them here, also while the service runs.",
 )
 
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
 
 
 class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A region as operators see it: how many matches it has room for, and how many places are taken."""
+    """A region as shown to operators; `capacity` and `taken` count slots."""
 
     code: str
     name: str
@@ -39,7 +39,7 @@ class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def list_regions(
     json: Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")] = False,
 ) -> None:
-    """List the regions, in the order of the settings, with their capacity and the places that are taken."""
+    """List the regions in the order of the settings, with their capacity and the slots in use."""
     columns: Columns[RegionLine] = {
         "code": lambda region: region.code,
         "name": lambda region: region.name,
@@ -48,26 +48,26 @@ def list_regions(
         "capacity": lambda region: str(region.capacity),
         "taken": lambda region: str(region.taken),
     }
-    print_listing(run_on_ground(_lines), columns, as_json=json)
+    print_listing(run_with_resources(_region_lines), columns, as_json=json)
 
 
 @app.command()
 def activate(code: _CODE) -> None:
-    """Let a region take new matches again."""
-    _switch(code, is_active=True)
-    say(f"region {code} takes new matches")
+    """Accept new matches in a region again."""
+    _set_active(code, is_active=True)
+    print_note(f"region {code} accepts new matches")
 
 
 @app.command()
 def deactivate(code: _CODE) -> None:
-    """Let a region take no new matches; those that were created go on. It stays so after a restart."""
-    _switch(code, is_active=False)
-    say(f"region {code} takes no new matches")
+    """Reject new matches in a region, also after a restart. Existing matches continue."""
+    _set_active(code, is_active=False)
+    print_note(f"region {code} rejects new matches")
 
 
-async def _lines(ground: Ground) -> list[RegionLine]:
-    flags = await region_flags.active_flags(ground.db)
-    taken = await slots.taken(ground.db)
+async def _region_lines(resources: Resources) -> list[RegionLine]:
+    flags = await region_flags.active_flags(resources.db)
+    taken = await slots.taken(resources.db)
     return [
         RegionLine(
             code=region.code,
@@ -77,7 +77,7 @@ async def _lines(ground: Ground) -> list[RegionLine]:
             capacity=_capacity(region),
             taken=len(taken.get(region.code, {})),
         )
-        for region in ground.settings.regions
+        for region in resources.settings.regions
     ]
 
 
@@ -91,13 +91,13 @@ def _capacity(region: RegionSettings) -> int:
             assert_never(region.fleet)
 
 
-def _switch(code: str, *, is_active: bool) -> None:
-    async def switch(ground: Ground) -> list[str]:
-        known = [region.code for region in ground.settings.regions]
+def _set_active(code: str, *, is_active: bool) -> None:
+    async def store(resources: Resources) -> list[str]:
+        known = [region.code for region in resources.settings.regions]
         if code in known:
-            await region_flags.set_active(ground.db, code, is_active)
+            await region_flags.set_active(resources.db, code, is_active)
         return known
 
-    known = run_on_ground(switch)
+    known = run_with_resources(store)
     if code not in known:
-        fail(f"There is no region {shown(code)!r}; known: {', '.join(known)}.", code=2)
+        fail(f"Unknown region {printable(code)!r}. Known regions: {', '.join(known)}.", code=2)

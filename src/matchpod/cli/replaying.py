@@ -1,4 +1,4 @@
-"""How is a recorded match read again from a terminal? Files in, a scoreboard or the result object out."""
+"""Replay a recorded match and print its scoreboard or its result: `matchpod replay`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
 
 PROGRESS_BYTES = 16 << 20
-"""Smaller files are read before a bar could be seen."""
+"""Smaller files are read too quickly for a progress bar."""
 
 PIPE_COLUMNS = 120
-"""Room for the longest names where there is no terminal to ask."""
+"""Width of the output without a terminal: wide enough for the longest names."""
 
 
 def replay(
@@ -32,37 +32,37 @@ def replay(
     ],
     json: Annotated[bool, typer.Option("--json", help="Print the result object instead of tables.")] = False,
     match_type: Annotated[
-        MatchType | None, typer.Option("--match-type", help="What was played. Default: as the logs say.")
+        MatchType | None, typer.Option("--match-type", help="The type of the match. Default: as in the logs.")
     ] = None,
     series_format: Annotated[
         SeriesFormat | None, typer.Option("--format", help="The series. Default: the shortest that fits the maps.")
     ] = None,
 ) -> None:
-    """Read a recorded match again and print its scoreboard.
+    """Replay a recorded match and print its scoreboard.
 
-    Takes server log files (both prefixes), transcripts of log posts, or JSON lines of them. The maps of a series may
-    be in one file or in several.
+    Reads server log files (both prefixes), transcripts of log posts, or log posts as JSON lines. The maps of a series
+    may be in one file or in several.
     """
     try:
         _print_match(_replay(files, match_type, series_format), as_json=json)
-    except recordings.ReplayError as fault:
-        typer.echo(f"matchpod: {fault}", err=True)
+    except recordings.ReplayError as exc:
+        typer.echo(f"matchpod: {exc}", err=True)
         raise typer.Exit(2) from None
     except BrokenPipeError:
-        raise  # whoever read our output has had enough; typer ends quietly
-    except OSError as fault:
-        typer.echo(f"matchpod: {fault}", err=True)
+        raise  # the reader of our output closed the pipe; typer exits quietly
+    except OSError as exc:
+        typer.echo(f"matchpod: {exc}", err=True)
         raise typer.Exit(1) from None
 
 
 def _print_match(reader: MatchReader, *, as_json: bool) -> None:
     if as_json:
         if reader.match.outcome is None:
-            typer.echo("matchpod: the log ends before the match does; this is what there is", err=True)
+            typer.echo("matchpod: the log ends before the match does; the result is partial", err=True)
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(build_result(reader.match)), indent=2) + b"\n")
     else:
         if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # names hold what a terminal may not be able to show
+            sys.stdout.reconfigure(errors="replace")  # the terminal may not be able to show all names
         console = Console()
         if not console.is_terminal:
             console = Console(width=PIPE_COLUMNS)
@@ -78,7 +78,7 @@ def _replay(files: list[Path], match_type: MatchType | None, series_format: Seri
         return recordings.replay(opened, match_type=match_type, series_format=series_format)
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=2 * total)  # once to look, once to read
+        task = bar.add_task("", total=2 * total)  # each file is surveyed, then read
         return recordings.replay(
             opened,
             match_type=match_type,

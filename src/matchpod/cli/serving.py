@@ -1,4 +1,4 @@
-"""How is the service started from a terminal, and its database prepared?"""
+"""Run the service and migrate its database: `matchpod serve` and `matchpod migrate`."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from pathlib import Path
 import typer
 
 from matchpod.adapters.log_output import set_up_logging
-from matchpod.app import Ground, GroundError
-from matchpod.cli.opening import fail, run_on_ground, settings_of_process
+from matchpod.app import Resources, ResourcesError
+from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.storage.migrate import current_version
 
 
 def serve() -> None:
-    """Run the service until it is told to stop (SIGTERM or Ctrl-C); docs/configuration.md has all settings.
+    """Run the service until SIGTERM or Ctrl-C; docs/configuration.md lists all settings.
 
-    Stopping takes up to 25 s, as callbacks under way are let end; a second signal ends it at once. Matches go on in
-    their servers and are picked up at the next start.
+    Stopping takes up to 25 s, to let callbacks in progress finish; a second signal stops it at once. Matches continue
+    on their servers and are resumed at the next start.
     """
-    from matchpod.app.serving import run_service  # here: the other commands start without its weight
+    from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
 
-    settings = settings_of_process()
+    settings = load_process_settings()
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
     try:
         code = run_service(settings, announce=typer.echo, command=_own_command())
-    except GroundError as exc:
+    except ResourcesError as exc:
         fail(str(exc))
     raise typer.Exit(code)
 
 
 def migrate() -> None:
-    """Bring the database to the tables of this version, as every other command does too."""
+    """Migrate the database to the schema of this version, as every other command does too."""
 
-    async def look(ground: Ground) -> int:
-        return await current_version(ground.db)
+    async def read_version(resources: Resources) -> int:
+        return await current_version(resources.db)
 
-    typer.echo(f"The database has version {run_on_ground(look)}.")
+    typer.echo(f"The database has version {run_with_resources(read_version)}.")
 
 
 def _own_command() -> str:
-    """How this program is called here, to be pasted into another terminal."""
+    """Return how to run this program from another terminal."""
     if shutil.which("matchpod"):
         return "matchpod"
     # Run from a checkout, or as `python -m matchpod`.

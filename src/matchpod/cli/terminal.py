@@ -1,4 +1,4 @@
-"""How does a command show what it found? A table or JSON on standard output, words beside it on standard error."""
+"""Print results as tables or JSON to standard output, and notes to standard error."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 LINE_CHARACTERS: Final = 2_000
-"""More than any line of a listing has: an item is one line, in a pipe and in a narrow window, and no id is cut."""
+"""Longer than any line of a listing: each item is one line, even in a pipe or a narrow window, and ids are complete."""
 NOTHING: Final = "-"
-"""Stands in a table where there is no value, so that columns can be counted."""
+"""Placeholder for a missing value, so that each line has the same number of columns."""
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 Columns: TypeAlias = Mapping[str, Callable[[_S], str | None]]
-"""The heads of a table, and what an item shows under each."""
+"""Column headers, each with the function that formats an item's cell."""
 
 
 def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -> None:
-    """Print all items: one line each under the heads of `columns`, or an array of JSON objects with all fields."""
+    """Print the items as a table, one line each, or as a JSON array with all fields."""
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(items), indent=2))
         return
@@ -33,24 +33,24 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
     for head in columns:
         table.add_column(head, overflow="fold")
     for item in items:
-        table.add_row(*(Text(harmless(cell(item) or NOTHING)) for cell in columns.values()))  # Text: no markup
+        table.add_row(*(Text(escape_unprintable(cell(item) or NOTHING)) for cell in columns.values()))  # Text: plain
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # names hold what a terminal may not be able to show
+        sys.stdout.reconfigure(errors="replace")  # the terminal may not be able to show all names
     Console(width=LINE_CHARACTERS).print(table, soft_wrap=True)
 
 
-def minute(at: str | None) -> str | None:
-    """A time of the API as a table has room for it: `2026-01-31 18:05`, in UTC."""
+def short_time(at: str | None) -> str | None:
+    """Shorten a time of the API for a table: `2026-01-31 18:05`, in UTC."""
     return None if at is None else at[:16].replace("T", " ")
 
 
-def harmless(text: str) -> str:
-    """The text with all escaped that could drive a terminal or turn a line around: callers and servers wrote it."""
+def escape_unprintable(text: str) -> str:
+    """Escape control and direction characters: the text comes from callers and game servers."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def say(sentence: str) -> None:
-    """Tell the person at the terminal, beside the result."""
+def print_note(sentence: str) -> None:
+    """Print a sentence to standard error, apart from the result."""
     typer.echo(f"matchpod: {sentence}", err=True)

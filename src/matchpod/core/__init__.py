@@ -1,1 +1,1 @@
-"""THE RULES, pure: what a match is, when it starts and ends, what its numbers mean. No I/O, no clock."""
+"""The rules of a match as pure code: when it starts and ends, and how its statistics are computed. No I/O, no clock."""

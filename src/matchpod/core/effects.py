@@ -1,6 +1,6 @@
-"""What must the world do now? Values that the rules return and the shell performs.
+"""Define effects: actions that the rules return and the service executes.
 
-An effect may be performed twice (a restart, a take-over), so each is harmless when repeated.
+An effect may be executed twice (after a restart or a takeover), so every effect is idempotent.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import msgspec
 from matchpod.core.model import PlayerId
 
 UNKNOWN_USER_ID = -1
-"""The line that told the user id was lost: find the player by his player id."""
+"""The log line with the user id was lost; the player is identified by player id alone."""
 
 
 class CancelReason(StrEnum):
     """Why a match ended without a result."""
 
     CANCELED_BY_USER = "canceled_by_user"
+    CANCELED_BY_OPERATOR = "canceled_by_operator"
     NO_PLAYERS_JOINED = "no_players_joined"
     INCOMPLETE_ROSTER = "incomplete_roster"
     ALL_PLAYERS_LEFT = "all_players_left"
@@ -30,7 +31,7 @@ class CancelReason(StrEnum):
 
 
 class Kick(msgspec.Struct, frozen=True, tag=True):
-    """Remove a player from the server, with a reason he can read."""
+    """Remove a player from the server; the reason is shown to the player."""
 
     player_id: PlayerId
     user_id: int
@@ -38,26 +39,26 @@ class Kick(msgspec.Struct, frozen=True, tag=True):
 
 
 class StartPlay(msgspec.Struct, frozen=True, tag=True):
-    """Leave warmup now: the last listed player is in."""
+    """End the warmup: all listed players have joined."""
 
     map_number: int
 
 
 class LoadMap(msgspec.Struct, frozen=True, tag=True):
-    """The next map of the series should be on the server; a plugin may already be changing to it."""
+    """Load the next map of the series; a plugin may already be changing to it."""
 
     map_number: int
     map_name: str
 
 
 class EndMatch(msgspec.Struct, frozen=True, tag=True):
-    """The match is over and has a result."""
+    """End the match with a result."""
 
 
 class CancelMatch(msgspec.Struct, frozen=True, tag=True):
-    """The match ends without a result. The lists are filled for an incomplete roster only."""
+    """End the match without a result. The player lists are set for an incomplete roster only."""
 
-    reason: str
+    reason: CancelReason
     missing_players: tuple[PlayerId, ...] = ()
     connected_players: tuple[PlayerId, ...] = ()
 

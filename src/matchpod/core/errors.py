@@ -1,4 +1,4 @@
-"""What can be wrong with a request, and how is it said? Each error carries its code and HTTP status."""
+"""Define the errors returned to callers, each with its code and HTTP status."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import msgspec
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing wrong with a body: where, and what would be right."""
+    """One validation error: the path of the field, and a message that says what is expected."""
 
     path: str
     message: str
 
 
 class MatchpodError(Exception):
-    """An answer to a caller that is not a success. The message is one sentence a caller can act on."""
+    """Base class of all error responses. The message is one sentence that the caller can act on."""
 
     code = "SERVER_ERROR"
     status = 500
 
 
 class InvalidParamsError(MatchpodError):
-    """A body or query that fails validation, with all its faults."""
+    """The body or query failed validation; `faults` lists every validation error."""
 
     code = "INVALID_PARAMS"
     status = 400
@@ -31,28 +31,28 @@ class InvalidParamsError(MatchpodError):
 
 
 class UnauthorizedError(MatchpodError):
-    """No key, or one that opens nothing."""
+    """The API key is missing or invalid."""
 
     code = "UNAUTHORIZED"
     status = 401
 
 
 class ForbiddenError(MatchpodError):
-    """The key is good, but not for this."""
+    """The API key is valid but lacks permission for this request."""
 
     code = "FORBIDDEN"
     status = 403
 
 
 class NotFoundError(MatchpodError):
-    """There is no such thing."""
+    """The requested resource does not exist."""
 
     code = "NOT_FOUND"
     status = 404
 
 
 class MethodNotAllowedError(MatchpodError):
-    """The path is known, the method is not."""
+    """The path exists but does not support the method."""
 
     code = "METHOD_NOT_ALLOWED"
     status = 405
@@ -63,28 +63,28 @@ class MethodNotAllowedError(MatchpodError):
 
 
 class ServerNotRunningError(MatchpodError):
-    """The server has ended in another way than the caller now wants."""
+    """The server has already ended in a way that conflicts with the request."""
 
     code = "SERVER_NOT_RUNNING"
     status = 409
 
 
 class IdempotencyConflictError(MatchpodError):
-    """The idempotency key was used for another body."""
+    """The idempotency key was already used with a different body."""
 
     code = "IDEMPOTENCY_CONFLICT"
     status = 409
 
 
 class PayloadTooLargeError(MatchpodError):
-    """The body is over the limit."""
+    """The body exceeds the size limit."""
 
     code = "PAYLOAD_TOO_LARGE"
     status = 413
 
 
 class RateLimitError(MatchpodError):
-    """Too many requests; `retry_after_s` says when the next one is welcome."""
+    """Too many requests; `retry_after_s` is the time until the next one is allowed."""
 
     code = "RATE_LIMIT_EXCEEDED"
     status = 429
@@ -95,7 +95,7 @@ class RateLimitError(MatchpodError):
 
 
 class UnavailableError(MatchpodError):
-    """Not now: the service starts, drains, or cannot reach its database."""
+    """The service is starting, draining, or cannot reach its database."""
 
     code = "SERVICE_UNAVAILABLE"
     status = 503

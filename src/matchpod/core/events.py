@@ -1,8 +1,8 @@
-"""What happened in the game? One frozen value a fact, in the words of the rules, whoever reported it.
+"""Define game events: frozen values that describe what happened, independent of the source that reported it.
 
-`cs2` makes these, `core` folds them. `at_ms` is the server's own clock, moved to UTC by the reader: good for
-differences, and the same for the same bytes. Order is the order in which things happened.
-Combat is between player ids; `is_enemy` is decided by the reader, which alone knows sides and free-for-all.
+`cs2` creates them, `core` applies them in the order they happened. `at_ms` is the server's own clock, converted to UTC
+by the reader: reliable for differences, and the same for the same bytes. `is_enemy` is decided by the reader, the only
+part that knows sides and free-for-all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matchpod.core.model import PlayerId, Side, Team
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A fact with its time."""
+    """Base class of all events."""
 
     at_ms: int
 
@@ -24,17 +24,17 @@ class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class MapLoading(Event, frozen=True):
-    """The server begins to load a map; everybody is about to be disconnected and to come back."""
+    """The server started to load a map; all players are about to disconnect and reconnect."""
 
     map_name: str
 
 
 class ServerRestarted(Event, frozen=True):
-    """A new server process took over: whatever it had not told us is lost."""
+    """The server process was replaced; log lines that the old one had not sent are lost."""
 
 
 class LogGap(Event, frozen=True):
-    """Log bytes never arrived; numbers of the open map are not complete."""
+    """Log bytes were lost; the statistics of the current map are incomplete."""
 
     missing_bytes: int
 
@@ -56,7 +56,7 @@ class PlayerEntered(Event, frozen=True):
 
 
 class PlayerJoinedSide(Event, frozen=True):
-    """A player took a side; None is spectating or unassigned. `team` is the caller's team, where it is known."""
+    """A player joined a side; None is spectating or unassigned. `team` is the caller's team, if known."""
 
     player_id: PlayerId
     name: str
@@ -65,7 +65,7 @@ class PlayerJoinedSide(Event, frozen=True):
 
 
 class PlayerDisconnected(Event, frozen=True):
-    """A client is gone. `is_map_change`: the reason is one that a map change prints, but so does going to the menu."""
+    """A client disconnected. `is_map_change`: the logged reason is that of a map change, or of a quit to the menu."""
 
     player_id: PlayerId
     name: str
@@ -74,21 +74,21 @@ class PlayerDisconnected(Event, frozen=True):
 
 
 class PlayersSeen(Event, frozen=True):
-    """Who is on the server, by its console, where the log lost lines; within `load_ms` a client may still load."""
+    """The players listed by the console, polled after lost log lines; a client may take `load_ms` to load."""
 
     names: dict[PlayerId, str]
     load_ms: int
 
 
 class PlayerRenamed(Event, frozen=True):
-    """A player goes by another name from here on."""
+    """A player changed their name."""
 
     player_id: PlayerId
     name: str
 
 
-class ChatSaid(Event, frozen=True):
-    """A player wrote something. The text is hostile for ever."""
+class ChatMessage(Event, frozen=True):
+    """A player wrote a chat message. The text is untrusted."""
 
     player_id: PlayerId
     name: str
@@ -100,13 +100,13 @@ class ChatSaid(Event, frozen=True):
 
 
 class WarmupBegan(Event, frozen=True):
-    """The server is back in warmup although its map had not ended: a crash, a changed map, an administrator."""
+    """The server returned to warmup before its map ended: after a crash, a map change or an administrator's command."""
 
 
 class MapLive(Event, frozen=True):
-    """The map counts from here. `since_ms` is when the match restart printed, the start of its duration.
+    """The map is live: events count from here. `since_ms` is when its match restart was logged and its duration began.
 
-    `rounds_played` is above 0, and the score what it then was, when the log was joined mid-map: the rounds before are
+    If the log was joined mid-map, `rounds_played` is above 0, the score is the current one, and earlier rounds are
     unknown.
     """
 
@@ -121,7 +121,7 @@ class MapLive(Event, frozen=True):
 
 
 class RoundStarted(Event, frozen=True):
-    """Freeze time is over. The line-ups are who stood on a side of each team at that moment."""
+    """Freeze time ended. The line-ups are the players on each team's side at that moment."""
 
     round_number: int
     team1: tuple[PlayerId, ...]
@@ -130,7 +130,7 @@ class RoundStarted(Event, frozen=True):
 
 
 class RoundEndReason(StrEnum):
-    """How a round was decided; the words of the server's notices, without their prefix."""
+    """How a round was decided. The values are the server's notices without their prefix."""
 
     CTS_WIN = "CTs_Win"
     TERRORISTS_WIN = "Terrorists_Win"
@@ -146,7 +146,7 @@ class RoundEndReason(StrEnum):
 
 
 class RoundDecided(Event, frozen=True):
-    """A round has a winner (None: a draw) and the map its new score. Kills may still follow until the next freeze."""
+    """A round has a winner (None for a draw) and the map a new score. Kills may follow until the next freeze time."""
 
     round_number: int
     winner: Team | None
@@ -157,13 +157,13 @@ class RoundDecided(Event, frozen=True):
 
 
 class SidesSwapped(Event, frozen=True):
-    """Halftime, or a half of overtime: the teams changed sides."""
+    """The teams changed sides, at halftime or in overtime."""
 
     team1_side: Side
 
 
 class RoundRestored(Event, frozen=True):
-    """The map went back: only the first `rounds_kept` rounds still count. A restart is a new MapLive."""
+    """A backup was restored: only the first `rounds_kept` rounds still count. A restart is a new MapLive instead."""
 
     rounds_kept: int
     team1_score: int
@@ -171,21 +171,21 @@ class RoundRestored(Event, frozen=True):
 
 
 class Paused(Event, frozen=True):
-    """Play stops at the next freeze time; `by` is the server's word for who asked."""
+    """Play stops at the next freeze time; `by` is the source of the pause as logged."""
 
     by: str
 
 
 class Unpaused(Event, frozen=True):
-    """Play goes on."""
+    """Play resumed."""
 
     by: str
 
 
 class MapEnded(Event, frozen=True):
-    """The map is over and its score final. Nothing after it counts, unless a backup of the same map is restored.
+    """The map ended and its score is final. Nothing after it counts, unless a backup of the same map is restored.
 
-    `winner` is set where the score does not tell: after a surrender.
+    `winner` is set if the score does not determine it: after a surrender.
     """
 
     map_name: str
@@ -199,7 +199,7 @@ class MapEnded(Event, frozen=True):
 
 
 class Damage(Event, frozen=True):
-    """A hit. `damage` is what the weapon dealt, uncapped; `health` is what the victim had left afterwards."""
+    """A hit. `damage` is uncapped; `health` is the health the victim had left."""
 
     attacker: PlayerId
     victim: PlayerId
@@ -211,7 +211,7 @@ class Damage(Event, frozen=True):
 
 
 class Kill(Event, frozen=True):
-    """One player killed another (never himself: that is a Death). `distance` is in game units, where it is known."""
+    """One player killed another; a suicide is a Death. `distance` is in game units, None if unknown."""
 
     killer: PlayerId
     victim: PlayerId
@@ -227,20 +227,20 @@ class Kill(Event, frozen=True):
 
 
 class Death(Event, frozen=True):
-    """A player died by his own hand, the world or the bomb; nobody gets the kill."""
+    """A player died by suicide, the world or the bomb; no player is credited with a kill."""
 
     player_id: PlayerId
     cause: str
 
 
 class PlayerGone(Event, frozen=True):
-    """A player left the server alive: out of the round, but no death."""
+    """A player left the server alive: out of the round, but without a death."""
 
     player_id: PlayerId
 
 
 class Assist(Event, frozen=True):
-    """Helped to kill; a flash assist blinded the victim instead of hurting him."""
+    """A player assisted a kill; in a flash assist they blinded the victim instead of damaging it."""
 
     player_id: PlayerId
     victim: PlayerId
@@ -249,7 +249,7 @@ class Assist(Event, frozen=True):
 
 
 class Blinded(Event, frozen=True):
-    """A flashbang blinded someone, friend, foe or its own thrower."""
+    """A flashbang blinded a player: an enemy, a teammate or the thrower."""
 
     victim: PlayerId
     thrower: PlayerId
@@ -258,7 +258,7 @@ class Blinded(Event, frozen=True):
 
 
 class GrenadeKind(StrEnum):
-    """Grenades as the leaderboard names them; fire bombs of both sides are `molly`."""
+    """Grenade types as named in the leaderboard; `molly` is the fire grenade of either side."""
 
     HE = "he"
     FLASH = "flash"
@@ -268,41 +268,41 @@ class GrenadeKind(StrEnum):
 
 
 class GrenadeThrown(Event, frozen=True):
-    """A grenade left a hand."""
+    """A player threw a grenade."""
 
     player_id: PlayerId
     kind: GrenadeKind
 
 
 class ChickenKilled(Event, frozen=True):
-    """A chicken died."""
+    """A player killed a chicken."""
 
     player_id: PlayerId
     weapon: str
 
 
 class BombPlanted(Event, frozen=True):
-    """The bomb is down."""
+    """The bomb was planted."""
 
     player_id: PlayerId
     site: str | None
 
 
 class BombDefused(Event, frozen=True):
-    """The bomb was defused; None when nobody can be named for it."""
+    """The bomb was defused; `player_id` is None if the player is unknown."""
 
     player_id: PlayerId | None
 
 
 class BombExploded(Event, frozen=True):
-    """The bomb went off."""
+    """The bomb exploded."""
 
 
-# --- what others counted ----------------------------------------------------------------------------------------
+# --- reports of the game and its plugins ------------------------------------------------------------------------
 
 
 class GameCount(msgspec.Struct, frozen=True, gc=False):
-    """The game's own numbers for one player over the rounds before the block. Only columns with a proven meaning."""
+    """The game's own statistics of one player up to the last round. Only columns whose meaning is verified."""
 
     player_id: PlayerId
     kills: int
@@ -325,7 +325,7 @@ class GameCount(msgspec.Struct, frozen=True, gc=False):
 
 
 class GameCounted(Event, frozen=True):
-    """The game printed its own statistics at a freeze start, for the rounds before `round_number`."""
+    """The game logged its own statistics at the start of a freeze time, for the rounds before `round_number`."""
 
     round_number: int
     players: tuple[GameCount, ...]
@@ -340,21 +340,24 @@ class MvpNamed(Event, frozen=True):
 
 
 class ShotsCounted(Event, frozen=True):
-    """A plugin's running count of shots on the open map; logs alone never tell."""
+    """A plugin's count of shots in one round, fired and hit by player; the log does not contain shots.
 
-    player_id: PlayerId
-    fired: int
-    hit: int
+    Without players it only says that a plugin counts, so that its last report is waited for.
+    """
+
+    map_number: int
+    round_number: int
+    shots: dict[PlayerId, tuple[int, int]]
 
 
 class LiveReported(Event, frozen=True):
-    """The plugin begins or plays this map of the series: the log tells when it counts, but not which one it is."""
+    """The plugin reported which map of the series is live; the log says when a map is live, but not its number."""
 
     map_number: int
 
 
 class ResultReported(Event, frozen=True):
-    """The plugin's final score of a map, whether or not the log tells one."""
+    """The plugin reported the final score of a map, which the log may lack."""
 
     map_number: int
     team1_score: int
@@ -362,14 +365,14 @@ class ResultReported(Event, frozen=True):
 
 
 class SeriesReported(Event, frozen=True):
-    """The plugin says that the series is over, and how many maps each team has won."""
+    """The plugin reported the end of the series, with the number of maps each team won."""
 
     team1_maps: int
     team2_maps: int
 
 
 class CheatSuspected(Event, frozen=True):
-    """A detection, ours or a plugin's: a lead for people, never a verdict."""
+    """A detection, ours or a plugin's: a hint for human review, never a verdict."""
 
     player_id: PlayerId
     kind: str
@@ -380,7 +383,7 @@ class CheatSuspected(Event, frozen=True):
 
 GameEvent = (
     MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide
-    | PlayerDisconnected | PlayersSeen | PlayerRenamed | ChatSaid | WarmupBegan | MapLive | RoundStarted
+    | PlayerDisconnected | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted
     | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death
     | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
     | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
@@ -388,8 +391,8 @@ GameEvent = (
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip
-"""Nine of ten events of a match. They change statistics and nothing else, so the fold lets them through at once."""
+"""About 90 % of the events of a match. They affect statistics only, so `Match.apply` handles them on a fast path."""
 
 PRESENCE_EVENTS = frozenset((MapLoading, ServerRestarted, LogGap, PlayerConnected, PlayerEntered, PlayerJoinedSide,
                              PlayerDisconnected, PlayersSeen, PlayerRenamed))  # fmt: skip
-"""Who is on the server. They count even while it is set up, when nothing that is played does."""
+"""Events about who is on the server. They count even while the server is being configured, when play does not."""

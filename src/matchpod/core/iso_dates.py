@@ -1,7 +1,7 @@
-"""Which time does a caller's date mean? ISO 8601 dates and date-times of the calendar, as milliseconds since 1970.
+"""Parse ISO 8601 calendar dates and date-times into milliseconds since 1970.
 
-A date means its whole day, a date-time the millisecond it lies in; without a zone both are UTC. Worked out with whole
-numbers alone, so a zone may carry a time past the years 1 and 9999 without an overflow.
+A date covers its whole day, a date-time one millisecond; without a zone both are UTC. Uses integer arithmetic only, so
+a zone offset may shift a time beyond the years 1 and 9999 without overflow.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-EXPECTED: Final = "must be an ISO 8601 date or date-time, as 2026-09-21 or 2026-09-21T14:30:00Z"
-"""What would be right, as a predicate."""
+INVALID_DATE: Final = "must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z"
+"""Error message for an invalid date, to follow the name of the parameter."""
 
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
@@ -25,26 +25,26 @@ _DATE: Final = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME: Final = (
     r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
 )
-# In a query string a bare plus means a blank: `…T14:30:00+02:00` that nobody encoded arrives as `…T14:30:00 02:00`.
+# An unencoded plus in a query string decodes to a space: `…T14:30:00+02:00` arrives as `…T14:30:00 02:00`.
 _ZONE: Final = r"(?:[Zz]|(?P<sign>[+\- ])(?P<zone_hour>[01][0-9]|2[0-3])(?::?(?P<zone_minute>[0-5][0-9]))?)"
 _PATTERN: Final = re.compile(rf"{_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?")
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The time a date means: `from_ms` belongs to it, `before_ms` is the first millisecond after it."""
+    """A half-open time range: `from_ms` is included, `before_ms` is not."""
 
     from_ms: int
     before_ms: int
 
 
 def read_date(text: str) -> Span | None:
-    """The time that the text means; None where it is no date of the calendar."""
+    """Return the time range of a date or date-time; None if the text is not a valid one."""
     found = _PATTERN.fullmatch(text)
     if found is None:
         return None
     try:
         day = date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal() - _EPOCH_DAY
-    except ValueError:  # a month has no such day, or the year is 0
+    except ValueError:  # no such day in the month, or year 0
         return None
     midnight_ms = day * _DAY_MS
     if found["hour"] is None:

@@ -1,7 +1,7 @@
-"""How is a decoded JSON object read so that every fault is told at once?
+"""Read the fields of a decoded JSON object and report all faults at once.
 
-`Faults` collects, `Fields` reads one object. A reading method answers None for a field that is absent or wrong; what
-is wrong stands in the faults. JSON null counts as absent. True and false are not numbers, 30.0 is the whole number 30.
+`Faults` collects faults, `Fields` reads one object. A read method returns None for a field that is absent or invalid,
+and adds a fault if it is invalid. JSON null counts as absent, true and false are not numbers, 30.0 is the integer 30.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from enum import StrEnum
 from typing import TypeVar
 
 from matchpod.core.errors import Fault, InvalidParamsError
-from matchpod.core.text_rules import nearest, shown
+from matchpod.core.text_rules import nearest, printable
 
 MAX_FAULTS = 1000
-"""All faults are listed; this is more than an honest body can have."""
+"""More than any legitimate body can have; further faults are only counted."""
 
 TextRule = Callable[[str], str | None]
-"""None for good text, else what would be right."""
+"""Returns None for a valid text, else an error message."""
 
 E = TypeVar("E", bound=StrEnum)
 
 
 class Faults:
-    """All faults of one body, in the order they were found; past the limit they are only counted."""
+    """All faults of one body, in the order they were found; beyond MAX_FAULTS they are only counted."""
 
     def __init__(self) -> None:
         self._listed: list[Fault] = []
@@ -35,29 +35,29 @@ class Faults:
 
     @property
     def is_full(self) -> bool:
-        """True when a further fault will only be counted, so its wording need not be worked out."""
+        """True if further faults are only counted, so their messages are not needed."""
         return len(self._listed) == MAX_FAULTS
 
     def add(self, path: str, message: str) -> None:
-        """Note a fault; the message is a predicate of the path."""
+        """Add a fault; the message is a phrase that follows the path."""
         self._total += 1
         if not self.is_full:
             self._listed.append(Fault(path, message))
 
     def error(self) -> InvalidParamsError:
-        """The answer to the caller."""
+        """Return the error for the caller."""
         listed = tuple(self._listed)
         if self._total > len(listed):
             listed = listed[:-1]
             listed += (Fault("", f"{self._total - len(listed)} more faults are not listed"),)
         if self._total == 1:
-            only = listed[0]
-            return InvalidParamsError(f"{only.path or 'the request body'} {only.message}", listed)
+            fault = listed[0]
+            return InvalidParamsError(f"{fault.path or 'the request body'} {fault.message}", listed)
         return InvalidParamsError(f"{self._total} faults in the request body", listed)
 
 
 class Fields:
-    """One JSON object at a path, with the names it may have."""
+    """One JSON object at a path, and the field names that are allowed."""
 
     def __init__(self, members: dict[object, object], path: str, known: tuple[str, ...], faults: Faults) -> None:
         self._members = members
@@ -67,50 +67,50 @@ class Fields:
 
     @staticmethod
     def of(value: object, path: str, known: tuple[str, ...], faults: Faults) -> Fields | None:
-        """The fields of an object; unknown ones are faults, and so is anything that is no object."""
+        """Return the fields of an object and add a fault for each unknown one; None with a fault if it is no object."""
         if not isinstance(value, dict):
             faults.add(path, "must be a JSON object")
             return None
         fields = Fields(value, path, known, faults)
-        fields._refuse_unknown()
+        fields._reject_unknown()
         return fields
 
-    def at(self, name: str) -> str:
-        """The path of a field."""
+    def path_of(self, name: str) -> str:
+        """Return the path of a field."""
         return f"{self._path}.{name}" if self._path else name
 
     def has(self, name: str) -> bool:
-        """True when the field is there and not null."""
+        """True if the field is present and not null."""
         return self._members.get(name) is not None
 
     def fault(self, name: str, message: str) -> None:
-        """Note a fault of a field."""
-        self.faults.add(self.at(name), message)
+        """Add a fault for a field."""
+        self.faults.add(self.path_of(name), message)
 
-    def inside(self, name: str, known: tuple[str, ...], *, required: bool = False) -> Fields | None:
-        """The fields of a nested object."""
+    def nested(self, name: str, known: tuple[str, ...], *, required: bool = False) -> Fields | None:
+        """Read the fields of a nested object."""
         value = self._value(name, required=required)
-        return None if value is None else Fields.of(value, self.at(name), known, self.faults)
+        return None if value is None else Fields.of(value, self.path_of(name), known, self.faults)
 
     def text(self, name: str, rule: TextRule | None = None, *, required: bool = False) -> str | None:
-        """A string that keeps its rule."""
+        """Read a string that satisfies its rule."""
         value = self._value(name, required=required)
-        return None if value is None else self._checked(value, self.at(name), rule)
+        return None if value is None else self._checked(value, self.path_of(name), rule)
 
     def texts(self, name: str, rule: TextRule) -> tuple[tuple[str, str], ...] | None:
-        """The good strings of an array, each with its path."""
+        """Read the valid strings of an array, each with its path."""
         value = self._value(name)
         if value is None:
             return None
         if not isinstance(value, list | tuple):
             self.fault(name, "must be an array of strings")
             return None
-        paths = [f"{self.at(name)}[{index}]" for index in range(len(value))]
+        paths = [f"{self.path_of(name)}[{index}]" for index in range(len(value))]
         checked = ((path, self._checked(item, path, rule)) for path, item in zip(paths, value, strict=True))
         return tuple((path, text) for path, text in checked if text is not None)
 
     def choice(self, name: str, values: type[E], *, required: bool = False) -> E | None:
-        """One value of a closed set."""
+        """Read a member of an enum."""
         value = self._value(name, required=required)
         if value is None:
             return None
@@ -119,8 +119,8 @@ class Fields:
             self.fault(name, f"must be one of {', '.join(values)}")
         return member
 
-    def whole(self, name: str, *, at_least: int, at_most: int) -> int | None:
-        """A whole number within its bounds."""
+    def integer(self, name: str, *, at_least: int, at_most: int) -> int | None:
+        """Read an integer within its bounds."""
         value = self._number(name)
         if value is None:
             return None
@@ -130,9 +130,9 @@ class Fields:
         return int(value) if self._is_within(name, value, at_least, at_most) else None
 
     def number(self, name: str, *, at_least: float, at_most: float) -> float | None:
-        """A number within its bounds; a fraction is welcome."""
+        """Read a number within its bounds; it may have a fraction."""
         value = self._number(name)
-        # Compared before it is converted: float() of a whole number with 400 digits raises.
+        # Compare before converting: float() of an integer with 400 digits raises.
         return float(value) if value is not None and self._is_within(name, value, at_least, at_most) else None
 
     def _number(self, name: str) -> int | float | None:
@@ -171,12 +171,12 @@ class Fields:
             return None
         return value
 
-    def _refuse_unknown(self) -> None:
+    def _reject_unknown(self) -> None:
         for key in self._members:
             name = str(key)
             if name in self._known:
                 continue
-            # Looking for the nearest name is the dear part: not done for a fault that nobody will read.
-            meant = None if self.faults.is_full else nearest(name, self._known)
-            hint = f"; did you mean {meant}?" if meant else ""
-            self.fault(shown(name), f"is not a known field{hint}")
+            # Finding the nearest name is slow, so skip it for faults that are not listed.
+            suggestion = None if self.faults.is_full else nearest(name, self._known)
+            hint = f"; did you mean {suggestion}?" if suggestion else ""
+            self.fault(printable(name), f"is not a known field{hint}")

@@ -1,8 +1,8 @@
-"""What are the nouns of a match? Closed sets, settings and rosters, as frozen values.
+"""Define the basic types of a match: enums, settings and rosters, as frozen values.
 
-Players are named by their 64-bit id as a decimal string, as callers write it. Bots have ids of the form `BOT:name`;
-they count in the game but never leave in a result. `team1`/`team2` are the caller's teams, `Side` is where a team
-stands right now: the two change independently and are never mixed up.
+Players are identified by their 64-bit id as a decimal string, as in the API. Bots have ids of the form `BOT:name`;
+they take part in the game but are left out of every result. `team1` and `team2` are the caller's teams; `Side` is the
+side a team currently plays on. Teams change sides, so the two are never interchangeable.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 PlayerId = str
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
-"""What the game itself plays; without a limit a deathmatch would never end."""
+"""The game's own default; without a limit a deathmatch would never end."""
 
 MAX_LISTED_PLAYERS = 32
-"""More than any mode seats; a roster longer than this is a mistake of the caller."""
+"""More players than any mode supports; a longer roster is a mistake by the caller."""
 
 
 class MatchType(StrEnum):
-    """What is played."""
+    """The game mode of a match."""
 
     COMPETITIVE = "competitive"
     CASUAL = "casual"
@@ -32,12 +32,12 @@ class MatchType(StrEnum):
 
     @property
     def has_series(self) -> bool:
-        """Only competitive and wingman play series, with teams, under the match plugin."""
+        """True for modes that play a series with teams under the match plugin: competitive and wingman."""
         return self in (MatchType.COMPETITIVE, MatchType.WINGMAN)
 
 
 class SeriesFormat(StrEnum):
-    """How many maps a series can take."""
+    """The length of a series: best of one, three or five maps."""
 
     BO1 = "bo1"
     BO3 = "bo3"
@@ -45,17 +45,17 @@ class SeriesFormat(StrEnum):
 
     @property
     def length(self) -> int:
-        """The most maps that can be played."""
+        """The maximum number of maps."""
         return int(self.value[2:])
 
     @property
     def wins_needed(self) -> int:
-        """Maps a team must win to decide the series."""
+        """The number of maps a team must win to decide the series."""
         return self.length // 2 + 1
 
 
 class DmSubMode(StrEnum):
-    """Deathmatch: everyone against everyone, or two teams."""
+    """The deathmatch variant: free for all, or two teams."""
 
     FFA = "ffa"
     TEAM = "team"
@@ -69,24 +69,24 @@ class Team(StrEnum):
 
     @property
     def other(self) -> Team:
-        """The opponent."""
+        """The opposing team."""
         return Team.TEAM2 if self is Team.TEAM1 else Team.TEAM1
 
 
 class Side(StrEnum):
-    """Where a team stands right now. The values are the words of the server log."""
+    """The side a team currently plays on. The values are those of the server log."""
 
     CT = "CT"
     T = "TERRORIST"
 
     @property
     def other(self) -> Side:
-        """The side across."""
+        """The opposing side."""
         return Side.T if self is Side.CT else Side.CT
 
 
 class Winner(StrEnum):
-    """How a map or series was decided."""
+    """The winner of a map or series, or a tie."""
 
     TEAM1 = "team1"
     TEAM2 = "team2"
@@ -94,30 +94,30 @@ class Winner(StrEnum):
 
     @staticmethod
     def of(team1: int, team2: int) -> Winner:
-        """The winner by score."""
+        """Return the winner for a score."""
         if team1 == team2:
             return Winner.TIE
         return Winner.TEAM1 if team1 > team2 else Winner.TEAM2
 
 
 class CvarSetting(msgspec.Struct, frozen=True):
-    """One console variable and the value a match gives it."""
+    """One console variable and its value in a match."""
 
     name: str
     value: str
 
 
 class TeamRoster(msgspec.Struct, frozen=True):
-    """A team as the caller named it; no listed players means anyone may play for it."""
+    """One of the caller's teams; without listed players anyone may play for it."""
 
     name: str
     players: tuple[PlayerId, ...] = ()
 
 
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the caller asked to be played, validated and complete.
+    """The validated settings of a match, with defaults applied.
 
-    `maps` is the order of the whole series, already repeated where the caller's list was shorter than the series.
+    `maps` lists all maps of the series in order, repeated if the caller's list was shorter than the series.
     """
 
     match_type: MatchType
@@ -135,7 +135,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:
-        """Every listed player, team1 first; empty when anyone may join."""
+        """All listed players, team1 first; empty if anyone may join."""
         listed = self.players
         for team in (self.team1, self.team2):
             if team is not None:
@@ -144,18 +144,18 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deathmatch_minutes(self) -> float | None:
-        """How long a deathmatch lasts; None for everything else."""
+        """The length of a deathmatch in minutes; None for other modes."""
         if self.match_type is not MatchType.DEATHMATCH:
             return None
         return self.dm_round_minutes or DEFAULT_DEATHMATCH_MINUTES
 
     @property
     def is_free_for_all(self) -> bool:
-        """Everyone is everyone's enemy, whatever side the log prints."""
+        """True if every player is an enemy of every other, regardless of the side in the log."""
         return self.match_type is MatchType.DEATHMATCH and self.dm_sub_mode is not DmSubMode.TEAM
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """The team that lists the player, if one does."""
+        """Return the team that lists the player; None if no team does."""
         if self.team1 is not None and player_id in self.team1.players:
             return Team.TEAM1
         if self.team2 is not None and player_id in self.team2.players:
@@ -164,7 +164,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A valid create-match body."""
+    """A validated create-match request."""
 
     region: str
     game_type: str
@@ -175,5 +175,5 @@ class MatchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_human(player_id: PlayerId) -> bool:
-    """True for a 64-bit player id, False for bots and anything else a log may print in its place."""
+    """True for a 64-bit player id; False for bots and for anything else the log prints instead of an id."""
     return player_id.isdigit()

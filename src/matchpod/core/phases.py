@@ -1,4 +1,4 @@
-"""In which phases can a match be, and what moves it from one to another? The state machine, as a table."""
+"""Define the state machine of a match as a transition table."""
 
 from __future__ import annotations
 
@@ -6,63 +6,63 @@ from enum import StrEnum
 from typing import Final
 
 
-class Phase(StrEnum):
-    """Where a match stands."""
+class MatchPhase(StrEnum):
+    """The phase of a match."""
 
     WARMUP = "warmup"
-    """A map waits for its players."""
+    """The match is waiting for its players."""
     STARTING = "starting"
-    """Play was asked for; the map does not count yet."""
+    """The start of play was requested; the map is not live yet."""
     LIVE = "live"
-    """The current map counts."""
+    """The current map is live: events count toward score and statistics."""
     BETWEEN_MAPS = "between_maps"
-    """A map is over, the series goes on; the next map is loading or waits for its players."""
+    """A map has ended and the series continues; the next map is loading or waiting for its players."""
     OVER = "over"
-    """The match has its outcome; final."""
+    """The match has its outcome. Final."""
 
 
 class Trigger(StrEnum):
-    """What can move a match to another phase."""
+    """What moves a match to another phase."""
 
     ROSTER_READY = "roster_ready"
-    """All listed players are in the game and on their sides."""
+    """All listed players are in the game and, in team modes, on a side or past the time to choose one."""
     ROSTER_BROKEN = "roster_broken"
     """A listed player left before the map was live."""
     MAP_LIVE = "map_live"
-    """The server began a map that counts, or began it anew."""
+    """A map went live, or was restarted."""
     MAP_ENDED = "map_ended"
-    """A map has its final score and another one follows."""
+    """A map has its final score and another map follows."""
     MAP_REOPENED = "map_reopened"
-    """A backup of the map that had just ended, or that a crash had cut off, was restored."""
+    """A backup was restored of a map that had just ended or was interrupted by a crash."""
     SUSPENDED = "suspended"
-    """The server is back in warmup although the map had not ended."""
+    """The server returned to warmup before the map had ended."""
     DECIDED = "decided"
-    """The last map is over, or the plugin called a series over of which maps are unknown."""
+    """The last map has ended, or the plugin reported the end of a series in which some maps are unknown."""
     CANCELED = "canceled"
-    """The match ends without a result."""
+    """The match was canceled without a result."""
 
 
-TRANSITIONS: Final[dict[tuple[Phase, Trigger], Phase]] = {
-    (Phase.WARMUP, Trigger.ROSTER_READY): Phase.STARTING,
-    (Phase.WARMUP, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.WARMUP, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.WARMUP, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.WARMUP, Trigger.DECIDED): Phase.OVER,
-    (Phase.WARMUP, Trigger.CANCELED): Phase.OVER,
-    (Phase.STARTING, Trigger.ROSTER_BROKEN): Phase.WARMUP,
-    (Phase.STARTING, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.STARTING, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.STARTING, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.STARTING, Trigger.DECIDED): Phase.OVER,
-    (Phase.STARTING, Trigger.CANCELED): Phase.OVER,
-    (Phase.LIVE, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.LIVE, Trigger.MAP_ENDED): Phase.BETWEEN_MAPS,
-    (Phase.LIVE, Trigger.DECIDED): Phase.OVER,
-    (Phase.LIVE, Trigger.SUSPENDED): Phase.WARMUP,
-    (Phase.LIVE, Trigger.CANCELED): Phase.OVER,
-    (Phase.BETWEEN_MAPS, Trigger.ROSTER_READY): Phase.STARTING,
-    (Phase.BETWEEN_MAPS, Trigger.MAP_LIVE): Phase.LIVE,
-    (Phase.BETWEEN_MAPS, Trigger.MAP_REOPENED): Phase.LIVE,
-    (Phase.BETWEEN_MAPS, Trigger.DECIDED): Phase.OVER,
-    (Phase.BETWEEN_MAPS, Trigger.CANCELED): Phase.OVER,
+TRANSITIONS: Final[dict[tuple[MatchPhase, Trigger], MatchPhase]] = {
+    (MatchPhase.WARMUP, Trigger.ROSTER_READY): MatchPhase.STARTING,
+    (MatchPhase.WARMUP, Trigger.MAP_LIVE): MatchPhase.LIVE,
+    (MatchPhase.WARMUP, Trigger.MAP_REOPENED): MatchPhase.LIVE,
+    (MatchPhase.WARMUP, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
+    (MatchPhase.WARMUP, Trigger.DECIDED): MatchPhase.OVER,
+    (MatchPhase.WARMUP, Trigger.CANCELED): MatchPhase.OVER,
+    (MatchPhase.STARTING, Trigger.ROSTER_BROKEN): MatchPhase.WARMUP,
+    (MatchPhase.STARTING, Trigger.MAP_LIVE): MatchPhase.LIVE,
+    (MatchPhase.STARTING, Trigger.MAP_REOPENED): MatchPhase.LIVE,
+    (MatchPhase.STARTING, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
+    (MatchPhase.STARTING, Trigger.DECIDED): MatchPhase.OVER,
+    (MatchPhase.STARTING, Trigger.CANCELED): MatchPhase.OVER,
+    (MatchPhase.LIVE, Trigger.MAP_LIVE): MatchPhase.LIVE,
+    (MatchPhase.LIVE, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
+    (MatchPhase.LIVE, Trigger.DECIDED): MatchPhase.OVER,
+    (MatchPhase.LIVE, Trigger.SUSPENDED): MatchPhase.WARMUP,
+    (MatchPhase.LIVE, Trigger.CANCELED): MatchPhase.OVER,
+    (MatchPhase.BETWEEN_MAPS, Trigger.ROSTER_READY): MatchPhase.STARTING,
+    (MatchPhase.BETWEEN_MAPS, Trigger.MAP_LIVE): MatchPhase.LIVE,
+    (MatchPhase.BETWEEN_MAPS, Trigger.MAP_REOPENED): MatchPhase.LIVE,
+    (MatchPhase.BETWEEN_MAPS, Trigger.DECIDED): MatchPhase.OVER,
+    (MatchPhase.BETWEEN_MAPS, Trigger.CANCELED): MatchPhase.OVER,
 }

@@ -1,7 +1,7 @@
-"""What is known about one map of a match? Its status, names, score and the ledger of its numbers.
+"""Track one map of a match: its status, player names, score and statistics ledger.
 
-The score is what events say, never counted here. Only a live map takes numbers: warmup and what follows the end do
-not count, except an MVP that a plugin names late. A restored backup opens a finished map again.
+The score is copied from events, never counted here. Only a live map updates its statistics: events in warmup and after
+the end do not count, except a late MVP report from the plugin. A restored backup reopens a finished map.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from matchpod.core.events import (
-    ChatSaid,
+    ChatMessage,
     GameEvent,
     MapEnded,
     MapLive,
@@ -33,33 +33,33 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Winner,
 from matchpod.core.stats.ledger import Ledger
 
 MAX_NAMES = 1024
-"""Far more people than a server of 64 seats sees in the hours a map can last; ends growth by made-up ids."""
+"""Far more than a server with 64 slots sees during one map; limits growth caused by forged ids."""
 
-NamedEvent = PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected | PlayerRenamed | ChatSaid
-"""Events that tell by which name a player goes."""
+NamedEvent = PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected | PlayerRenamed | ChatMessage
+"""Events that carry the current name of a player."""
 
 
 class MapStatus(StrEnum):
-    """How far a map has come; the values are those of the API."""
+    """The status of a map. The values are those of the API."""
 
     UPCOMING = "upcoming"
-    """It has not counted yet: waiting for players, or not even loaded."""
+    """Not live yet: waiting for players, or not loaded."""
     LIVE = "live"
-    """It counts."""
+    """Live: events count toward score and statistics."""
     FINISHED = "finished"
-    """It has a final score, or another map of the series was begun after it."""
+    """Ended with a final score, or followed by a later map of the series."""
     CANCELLED = "cancelled"
-    """The match ended before the map did."""
+    """The match was canceled before the map ended."""
 
 
 _OPEN = (MapStatus.UPCOMING, MapStatus.LIVE)
 
 
 class PlayedMap(msgspec.Struct, kw_only=True):
-    """One map of a match; `number` is its 1-based place in the series.
+    """One map of a match; `number` is its 1-based position in the series.
 
-    `round_number` is the open round, `latest_round` the one begun last. `is_scored` is False where the score of the
-    teams means nothing (deathmatch): the map then has neither score nor winner.
+    `round_number` is the round in progress, `latest_round` the one started last. `is_scored` is False in a deathmatch,
+    where the team score has no meaning: the map then has neither score nor winner.
     """
 
     number: int
@@ -83,7 +83,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @classmethod
     def upcoming(cls, settings: GameSettings, number: int) -> PlayedMap:
-        """The map with that number, before anything happened on it."""
+        """Return map `number` of the series, not played yet."""
         return cls(
             number=number,
             name=map_name(settings, number),
@@ -98,7 +98,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """The map is over, whether or not its end was seen."""
+        """True if the map is over, even if its end was lost."""
         return self.status is MapStatus.FINISHED
 
     @property
@@ -109,33 +109,33 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return max(0, self.finished_at_ms - self.started_at_ms) // 1000
 
     def apply(self, event: GameEvent) -> None:
-        """Take in what happened; what does not count for this map is ignored."""
+        """Apply an event; events that do not count for this map are ignored."""
         if isinstance(event, NamedEvent) and self.status in _OPEN:
             self.remember_name(event.player_id, event.name)
         if not self._counts(event):
             return
         self.last_event_at_ms = max(event.at_ms, self.last_event_at_ms or event.at_ms)
-        self._follow(event)
+        self._update(event)
         self.ledger.apply(event)
 
-    def hear_late(self, event: GameEvent) -> None:
-        """Take in what may still be said when the match is over: the plugin's word on the MVP of the last round."""
+    def apply_after_end(self, event: GameEvent) -> None:
+        """Apply an event after the end of the match: only the plugin's MVP report of the last round still counts."""
         if isinstance(event, MvpNamed):
             self.apply(event)
 
-    def fight(self, event: GameEvent) -> None:
-        """Take in one of COMBAT_EVENTS: all but a few of a map are, and nothing but the statistics hears of them."""
+    def apply_combat(self, event: GameEvent) -> None:
+        """Apply one of COMBAT_EVENTS: a fast path, since they are most of the events and affect statistics only."""
         if self.status is MapStatus.LIVE:
             self.last_event_at_ms = max(event.at_ms, self.last_event_at_ms or event.at_ms)
             self.ledger.apply(event)
 
     def remember_name(self, player_id: PlayerId, name: str) -> None:
-        """Keep the latest name of a human."""
+        """Store the latest name of a human player."""
         if is_human(player_id) and (player_id in self.names or len(self.names) < MAX_NAMES):
             self.names[player_id] = name
 
     def cancel(self) -> None:
-        """The match ended without this map; a live one stops at the last thing the server told of it."""
+        """Cancel the map if it is not over; a live map ends at the time of its last event."""
         if self.status is MapStatus.LIVE:
             self.finished_at_ms = self.last_event_at_ms
         if self.status in _OPEN:
@@ -143,8 +143,8 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self.round_number = None
             self.is_paused = False
 
-    def end_unseen(self) -> None:
-        """The map is over, but its end was lost: its score is the last that was told, its winner unknown."""
+    def end_without_result(self) -> None:
+        """End a map whose end was lost: it keeps the last known score, and its winner is unknown."""
         end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
         self.ledger.apply(end)
         self.status = MapStatus.FINISHED
@@ -152,13 +152,13 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.round_number = None
         self.is_paused = False
 
-    def learn_score(self, team1: int, team2: int) -> None:
-        """Somebody saw the end of a map that is unknown."""
+    def set_result(self, team1: int, team2: int) -> None:
+        """Set the final score and winner of a map whose end was lost."""
         self._set_score(team1, team2)
         self.winner = Winner.of(team1, team2)
 
-    def time_up(self, minutes: float) -> MapEnded:
-        """The end of a map that the server did not tell: when its time was up, or when the server last spoke."""
+    def time_limit_end(self, minutes: float) -> MapEnded:
+        """Return the missing end event of a timed map, at its time limit or at its last event if that was earlier."""
         started_ms = self.started_at_ms or 0
         at_ms = min(self.last_event_at_ms or started_ms, started_ms + round(minutes * 60_000))
         return MapEnded(at_ms, self.name, self.team1_score, self.team2_score)
@@ -170,12 +170,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case MapStatus.LIVE:
                 return True
             case MapStatus.FINISHED:
-                # The plugin reports over its own connection: its word on the last round may come after the end.
+                # The plugin reports over its own connection, so its last report may arrive after the end.
                 return isinstance(event, RoundRestored | MvpNamed)
             case MapStatus.CANCELLED:
                 return False
 
-    def _follow(self, event: GameEvent) -> None:
+    def _update(self, event: GameEvent) -> None:
         match event:
             case MapLive():
                 self._go_live(event)
@@ -200,7 +200,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.status = MapStatus.LIVE
         self.started_at_ms = event.since_ms
         self.name = event.map_name
-        # The caller's names stand; those of the log only fill in where he gave none.
+        # Names given by the caller take precedence over those in the log.
         self.team1_name = self.team1_name or event.team1_name
         self.team2_name = self.team2_name or event.team2_name
         self.team1_side = event.team1_side
@@ -232,20 +232,20 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
 
 def winners_of(maps: Sequence[PlayedMap]) -> list[Winner]:
-    """The winners of the maps that are over and have a known one, in order."""
+    """Return the known winners of the finished maps, in order."""
     return [played.winner for played in maps if played.is_finished and played.winner is not None]
 
 
 def unknown_maps(maps: Sequence[PlayedMap]) -> list[PlayedMap]:
-    """The maps that are over and whose winner nobody knows."""
+    """Return the finished maps whose winner is unknown."""
     return [played for played in maps if played.is_finished and played.is_scored and played.winner is None]
 
 
 def is_same_map(one: str, other: str) -> bool:
-    """Two names of a map are of the same one: a workshop map is named with and without its path."""
+    """True if both names are of the same map; a workshop map may be named with or without its path."""
     return one.rpartition("/")[2] == other.rpartition("/")[2]
 
 
 def map_name(settings: GameSettings, number: int) -> str:
-    """What the caller wants played as map `number`; a list that is too short starts over."""
+    """Return the requested map with this number; a list that is too short is repeated."""
     return settings.maps[(number - 1) % len(settings.maps)]

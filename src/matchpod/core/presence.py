@@ -1,8 +1,8 @@
-"""Who is on the server, who ever was, and who may be? Connections of humans; bots are ignored everywhere.
+"""Track which human players are, were or may be on the server. Bots are ignored.
 
-With a roster only listed players count: the others are turned away and kept in no list. A client counts as connected
-from its first line, and is in the game when it has entered. A map change drops everybody and brings them back, so its
-time is kept: how long to wait for them is decided by the match, which has the timers.
+With a roster only listed players count: others are kicked and not tracked as players. A client counts as connected
+from its first log line, and is in the game once it has entered. A map change disconnects all players for a while, so
+its time is recorded; the match, which has the timers, decides how long to wait for them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from matchpod.core.events import (
 from matchpod.core.model import PlayerId, Side, Team, is_human
 
 MAX_SEEN_PLAYERS = 1024
-"""Far more people than a server of 64 seats sees in the hours of a match; ends growth by made-up ids."""
+"""Far more than a server with 64 slots sees during a match; limits growth caused by forged ids."""
 
 NOT_LISTED = "You are not on the player list of this match"
-"""What a player reads who is kicked because a roster exists and he is not on it."""
+"""Kick reason shown to a player who is not on the roster."""
 
 
 class Connection(msgspec.Struct):
-    """A client on the server. `entered_ms` is None while it loads the map, `side` while it has none."""
+    """A client on the server. `entered_ms` is None while it loads the map, `side` until it joins one."""
 
     user_id: int
     name: str
@@ -42,12 +42,12 @@ class Connection(msgspec.Struct):
 
 
 class Presence(msgspec.Struct, kw_only=True):
-    """The people of a match.
+    """The human players of a match.
 
-    `empty_since_ms` is when the last one left: None while someone is there and before anyone came. `is_map_over`
-    says that clients still stand on a map that has ended and must enter the next one. `loaded_map` was loaded last;
-    `is_cut` says that not everybody was seen leaving the map before it: lines were lost. `doubt_since_ms` is when that
-    happened, until the console's list agrees; `seen` and `unseen` say since when it does and does not name someone.
+    `empty_since_ms` is when the last player left; None while a player is connected and before the first one. If
+    `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last; `is_cut` if log
+    lines were lost before it, so that some players were not seen to leave. `doubt_since_ms` is when lines were last
+    lost; None once the console's player list agrees. `seen` and `unseen`: since when that list has or lacks a player.
     """
 
     roster: tuple[PlayerId, ...] = ()
@@ -66,39 +66,39 @@ class Presence(msgspec.Struct, kw_only=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """Lines were lost: the console should be asked who is there (`PlayersSeen`)."""
+        """True if log lines were lost, so the console must be polled for the players (`PlayersSeen`)."""
         return self.doubt_since_ms is not None
 
-    def doubt(self, now_ms: int) -> None:
-        """Somebody may have come or gone unheard."""
+    def mark_doubtful(self, now_ms: int) -> None:
+        """Record that log lines about connecting or leaving players may have been lost."""
         self.doubt_since_ms = now_ms
         self.seen.clear()
         self.unseen.clear()
 
     def is_unlisted(self, player_id: PlayerId) -> bool:
-        """A human who must not be here."""
+        """True for a human player who is not on the roster, if there is one."""
         return bool(self.roster) and is_human(player_id) and player_id not in self.roster
 
     def missing(self) -> tuple[PlayerId, ...]:
-        """Listed players who never connected, in roster order."""
+        """Return the listed players who never connected, in roster order."""
         return tuple(player for player in self.roster if player not in self.ever_connected)
 
     def joined(self) -> tuple[PlayerId, ...]:
-        """Listed players who connected at least once, in roster order."""
+        """Return the listed players who connected at least once, in roster order."""
         return tuple(player for player in self.roster if player in self.ever_connected)
 
     def complete_since_ms(self) -> int | None:
-        """When the last listed player entered; None while one is not in the game, and without a roster."""
+        """Return when the last listed player entered; None if one is not in the game or there is no roster."""
         entered = [self.connected[player].entered_ms for player in self.roster if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
         return max(known) if known and len(known) == len(self.roster) else None
 
     def is_everyone_on_a_side(self) -> bool:
-        """Every listed player has chosen, or was put on, a side."""
+        """True if every listed player is on a side."""
         return all(player in self.connected and self.connected[player].side is not None for player in self.roster)
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Kick]:
-        """Follow who comes and goes; the kicks are for those who may not stay."""
+        """Apply an event; return kicks for players who are not on the roster."""
         match event:
             case PlayerConnected() | PlayerEntered() | PlayerJoinedSide():
                 return self._arrive(event, now_ms)
@@ -109,21 +109,21 @@ class Presence(msgspec.Struct, kw_only=True):
             case MapLoading() | ServerRestarted():
                 self.loaded_map = event.map_name if isinstance(event, MapLoading) else ""
                 self.is_cut = bool(self.connected) or self.is_doubtful
-                self._drop_everyone(now_ms)
+                self._disconnect_all(now_ms)
             case RoundStarted():
-                self._trust_line_ups(event, now_ms)
+                self._connect_line_ups(event, now_ms)
             case LogGap() if self.is_doubtful:
-                self.doubt_since_ms = now_ms  # whom the console has seen since is still seen
+                self.doubt_since_ms = now_ms  # keeps what the console has listed so far
             case LogGap():
-                self.doubt(now_ms)
+                self.mark_doubtful(now_ms)
             case PlayersSeen() if self.is_doubtful and not self.is_map_over:
-                return self._compare(event, now_ms)
+                return self._reconcile(event, now_ms)
             case _:
                 pass
         return []
 
     def map_ended(self, now_ms: int) -> None:
-        """Another map follows: everybody has to enter that one."""
+        """Record the end of a map that another one follows: all players have to enter the next map."""
         self.is_map_over = True
         self.map_change_at_ms = now_ms
         for connection in self.connected.values():
@@ -134,7 +134,7 @@ class Presence(msgspec.Struct, kw_only=True):
         if not is_human(event.player_id):
             return []
         if self.is_unlisted(event.player_id):
-            return [self._turn_away(event)]
+            return [self._kick_unlisted(event)]
         match event:
             case PlayerConnected():
                 self._connect(event.player_id, Connection(event.user_id, event.name))
@@ -144,8 +144,8 @@ class Presence(msgspec.Struct, kw_only=True):
                 self._join_side(event, now_ms)
         return []
 
-    def _turn_away(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide) -> Kick:
-        # Kicking a client that still loads may fail, so each later line of it asks again; the last has no user id.
+    def _kick_unlisted(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide) -> Kick:
+        # Kicking a client that is still loading may fail, so later lines repeat the kick. Side lines have no user id.
         if isinstance(event, PlayerJoinedSide):
             user_id = self.turned_away.get(event.player_id, UNKNOWN_USER_ID)
         else:
@@ -161,7 +161,7 @@ class Presence(msgspec.Struct, kw_only=True):
     def _join_side(self, event: PlayerJoinedSide, now_ms: int) -> None:
         connection = self.connected.get(event.player_id)
         if connection is None:
-            # Leaving a side is also printed for clients that are already gone; taking one is not.
+            # Leaving a side is also logged for clients that have already disconnected; joining one is not.
             if event.side is None:
                 return
             connection = Connection(UNKNOWN_USER_ID, event.name)
@@ -170,7 +170,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After the end the game moves everybody between sides of the old map: no sign of having entered the next.
+        # After a map ends the game moves players between sides of the old map, so a side proves no entry then.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms = now_ms
 
@@ -191,7 +191,7 @@ class Presence(msgspec.Struct, kw_only=True):
         if not self.connected:
             self.empty_since_ms = now_ms
 
-    def _drop_everyone(self, now_ms: int) -> None:
+    def _disconnect_all(self, now_ms: int) -> None:
         if self.connected:
             self.connected.clear()
             self.empty_since_ms = now_ms
@@ -199,26 +199,26 @@ class Presence(msgspec.Struct, kw_only=True):
         self.map_change_at_ms = now_ms
         self.is_map_over = False
 
-    def _compare(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
-        """Believe the console about who came and went unheard, once it has said so for as long as loading takes."""
+    def _reconcile(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
+        """Apply the console's player list: a new player connects at once, but enters or leaves only after `load_ms`."""
         kicks = []
         for player_id, name in event.names.items():
             if self.is_unlisted(player_id):
                 kicks.append(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
             elif is_human(player_id):
-                self._see(player_id, name, now_ms, load_ms=event.load_ms)
+                self._update_listed(player_id, name, now_ms, load_ms=event.load_ms)
         for player_id in [known for known in self.connected if known not in event.names]:
             if now_ms - self.unseen.setdefault(player_id, now_ms) >= event.load_ms:
                 del self.connected[player_id]
                 if not self.connected:
                     self.empty_since_ms = now_ms
-        is_settled = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms
+        is_load_time_over = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms
         has_all = all(known in event.names and one.entered_ms is not None for known, one in self.connected.items())
-        if is_settled and has_all:
+        if is_load_time_over and has_all:
             self.doubt_since_ms = None
         return kicks
 
-    def _see(self, player_id: PlayerId, name: str, now_ms: int, *, load_ms: int) -> None:
+    def _update_listed(self, player_id: PlayerId, name: str, now_ms: int, *, load_ms: int) -> None:
         self.unseen.pop(player_id, None)
         first_seen_ms = self.seen.setdefault(player_id, now_ms)
         if player_id not in self.connected:
@@ -227,8 +227,8 @@ class Presence(msgspec.Struct, kw_only=True):
         if connection is not None and connection.entered_ms is None and now_ms - first_seen_ms >= load_ms:
             connection.entered_ms = now_ms
 
-    def _trust_line_ups(self, event: RoundStarted, now_ms: int) -> None:
-        # Where connect lines were lost, a match with people in it must not be taken for an empty one.
+    def _connect_line_ups(self, event: RoundStarted, now_ms: int) -> None:
+        # If connect lines were lost, a match that is being played must not appear empty.
         for player_id in (*event.team1, *event.team2):
             if is_human(player_id) and player_id not in self.connected and not self.is_unlisted(player_id):
                 self._connect(player_id, Connection(UNKNOWN_USER_ID, "", now_ms))

@@ -1,8 +1,7 @@
-"""How is a query string read so that every fault is told at once?
+"""Read the parameters of a query string and report all faults at once.
 
-A reading method answers None for a parameter that is absent or wrong; what is wrong stands in the faults, and `check`
-raises them. A parameter is given once, with a value: which of two is meant cannot be told, and an empty one is the
-slip of a program that filled in nothing.
+A read method returns None for a parameter that is absent or invalid; faults are collected, and `check` raises them.
+A repeated parameter is a fault because it is ambiguous; an empty one because it is probably a bug in the client.
 """
 
 from __future__ import annotations
@@ -12,45 +11,45 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from matchpod.core.errors import Fault, InvalidParamsError
-from matchpod.core.iso_dates import EXPECTED, Span, read_date
-from matchpod.core.text_rules import nearest, shown
+from matchpod.core.iso_dates import INVALID_DATE, Span, read_date
+from matchpod.core.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""More are past every bound here, and thousands of them would be dear to read."""
+"""Longer numbers exceed every limit here, and converting thousands of digits is expensive."""
 MAX_HINTS: Final = 16
-"""Unknown parameters that get one: finding the nearest name is the dear part, and a query has room for a thousand."""
+"""Unknown parameters that get a hint: finding the nearest name is slow, and a query may have a thousand."""
 
 E = TypeVar("E", bound=StrEnum)
 
 
 class QueryFields:
-    """The parameters of one query string, already decoded, with the names they may have."""
+    """The decoded parameters of one query string, and the names that are allowed."""
 
-    def __init__(self, given: Sequence[tuple[str, str]], known: tuple[str, ...]) -> None:
+    def __init__(self, pairs: Sequence[tuple[str, str]], known: tuple[str, ...]) -> None:
         self._known = known
         self._faults: list[Fault] = []
         self._values: dict[str, str] = {}
-        times: dict[str, int] = {}
-        for name, value in given:
-            times[name] = times.get(name, 0) + 1
+        counts: dict[str, int] = {}
+        for name, value in pairs:
+            counts[name] = counts.get(name, 0) + 1
             self._values[name] = value
-        for name, count in times.items():
-            self._admit(name, count)
+        for name, count in counts.items():
+            self._check_given(name, count)
 
     def fault(self, name: str, message: str) -> None:
-        """Note a fault of a parameter; the message is a predicate of its name."""
+        """Add a fault; the message is a phrase that follows the name of the parameter."""
         self._faults.append(Fault(name, message))
 
     def check(self) -> None:
-        """Raise everything that is wrong, if anything is."""
+        """Raise InvalidParamsError with all faults, if there are any."""
         if not self._faults:
             return
-        only = self._faults[0]
-        told = f"{only.path} {only.message}" if len(self._faults) == 1 else f"{len(self._faults)} faults in the query"
-        raise InvalidParamsError(told, tuple(self._faults))
+        first, count = self._faults[0], len(self._faults)
+        message = f"{first.path} {first.message}" if count == 1 else f"{count} faults in the query"
+        raise InvalidParamsError(message, tuple(self._faults))
 
-    def whole(self, name: str, *, at_least: int, at_most: int | None = None) -> int | None:
-        """A whole number in plain digits, within its bounds."""
+    def integer(self, name: str, *, at_least: int, at_most: int | None = None) -> int | None:
+        """Read a decimal integer within its bounds."""
         text = self._values.get(name)
         if text is None:
             return None
@@ -62,7 +61,7 @@ class QueryFields:
         return number
 
     def choice(self, name: str, values: type[E]) -> E | None:
-        """One value of a closed set."""
+        """Read a member of an enum."""
         text = self._values.get(name)
         member = next((member for member in values if member.value == text), None)
         if text is not None and member is None:
@@ -70,7 +69,7 @@ class QueryFields:
         return member
 
     def text(self, name: str, rule: Callable[[str], str | None]) -> str | None:
-        """Text that keeps its rule: None for good text, else what would be right."""
+        """Read a text. The rule returns None for a valid text, else an error message."""
         text = self._values.get(name)
         message = None if text is None else rule(text)
         if message is not None:
@@ -79,20 +78,20 @@ class QueryFields:
         return text
 
     def date(self, name: str) -> Span | None:
-        """The time that a date or date-time means."""
+        """Read the time range of a date or date-time."""
         text = self._values.get(name)
         span = None if text is None else read_date(text)
         if text is not None and span is None:
-            self.fault(name, EXPECTED)
+            self.fault(name, INVALID_DATE)
         return span
 
-    def _admit(self, name: str, count: int) -> None:
-        """Let a parameter be read that is known and given once, with a value."""
+    def _check_given(self, name: str, count: int) -> None:
+        """Add a fault and drop the value, unless the parameter is known, given once and not empty."""
         if name in self._known and count == 1 and self._values[name]:
             return
         if name not in self._known:
             hint = f"; {self._hint(name)}" if len(self._faults) < MAX_HINTS else ""
-            self.fault(_named(name), f"is not a known parameter{hint}")
+            self.fault(_quoted_name(name), f"is not a known parameter{hint}")
         elif count > 1:
             self.fault(name, f"must be given once, not {count} times")
         else:
@@ -100,13 +99,13 @@ class QueryFields:
         del self._values[name]
 
     def _hint(self, name: str) -> str:
-        meant = nearest(name, self._known)
-        return f"did you mean {meant}?" if meant else f"known are {', '.join(self._known)}"
+        suggestion = nearest(name, self._known)
+        return f"did you mean {suggestion}?" if suggestion else f"known parameters: {', '.join(self._known)}"
 
 
-def _named(name: str) -> str:
-    """A name that nobody knows; in quotes where it could not be seen else."""
-    return shown(name) if name and name == name.strip() else f'"{shown(name)}"'
+def _quoted_name(name: str) -> str:
+    """Return an unknown name, in quotes if it is empty or has surrounding whitespace."""
+    return printable(name) if name and name == name.strip() else f'"{printable(name)}"'
 
 
 def _number(text: str) -> int | None:

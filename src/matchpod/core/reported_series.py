@@ -1,7 +1,7 @@
-"""What has the plugin said of the series, and what follows from it? It speaks beside the log, and knows less.
+"""Complete a series from the plugin's reports when log lines were lost.
 
-The log tells the maps that are read from it. This is for maps whose end was lost on the way: the plugin's word gives
-them their number, and their winner where it follows.
+The log is the primary source. For maps whose end was lost, the plugin's reports determine the map number and, if
+possible, the winner.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Report = LiveReported | ResultReported | SeriesReported
 
 
 class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The plugin's latest words.
+    """The latest reports of the plugin.
 
-    `live_number` is the map it has begun and the log has not told yet. `over_since_ms` is since when the series is
-    over, by its word or by the wins that are known: what is still to be told of it gets some time from there. `cut` is
-    what was told of a map before lines were lost, after which it seemed to begin anew: or was that the next one?
+    `live_number` is the map it reported as live before the log did. `over_since_ms` is when the series was reported
+    over or won by known wins; missing lines and reports get a grace period from there. `cut` is the previous state of a
+    map that went live again after lines were lost; what went live may turn out to be a later map.
     """
 
     series_format: SeriesFormat
@@ -33,8 +33,8 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     over_since_ms: int | None = None
     cut: PlayedMap | None = None
 
-    def hear(self, report: Report, now_ms: int) -> None:
-        """Take in a report; a later one of the same kind and map stands."""
+    def apply(self, report: Report, now_ms: int) -> None:
+        """Apply a report; it replaces an earlier one of the same kind and map."""
         match report:
             case LiveReported() if report.map_number <= self.series_format.length:
                 self.live_number = report.map_number
@@ -44,22 +44,22 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.score = (report.team1_maps, report.team2_maps)
                 self.over_since_ms = now_ms
             case _:
-                pass  # a series of another length, or one that somebody broke off
+                pass  # a series of another length, or one that was aborted
 
-    def wait_on(self, now_ms: int) -> None:
-        """A round begins: the log still has something to tell."""
+    def extend_wait(self, now_ms: int) -> None:
+        """Restart the grace period: a round began, so the log is still being received."""
         if self.over_since_ms is not None:
             self.over_since_ms = now_ms
 
-    def forget_end(self, map_number: int) -> None:
-        """A map that may have ended is played again."""
+    def discard_end(self, map_number: int) -> None:
+        """Discard the reported end of a map that is played again, and of the series."""
         self.results.pop(map_number, None)
         self.score = self.over_since_ms = None
 
-    def number_of(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
-        """The number of the map that a server is on. The plugin counts; where its word was lost, the name tells.
+    def current_number(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
+        """Return the number of the map the server is on: as reported by the plugin, else by the name of the map.
 
-        `loaded` is that name where lines were lost as well: without a loss a map that begins anew may have any name.
+        `loaded` is that name if log lines were lost, else empty: without a loss a restarted map may have any name.
         """
         number = max(current.number + current.is_finished, self.live_number or 0)
         if number == current.number and is_same_map(loaded, current.name):
@@ -67,55 +67,55 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         later = range(number, self.series_format.length + 1)
         return next((one for one in later if is_same_map(loaded, map_name(settings, one))), number)
 
-    def pass_unseen(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """All maps before this number are over, whether or not anything was told of them."""
+    def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
+        """End all maps before this number, including maps of which the log has nothing."""
         while maps[-1].number + maps[-1].is_finished < number:
             if maps[-1].is_finished:
                 maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
-            maps[-1].end_unseen()
-        self.fill_in(maps)
+            maps[-1].end_without_result()
+        self.infer_results(maps)
 
-    def close(self, settings: GameSettings, maps: list[PlayedMap]) -> bool:
-        """No more is told: add what must have been played by the final score; False without one."""
+    def finalize(self, settings: GameSettings, maps: list[PlayedMap]) -> bool:
+        """End the current map and add the maps that the final score requires; False if no score was reported."""
         if self.score is None:
             return False
-        self.pass_unseen(maps[-1].number + 1, settings, maps)
+        self.end_maps_before(maps[-1].number + 1, settings, maps)
         while not self.accounts_for(maps):
-            self.pass_unseen(maps[-1].number + 2, settings, maps)
+            self.end_maps_before(maps[-1].number + 2, settings, maps)
         return True
 
-    def begin_anew(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
-        """The last map is about to begin; where that is the second time and lines were lost, keep what was told."""
+    def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
+        """Prepare for a map going live. If lines were lost and the last map is live, keep its state in `cut`."""
         is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
         self.live_number, self.cut = None, maps[-1] if is_doubtful else None
         if is_doubtful:
             maps[-1] = PlayedMap.upcoming(settings, maps[-1].number)
 
-    def place(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """The plugin says which map the last one is: perhaps it did not begin anew, but is a later one."""
+    def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
+        """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""
         if self.cut is not None and maps[-1].number < number <= self.series_format.length:
             last, maps[-1], self.cut = maps[-1], self.cut, None
-            self.pass_unseen(number, settings, maps)
+            self.end_maps_before(number, settings, maps)
             last.number = number
             maps.append(last)
 
-    def wins_left(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """The wins of the final score that are on no map of a known winner; None without a score that can be true."""
-        return None if self.score is None else series.wins_left(self.series_format, self.score, winners_of(maps))
+    def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
+        """Return the wins in the final score not covered by known winners; None without a consistent score."""
+        return None if self.score is None else series.unassigned_wins(self.series_format, self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:
-        """The series is over, and the wins that are left have their place on the maps of an unknown winner."""
-        left = self.wins_left(maps) or (0, 0)
-        return self.score is not None and sum(left) <= len(unknown_maps(maps))
+        """True if the series is over and the maps with an unknown winner can hold the unassigned wins."""
+        wins = self.unassigned_wins(maps) or (0, 0)
+        return self.score is not None and sum(wins) <= len(unknown_maps(maps))
 
-    def fill_in(self, maps: Sequence[PlayedMap]) -> None:
-        """Give unknown maps the winner that follows: from their own result, or from the score when all are over."""
-        told = [played for played in unknown_maps(maps) if played.number in self.results]
-        winners = winners_of(maps) + [Winner.of(*self.results[played.number]) for played in told]
-        if self.score is None or series.wins_left(self.series_format, self.score, winners) is not None:
-            for played in told:
-                played.learn_score(*self.results[played.number])
-        left, unknown = self.wins_left(maps), unknown_maps(maps)
-        if left is not None and all(played.is_finished for played in maps):
+    def infer_results(self, maps: Sequence[PlayedMap]) -> None:
+        """Set the winner of unknown maps from their reported result, or from the series score if all maps are over."""
+        reported = [played for played in unknown_maps(maps) if played.number in self.results]
+        winners = winners_of(maps) + [Winner.of(*self.results[played.number]) for played in reported]
+        if self.score is None or series.unassigned_wins(self.series_format, self.score, winners) is not None:
+            for played in reported:
+                played.set_result(*self.results[played.number])
+        wins, unknown = self.unassigned_wins(maps), unknown_maps(maps)
+        if wins is not None and all(played.is_finished for played in maps):
             for played in unknown:
-                played.winner = series.common_winner(left, len(unknown))
+                played.winner = series.common_winner(wins, len(unknown))

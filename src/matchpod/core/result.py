@@ -1,7 +1,7 @@
-"""How does a match become its result? From its state and nothing else: what is stored, sent and looked up is one value.
+"""Build the result and the live view of a match from its state.
 
-Bots take part in a game but not in its result, nor do strangers who were shot before they were kicked. Assists are
-those of the game's own scoreboard: flash assists included.
+The same result value is stored, sent in the callback and returned by the API. Bots are left out of results, and so are
+unlisted players who took part before they were kicked. Assists include flash assists, as on the game's scoreboard.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from matchpod.core.result_shapes import (
     TeamEntry,
 )
 from matchpod.core.stats import derived
-from matchpod.core.stats.player_line import PlayerLine, add
+from matchpod.core.stats.player_line import PlayerLine, sum_lines
 
 GAME = "cs2"
 
 LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: a log can claim to be later still, and no calendar goes there."""
+"""The end of the year 9999, the latest time that `datetime` supports; a log may contain later times."""
 
 _Number = TypeVar("_Number", int, float)
 
 
 def build_result(match: Match) -> Result:
-    """The result of a match; a map that is not over yet is in it without winner and duration."""
+    """Return the result of a match; a map that is not over yet has no winner and no duration."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return _deathmatch(match)
     played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
     won1, won2 = match.series_score
-    overall = add(line for played in played for line in played.ledger.lines())
+    overall = sum_lines(line for played in played for line in played.ledger.lines())
     return SeriesResult(
         game_mode=match.settings.match_type,
         format=match.settings.series_format,
@@ -64,7 +64,7 @@ def build_result(match: Match) -> Result:
 
 
 def live_match(match: Match) -> LiveMatch:
-    """The match as it stands: everybody who is connected or did something, most kills first."""
+    """Return the live view of a match with all players who are connected or have statistics, most kills first."""
     current = match.current_map
     counts = {
         player_id: count for player_id, count in current.ledger.live_counts().items() if is_published(match, player_id)
@@ -95,7 +95,7 @@ def live_match(match: Match) -> LiveMatch:
 
 
 def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
-    """A detection as callers see it."""
+    """Return a detection in the shape of the API."""
     return AntiCheatEntry(
         steam_id=found.player_id,
         name=found.name,
@@ -110,27 +110,27 @@ def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
 
 
 def iso_time(ms: int) -> str:
-    """UTC with milliseconds and `Z`."""
+    """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
     seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest_ms:03d}Z"
 
 
 def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
-    """What the humans of a map did, most kills first."""
+    """Return the statistics of the published players of a map, most kills first."""
     return [line for line in played.ledger.lines() if is_published(match, line.player_id)]
 
 
 def players_of_map(
     match: Match, played: PlayedMap, lines: Iterable[PlayerLine]
 ) -> tuple[MapPlayer | DeathmatchPlayer, ...]:
-    """The players of a map as its result has them."""
+    """Return the players of a map in the shape of its result."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return tuple(_deathmatch_player(match, played, line) for line in lines)
     return tuple(_map_player(match, played, line) for line in lines)
 
 
 def count_players(match: Match, played: PlayedMap) -> int:
-    """How many players the result of a map has; far cheaper than the result."""
+    """Return the number of players in the result of a map, without building the result."""
     return sum(is_published(match, player_id) for player_id in played.ledger.player_ids())
 
 
@@ -147,13 +147,13 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
 
 
 def team_name(match: Match, team: Team) -> str:
-    """The name the caller gave, else the one the server has, else a plain one."""
+    """Return the team name given by the caller, else the one in the log, else a default."""
     names = (played.team1_name if team is Team.TEAM1 else played.team2_name for played in match.maps)
     return next(filter(None, names), "Team 1" if team is Team.TEAM1 else "Team 2")
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:
-    """The name the player has now, or had last on any map; empty where nobody told."""
+    """Return the current name of a player, else the latest on any map, else an empty string."""
     connection = match.presence.connected.get(player_id)
     if connection is not None and connection.name:
         return connection.name
@@ -161,7 +161,7 @@ def player_name(match: Match, player_id: PlayerId) -> str:
 
 
 def is_published(match: Match, player_id: PlayerId) -> bool:
-    """True for people whom callers are told of: no bots, no strangers."""
+    """True for players who appear in results: neither bots nor unlisted players."""
     return is_human(player_id) and not match.presence.is_unlisted(player_id)
 
 

@@ -1,6 +1,6 @@
-"""What does the caller get? The shapes of a result and of the live object, field for field as the interface has them.
+"""Define the API shapes of a result and of the live view.
 
-Numbers that nobody measured are null, or left out of `extraStats`, never a made-up 0.
+Numbers that were not measured are null, or omitted from `extraStats`, never 0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Team, Winner
 
 
 class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The extensible part of a player's statistics; members that nobody measured are left out."""
+    """Additional statistics of a player; members that were not measured are omitted."""
 
     pistol_kills: int
     sniper_kills: int
@@ -40,7 +40,7 @@ class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PlayerNumbers(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What every result says of a player."""
+    """The statistics of a player that every result contains."""
 
     steam_id: PlayerId
     name: str
@@ -58,7 +58,7 @@ class PlayerNumbers(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
-    """A player over all maps of a series."""
+    """The statistics of a player over all maps of a series."""
 
     team: Team | None
     adr: float
@@ -67,7 +67,7 @@ class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
 
 
 class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):
-    """A player on one map."""
+    """The statistics of a player on one map."""
 
     flash_assists: int
     first_kills: int
@@ -82,7 +82,7 @@ class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):
 
 
 class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One map of the result."""
+    """One map of a result."""
 
     map_name: str
     map_number: int
@@ -94,7 +94,7 @@ class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TeamEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A team of the result: maps won, and rounds over all maps."""
+    """One team of a result: maps won, and rounds won over all maps."""
 
     name: str
     series_score: int
@@ -102,7 +102,7 @@ class TeamEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A detection as callers see it."""
+    """A detection in the shape of the API."""
 
     steam_id: PlayerId
     name: str
@@ -116,7 +116,7 @@ class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of everything but deathmatch."""
+    """The result of any mode except deathmatch."""
 
     game_mode: MatchType
     format: SeriesFormat
@@ -129,7 +129,7 @@ class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeathmatchPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
-    """A player of a deathmatch."""
+    """The statistics of a player in a deathmatch."""
 
     kpm: float
 
@@ -149,7 +149,7 @@ Result = SeriesResult | DeathmatchResult
 
 
 class LivePlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A player of the live object."""
+    """A player in the live view."""
 
     steam_id: PlayerId
     name: str | msgspec.UnsetType = msgspec.UNSET
@@ -166,7 +166,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class LiveMatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The match as it stands; a deathmatch has no score."""
+    """The live view of a match; a deathmatch has no score."""
 
     game: str
     match_type: MatchType

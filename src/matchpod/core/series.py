@@ -1,7 +1,7 @@
-"""Who leads a series, is it decided, and what is played next? Pure functions over the winners of its finished maps.
+"""Compute the score of a series and whether it is decided, from the winners of its finished maps.
 
-A tied map counts for nobody. A series ends when a team has the wins it needs, or when all its maps are played. Of a map
-whose end was lost on the way, the winner may follow from the final score of the series.
+A tied map counts for neither team. A series ends when a team has the wins it needs, or when all maps are played. If
+the end of a map was lost, its winner can sometimes be inferred from the final score of the series.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from matchpod.core.model import SeriesFormat, Winner
 
 
 def maps_won(winners: Sequence[Winner]) -> tuple[int, int]:
-    """Maps won by team1 and by team2."""
+    """Return the number of maps won by team1 and by team2."""
     return sum(w is Winner.TEAM1 for w in winners), sum(w is Winner.TEAM2 for w in winners)
 
 
 def is_decided(series_format: SeriesFormat, winners: Sequence[Winner]) -> bool:
-    """True when no further map is played."""
+    """True if no further map is played."""
     return len(winners) >= series_format.length or max(maps_won(winners)) >= series_format.wins_needed
 
 
-def wins_left(series_format: SeriesFormat, score: tuple[int, int], winners: Sequence[Winner]) -> tuple[int, int] | None:
-    """The wins of a final score that are on none of the maps with a known winner; None where the two contradict."""
+def unassigned_wins(
+    series_format: SeriesFormat, score: tuple[int, int], winners: Sequence[Winner]
+) -> tuple[int, int] | None:
+    """Return the wins in a final score not covered by maps with a known winner; None if the two contradict."""
     won1, won2 = maps_won(winners)
-    left = score[0] - won1, score[1] - won2
-    return left if min(left) >= 0 and sum(left) <= series_format.length - len(winners) else None
+    wins = score[0] - won1, score[1] - won2
+    return wins if min(wins) >= 0 and sum(wins) <= series_format.length - len(winners) else None
 
 
-def common_winner(left: tuple[int, int], count: int) -> Winner | None:
-    """Who won each of so many maps that share these wins; None where they may have gone different ways."""
-    shares = {Winner.TEAM1: left[0], Winner.TEAM2: left[1], Winner.TIE: count - sum(left)}
-    return next((team for team, share in shares.items() if share == count > 0), None) if sum(left) <= count else None
+def common_winner(wins: tuple[int, int], count: int) -> Winner | None:
+    """Return the winner of each of `count` maps that share these wins; None if the winners may differ."""
+    shares = {Winner.TEAM1: wins[0], Winner.TEAM2: wins[1], Winner.TIE: count - sum(wins)}
+    return next((team for team, share in shares.items() if share == count > 0), None) if sum(wins) <= count else None

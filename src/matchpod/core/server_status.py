@@ -1,6 +1,6 @@
-"""Where does a server stand? Its phases, what moves it from one to the next, and what callers are told.
+"""Define the state machine of a server, and the status that callers see.
 
-Every change of a server's phase looks its pair of phase and step up in TRANSITIONS; an unknown pair is refused.
+Every phase change is looked up in TRANSITIONS by phase and step; an unknown pair raises ValueError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class ServerStatus(StrEnum):
-    """What callers are told."""
+    """The server status in the API."""
 
     ALLOCATING = "allocating"
     PENDING = "pending"
@@ -20,33 +20,33 @@ class ServerStatus(StrEnum):
 
 
 class ServerPhase(StrEnum):
-    """Where a server stands."""
+    """The internal phase of a server."""
 
     ALLOCATING = "allocating"
-    """A server is being found, started and configured."""
+    """A server is being allocated, started and configured."""
     PENDING = "pending"
-    """The region is full; the match waits for a place."""
+    """The region is full; the match waits for a free slot."""
     RUNNING = "running"
-    """Everything was proven to be right; players may connect."""
+    """The server passed all readiness checks; players may connect."""
     ENDING = "ending"
-    """The match has its outcome; the server is still to be released."""
+    """The match has its outcome; the server is not released yet."""
     RELEASED = "released"
-    """Nothing is left to do; final."""
+    """The server is released. Final."""
 
 
 class ServerStep(StrEnum):
-    """What can move a server to another phase."""
+    """What moves a server to another phase."""
 
     REGION_FULL = "region_full"
-    """There is no free place in its region."""
+    """The region has no free slot."""
     PLACE_FOUND = "place_found"
-    """A place became free."""
+    """A slot became free."""
     PROVEN = "proven"
-    """Console, map, settings and log are as they should be."""
+    """Console, map, settings and log were verified."""
     CONCLUDED = "concluded"
-    """The match ended, with a result or without."""
+    """The match ended, with or without a result."""
     RELEASED = "released"
-    """The fleet confirmed that the server is gone."""
+    """The fleet confirmed the release of the server."""
 
 
 TRANSITIONS: Final[dict[tuple[ServerPhase, ServerStep], ServerPhase]] = {
@@ -62,7 +62,7 @@ TRANSITIONS: Final[dict[tuple[ServerPhase, ServerStep], ServerPhase]] = {
 OPEN_PHASES: Final = tuple(phase for phase, step in TRANSITIONS if step is ServerStep.CONCLUDED)
 """The phases in which a match can still end."""
 
-_LIVE_STATUSES = {
+_OPEN_STATUSES = {
     ServerPhase.ALLOCATING: ServerStatus.ALLOCATING,
     ServerPhase.PENDING: ServerStatus.PENDING,
     ServerPhase.RUNNING: ServerStatus.RUNNING,
@@ -70,13 +70,13 @@ _LIVE_STATUSES = {
 
 
 def next_phase(phase: ServerPhase, step: ServerStep) -> ServerPhase:
-    """The phase after a step; ValueError for a step that this phase does not know."""
-    after = TRANSITIONS.get((phase, step))
-    if after is None:
-        raise ValueError(f"a server that is {phase} cannot be {step}")
-    return after
+    """Return the phase after a step. Raise ValueError if the step is not allowed in this phase."""
+    target = TRANSITIONS.get((phase, step))
+    if target is None:
+        raise ValueError(f"no transition from server phase {phase} on step {step}")
+    return target
 
 
 def status_of(phase: ServerPhase) -> ServerStatus | None:
-    """What callers are told of a server that has not ended; None once it has: its outcome says how."""
-    return _LIVE_STATUSES.get(phase)
+    """Return the status of a server in an open phase; None once its match has ended: see its outcome then."""
+    return _OPEN_STATUSES.get(phase)

@@ -1,4 +1,4 @@
-"""What does an item of a timeline say? One shape a type, field for field as callers read it."""
+"""Define the API shapes of timeline items, one per item type."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from matchpod.core.result_shapes import AntiCheatEntry, Score
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Who did something. `steamId` is null for a bot; of somebody who is not listed nothing is said."""
+    """A person in an item. `steamId` is null for a bot; an unlisted player has neither id nor name nor team."""
 
     steam_id: PlayerId | None
     name: str
     team: Team | None
-    """Null where everyone plays for himself, and where nobody knows yet."""
+    """Null in free-for-all, and if the team is not known yet."""
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", gc=False):
-    """Something that happened; `seq` grows by one from 1 on each map."""
+class TimelineItemBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", gc=False):
+    """Common fields of all items; `seq` counts from 1 on each map."""
 
     seq: int
     timestamp: str
-    """By the server's clock. Order is that of `seq`: the end of a map is believed later than it happened."""
+    """By the server's clock. Items are ordered by `seq`: the end of a map is confirmed later than it happened."""
     round_number: int | None
-    """The round being played, else the one before; null before the first."""
+    """The current round, else the previous one; null before the first."""
 
 
-class MapLiveItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_live"):
-    """The map counts from here. One more on the same map: it was restarted, and counts anew."""
+class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_live"):
+    """The map is live. A second item on the same map means that it was restarted."""
 
     map_name: str
     team1_side: Side | None
-    """Null where everyone plays for himself."""
+    """Null in free-for-all."""
     score: Score | None
-    """Above 0:0 where the server was heard in the middle of the map only; null in a deathmatch."""
+    """Above 0:0 if the log was joined mid-map; null in a deathmatch."""
 
 
-class RoundStartItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_start"):
-    """Freeze time is over."""
+class RoundStartItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_start"):
+    """Freeze time ended."""
 
     team1_side: Side | None
 
 
-class RoundEndItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_end"):
-    """A round was decided; the winner is null after a draw, and where everyone plays for himself."""
+class RoundEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_end"):
+    """A round was decided; the winner is null after a draw and in free-for-all."""
 
     winner: Team | None
     winner_side: Side | None
@@ -54,7 +54,7 @@ class RoundEndItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, ta
     score: Score | None
 
 
-class KillItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="kill"):
+class KillItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="kill"):
     """One player killed another."""
 
     killer: Person
@@ -71,86 +71,90 @@ class KillItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="k
     """In game units."""
 
 
-class AssistItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="assist"):
-    """Somebody helped to kill an enemy; it follows the kill."""
+class AssistItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="assist"):
+    """A player assisted the kill of an enemy; the item follows the kill."""
 
     player: Person
     victim: Person
     flash: bool
-    """He blinded the victim instead of hurting him."""
+    """True if the player blinded the victim instead of damaging it."""
 
 
-class BombPlantedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_planted"):
-    """The bomb is down."""
+class BombPlantedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_planted"):
+    """The bomb was planted."""
 
     player: Person
     site: str | None
 
 
-class BombDefusedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_defused"):
-    """The bomb was defused; the player is null when nobody can be named for it."""
+class BombDefusedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_defused"):
+    """The bomb was defused; the player is null if unknown."""
 
     player: Person | None
 
 
-class BombExplodedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_exploded"):
-    """The bomb went off."""
+class BombExplodedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_exploded"):
+    """The bomb exploded."""
 
 
-class PlayerConnectedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_connected"):
-    """A player came to the server; he may still be loading the map."""
+class PlayerConnectedItem(
+    TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_connected"
+):
+    """A player connected; they may still be loading the map."""
 
     player: Person
 
 
-class PlayerDisconnectedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_disconnected"):
-    """A player left the server; the reason is the server's word, and empty where it gave none."""
+class PlayerDisconnectedItem(
+    TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_disconnected"
+):
+    """A player left the server; the reason is the one logged by the server, or empty."""
 
     player: Person
     reason: str
 
 
-class ChatItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="chat"):
-    """A player wrote something: text of a stranger, never to be trusted."""
+class ChatItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="chat"):
+    """A player wrote a chat message. The text is untrusted."""
 
     player: Person
     text: str
     team_only: bool
 
 
-class PausedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="paused"):
-    """Play stops at the next freeze time; `by` is the server's word for who asked."""
+class PausedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="paused"):
+    """Play stops at the next freeze time; `by` is the source of the pause as logged."""
 
     by: str
 
 
-class UnpausedItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="unpaused"):
-    """Play goes on."""
+class UnpausedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="unpaused"):
+    """Play resumed."""
 
     by: str
 
 
-class SideSwapItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="side_swap"):
+class SideSwapItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="side_swap"):
     """The teams changed sides."""
 
     team1_side: Side | None
 
 
-class RoundRestoredItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_restored"):
-    """The map went back: only its first rounds still count. What happened meanwhile stays in the timeline."""
+class RoundRestoredItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_restored"):
+    """A backup was restored: only the first `roundsKept` rounds still count. Items of dropped rounds stay."""
 
     rounds_kept: int
     score: Score | None
 
 
-class AntiCheatItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="anti_cheat"):
-    """A detection: a lead for people, never a verdict."""
+class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="anti_cheat"):
+    """A detection: a hint for human review, never a verdict."""
 
     detection: AntiCheatEntry
 
 
-class MapEndItem(Item, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_end"):
-    """The map is over: finished with its final score, or cancelled as it stood."""
+class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_end"):
+    """The map is over: finished with its final score, or cancelled with the score at that time."""
 
     status: MapStatus
     winner: Winner | None

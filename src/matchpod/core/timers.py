@@ -1,4 +1,4 @@
-"""How long does a match wait, and for what? Times in seconds, each with its reason."""
+"""Define the timeouts of a match, each with its reason."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from enum import StrEnum
 import msgspec
 
 JOIN_S = 300.0
-"""Five minutes for everyone to connect: the promise of the API."""
+"""Time for all players to connect, as documented in the API."""
 
 ALL_LEFT_GRACE_S = 30.0
-"""A crash or a lost line of all players at once must not end a match; half a minute is enough to be back."""
+"""A brief outage that disconnects all players must not end the match; half a minute is enough to reconnect."""
 
 IDLE_S = 600.0
-"""People came and went before play: long enough to agree on another try, short enough to free the server."""
+"""All players left before play began: long enough for them to come back, short enough to free the server."""
 
 MAX_DURATION_S = 6 * 3600.0
-"""Longer than any bo5; what still runs then is forgotten."""
+"""Longer than any bo5; a match that still runs after this was abandoned."""
 
 TEAM_CHOICE_S = 20.0
-"""In the game but on no side: the plugin or the player settles that in a few seconds, nobody waits longer for it."""
+"""Time for a player in the game to get a side; the plugin or the player usually chooses within seconds."""
 
 MAP_CHANGE_GRACE_S = 120.0
-"""Loading a map takes a slow client about a minute; twice that before nobody is expected back."""
+"""A slow client takes about a minute to load a map; after twice that, players are no longer expected back."""
 
 CLIENT_LOAD_S = 60.0
-"""After so long on the server a client has loaded the map, or never will: where the log lost that it entered."""
+"""If the log lost a player's entry line, the player counts as entered after this time on the server."""
 
 ASK_AGAIN_S = 60.0
-"""Starting play and changing the map take half that; a command that got lost is repeated."""
+"""Repeat a lost start or map-change command after this time; both usually take half as long."""
 
-SERIES_PATIENCE_MS = 20_000
-"""A series that the plugin calls over, or that is won while maps of it are unknown: the log has so long to tell of it,
-the plugin of the unknown maps. By our clock in every world: how long bytes take does not depend on the game's speed."""
+SERIES_END_GRACE_MS = 20_000
+"""After a series is reported over, or won with unknown maps, time for the missing log lines and reports to arrive.
+Not scaled by `at_speed`: network delay does not depend on the game's speed."""
 
 DM_END_MARGIN_S = 30.0
-"""The game ends a deathmatch by itself. No log line is proven for that, so our clock ends it a little later."""
+"""The game ends a deathmatch itself, but without a reliable log line, so our clock ends it a little later."""
 
 
 class Alarm(StrEnum):
-    """What our clock can bring about."""
+    """Timeouts of a match."""
 
     ALL_LEFT = "all_left"
     ASK_AGAIN = "ask_again"
@@ -52,7 +52,7 @@ class Alarm(StrEnum):
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
-    """The waits of one match; a sandbox whose world runs faster divides all of them."""
+    """The timeouts of one match; a sandbox with accelerated time divides all of them."""
 
     join_s: float = JOIN_S
     all_left_grace_s: float = ALL_LEFT_GRACE_S
@@ -65,11 +65,17 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     dm_end_margin_s: float = DM_END_MARGIN_S
     dm_minute_s: float = 60.0
 
+    def empty_grace_s(self, *, was_live: bool, is_live: bool) -> float:
+        """How long a server may be empty. Between maps players may quit and rejoin, so they get more time."""
+        if not was_live:
+            return self.idle_s
+        return self.all_left_grace_s if is_live else self.map_change_grace_s
+
     def at_speed(self, speed: float) -> Timers:
-        """The same waits in a world that runs `speed` times as fast."""
+        """Return the same timeouts for a game that runs `speed` times as fast."""
         return Timers(**{name: seconds / speed for name, seconds in msgspec.structs.asdict(self).items()})
 
 
 def to_ms(seconds: float) -> int:
-    """Whole milliseconds."""
+    """Convert seconds to whole milliseconds."""
     return round(seconds * 1000)

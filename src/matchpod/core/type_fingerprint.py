@@ -1,8 +1,8 @@
 """Compute a short digest of a type and of every type it is built from.
 
-Stored state carries the digest of the types that wrote it. When a field is added, removed, moved, renamed or gets
+Stored state carries the digest of the types that wrote it. If a field is added, removed, moved, renamed or gets
 another type or default, the digest differs, and the state is rebuilt instead of being decoded into the wrong fields.
-A field that keeps its name and type but changes its meaning is not noticed: rename it.
+A field that keeps its name and type but changes its meaning is not detected: rename it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import msgspec
 from msgspec import inspect
 
 DIGEST_BYTES: Final = 16
-"""128 bits: two versions of our types never share a digest by chance."""
+"""128 bits: a collision between two versions of our types is practically impossible."""
 
 
 def type_fingerprint(root: type) -> bytes:
-    """Digest of everything that decides how values of this type are encoded and decoded."""
+    """Return a digest of everything that affects how values of this type are encoded and decoded."""
     seen: set[type] = set()
     text = "\n".join(_describe(inspect.type_info(root), seen))
     return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
 
 
 def _describe(node: object, seen: set[type]) -> Iterator[str]:
-    """One line per node of the type tree; a struct is described where it is met first."""
+    """Yield one line per node of the type tree; a struct is described at its first occurrence only."""
     if isinstance(node, inspect.StructType):
         yield f"struct {_name(node.cls)}"
         if node.cls in seen:
@@ -49,7 +49,7 @@ def _describe(node: object, seen: set[type]) -> Iterator[str]:
 
 
 def _describe_leaf(value: object) -> str:
-    """A class, a function or a default value, as text that is the same in every process."""
+    """Return a class, function or default value as text that is stable across processes."""
     if isinstance(value, type) and issubclass(value, Enum):
         return f"enum {_name(value)} {[member.value for member in value]!r}"
     if isinstance(value, frozenset | set):

@@ -1,12 +1,12 @@
-"""Is this body a match we can play? `read_match_request` answers with the match, or with every fault of the body.
+"""Validate a create-match body and report all faults at once.
 
-The body is decoded JSON of any shape. An optional field that is null counts as absent. What a console variable may be
-is told by the caller of this module (`read_cvars`): names of variables belong to the game, not to these rules.
+The body is decoded JSON of any shape. An optional field that is null counts as absent. Console variables are validated
+by a function passed in (`read_cvars`), since their names are specific to the game.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import cycle, islice
 from typing import Protocol
 
@@ -30,16 +30,16 @@ from matchpod.core.model import (
 GAME_TYPE = "cs2"
 
 MAX_ROUNDS = 200
-"""About eight hours of play; no series of rounds is meant to be longer."""
+"""About eight hours of play, longer than any intended match."""
 
 MAX_FREEZE_TIME_S = 60
-"""The game's own bound of `mp_freezetime`."""
+"""The game's own limit of `mp_freezetime`."""
 
 MAX_DM_MINUTES = 1440
 """One day."""
 
 MAX_MAP_POOL = 64
-"""More than any pool in use, and a series takes five at most."""
+"""Larger than any map pool in use; a series plays at most five maps."""
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
@@ -69,48 +69,35 @@ _ONLY_FOR = {
 
 
 class RegionRules(msgspec.Struct, frozen=True):
-    """What creation must know of a region."""
+    """The properties of a region that validation needs."""
 
     is_active: bool = True
     is_simulated: bool = False
 
 
-class CvarFault(Protocol):
-    """One line of `customCvars` that cannot be used; line 0 means the text as a whole."""
+class CvarFault(msgspec.Struct, frozen=True):
+    """One invalid line of `customCvars`, counted from 1; line 0 is the text as a whole."""
 
-    @property
-    def line(self) -> int:
-        """The line, counted from 1."""
-
-    @property
-    def reason(self) -> str:
-        """What is wrong with it."""
+    line: int
+    reason: str
 
 
-class CvarReading(Protocol):
-    """What a reader made of `customCvars`."""
+class CvarReading(msgspec.Struct, frozen=True):
+    """The settings of the valid lines of `customCvars` in order, and the faults of the others."""
 
-    @property
-    def settings(self) -> tuple[CvarSetting, ...]:
-        """The settings of the good lines, in their order."""
-
-    @property
-    def faults(self) -> Sequence[CvarFault]:
-        """The other lines."""
+    settings: tuple[CvarSetting, ...] = ()
+    faults: tuple[CvarFault, ...] = ()
 
 
 class CvarReader(Protocol):
-    """Reads the raw text of `customCvars`."""
+    """Parses the text of `customCvars`."""
 
     def __call__(self, text: str, *, allow_simulator: bool) -> CvarReading:
-        """The settings and faults of the text."""
+        """Return the settings and faults of the text."""
 
 
 def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read_cvars: CvarReader) -> MatchRequest:
-    """The match that a create-match body asks for; InvalidParamsError with all faults when it asks for none.
-
-    JSON null for an optional field is the same as leaving the field out.
-    """
+    """Return the validated request. Raise InvalidParamsError with all faults if the body is invalid."""
     faults = Faults()
     fields = Fields.of(body, "", _BODY_FIELDS, faults)
     if fields is None:
@@ -120,7 +107,7 @@ def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read
     callback_url = fields.text("callbackUrl", text_rules.callback_url_fault)
     callback_auth_token = fields.text("callbackAuthToken", text_rules.auth_token_fault)
     external_match_id = fields.text("externalMatchId", text_rules.external_id_fault)
-    # Without a known region nobody can say whether sim_* is welcome: the region's own fault is enough.
+    # With an unknown region, allow simulator variables: the fault of the region is enough.
     allow_simulator = region is None or regions[region].is_simulated
     game_settings = _read_settings(fields, read_cvars, allow_simulator=allow_simulator)
     if faults or region is None or game_type is None or game_settings is None:
@@ -136,17 +123,17 @@ def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read
 
 
 def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]:
-    """The maps of a series: the first, then the pool without repeating, and over again where they do not suffice."""
+    """Return the maps of a series: the first, then the pool without duplicates, repeated if there are too few."""
     order = tuple(dict.fromkeys((first, *pool)))
     return tuple(islice(cycle(order), length))
 
 
 def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: bool) -> GameSettings | None:
-    fields = body.inside("gameSettings", _SETTINGS_FIELDS, required=True)
+    fields = body.nested("gameSettings", _SETTINGS_FIELDS, required=True)
     if fields is None:
         return None
     match_type = fields.choice("matchType", MatchType, required=True)
-    _refuse_fields_of_other_modes(fields, match_type)
+    _reject_fields_of_other_modes(fields, match_type)
     first_map = fields.text("map", text_rules.map_fault, required=True)
     pool = _read_map_pool(fields)
     series_format = fields.choice("seriesFormat", SeriesFormat) or SeriesFormat.BO1
@@ -157,8 +144,8 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     server_password = fields.text("serverPassword", text_rules.password_fault)
     dm_sub_mode = fields.choice("dmSubMode", DmSubMode)
     dm_round_minutes = fields.number("dmRoundMinutes", at_least=1, at_most=MAX_DM_MINUTES)
-    freeze_time = fields.whole("freezeTime", at_least=0, at_most=MAX_FREEZE_TIME_S)
-    max_rounds = fields.whole("maxRounds", at_least=1, at_most=MAX_ROUNDS)
+    freeze_time = fields.integer("freezeTime", at_least=0, at_most=MAX_FREEZE_TIME_S)
+    max_rounds = fields.integer("maxRounds", at_least=1, at_most=MAX_ROUNDS)
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
     if body.faults or match_type is None or first_map is None:
         return None
@@ -178,7 +165,7 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     )
 
 
-def _refuse_fields_of_other_modes(fields: Fields, match_type: MatchType | None) -> None:
+def _reject_fields_of_other_modes(fields: Fields, match_type: MatchType | None) -> None:
     if fields.has("players") and fields.has("teams"):
         fields.fault("players", "must not be set together with teams")
     if match_type is None:
@@ -196,7 +183,7 @@ def _read_map_pool(fields: Fields) -> tuple[str, ...]:
 
 
 def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]:
-    teams = settings.inside("teams", tuple(Team))
+    teams = settings.nested("teams", tuple(Team))
     if teams is None:
         return None, None
     seen: dict[PlayerId, str] = {}
@@ -207,7 +194,7 @@ def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]
 
 
 def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, str]) -> TeamRoster | None:
-    fields = teams.inside(team, ("name", "players"), required=True)
+    fields = teams.nested(team, ("name", "players"), required=True)
     if fields is None:
         return None
     name = fields.text("name", text_rules.team_name_fault) or DEFAULT_TEAM_NAMES[team]
@@ -215,7 +202,7 @@ def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, str]) -> TeamRost
 
 
 def _read_players(fields: Fields, seen: dict[PlayerId, str]) -> tuple[PlayerId, ...]:
-    """The listed players; `seen` remembers where each was listed first, over both teams."""
+    """Return the listed players; `seen` maps each player of both teams to the path where they were listed first."""
     listed = fields.texts("players", text_rules.player_id_fault) or ()
     for path, player_id in listed:
         first = seen.setdefault(player_id, path)
@@ -237,9 +224,9 @@ def _read_custom_cvars(fields: Fields, read_cvars: CvarReader, *, allow_simulato
 def _region_fault(code: str, regions: Mapping[str, RegionRules]) -> str | None:
     rules = regions.get(code)
     if rules is None:
-        meant = text_rules.nearest(code, regions)
-        return f"is not a known region; did you mean {meant}?" if meant else "is not a known region"
-    return None if rules.is_active else "is a region that accepts no new servers now"
+        suggestion = text_rules.nearest(code, regions)
+        return f"is not a known region; did you mean {suggestion}?" if suggestion else "is not a known region"
+    return None if rules.is_active else "is not accepting new servers"
 
 
 def _game_type_fault(game_type: str) -> str | None:

@@ -1,1 +1,1 @@
-"""THE LANGUAGE of CS2 servers, sans-IO: log lines, RCON frames, console commands, MatchZy."""
+"""Parse and format what CS2 servers exchange, without I/O: log lines, RCON frames, console commands, MatchZy events."""

@@ -1,7 +1,7 @@
-"""Whom does an anti-cheat plugin suspect? Three kinds of JSON posts and one kind of log line, never raising.
+"""Parse detections of anti-cheat plugins from three kinds of JSON posts and two kinds of log lines, without raising.
 
-Detections are leads for people. Names are hostile: in free text the longest possible name is taken, so a name that
-imitates the text around it can hide its bearer from us at most, and never accuses another player.
+Detections are leads for human review. Names are untrusted: in free text the longest possible name is used, so a player
+whose name imitates the surrounding text can at most hide, but not accuse another player.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from matchpod.core.model import PlayerId
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""A batch of observations comes every 30 s with the telemetry of every player, a few KB each."""
+"""A batch of observations is sent every 30 s with a few KB of telemetry per player."""
 
 MAX_DETECTIONS = 256
-"""More at once are a plugin gone wrong; the rest is not read."""
+"""More in one post indicate a faulty plugin; the rest is ignored."""
 
 MAX_FREE_TEXT_CHARS = 4000
-"""A webhook message has 2000 characters at most, a log line fewer."""
+"""A webhook message has at most 2000 characters, a log line fewer."""
 
 MAX_TEXT_CHARS = 500
 """The longest reason a plugin writes has about 150 characters."""
 
 MAX_ROUND = 1000
-"""Longer than any overtime; a larger number counts something else."""
+"""More rounds than any match; a larger number is invalid."""
 
 UNKNOWN_WEAPON = "unknown"
-"""What CheatSuspected calls a weapon nobody named."""
+"""The weapon in CheatSuspected if the plugin sent none."""
 
-# The other sources of a batch are statistics: one of them lists the victims of flashbangs.
+# Other sources in a batch are statistics, such as players blinded by flashbangs.
 _DETECTION_SOURCE = "detection_module"
 
-# TB Anti-Cheat: the name stands before the id.
+# TB Anti-Cheat: the name comes before the id.
 _TBAC_MESSAGE = re.compile(
     r"(?:\*\*[^\n]*\n)?```\s*Detection: (?P<kind>[^\n]*)\nWeapon: (?P<weapon>[^\n]*)\nInfo: (?P<reason>[^\n]*)\n\n"
     r"Name: (?P<name>.*)\nSteamID: (?P<id>[^\n]*)\nTime: [^\n]*```\s*",
     re.DOTALL,
 )
-# schwarper's AntiCheat: the details are left out when there are none.
+# schwarper's AntiCheat: the details line is optional.
 _ANTICHEAT_MESSAGE = re.compile(
     r"```\s*Server IP: [^\n]*\nPlayer: (?P<name>.*)\nSteamID: (?P<id>[^\n]*)\nCheat Type: (?P<kind>[^\n]*)"
     r"(?:\nDetails: (?P<reason>[^\n]*))?\n```\s*",
     re.DOTALL,
 )
 
-# Before the tag: nothing, or the time, level and plugin of the console or of a log file.
+# Before the tag: nothing, or time, level and plugin name as in the console or in a log file.
 _LINE_PREFIX = r"(?:\d\d:\d\d:\d\d \[\w+\] \(plugin:[^()\[\]]*\) |\d{4}-\d\d-\d\d [\d:.+ -]+ \[\w+\] plugin:[^\[\]]* )?"
 _LINES = (
-    # First, for a player may be called `Suspicious observation -> someone | Aimbot | x`.
+    # First, because a player may be called `Suspicious observation -> someone | Aimbot | x`.
     re.compile(
         _LINE_PREFIX + r"\[TBAC\] (?P<name>.+) (?:is suspected of|was kicked for|was banned for) using "
         r"(?P<kind>\w+) \((?P<reason>.*)\)"
@@ -63,9 +63,9 @@ _Fields = dict[str, object]
 
 
 class PluginDetection(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin's suspicion, in its own words; `player_id` is None when it knew only a name.
+    """A detection as the plugin reported it; `player_id` is None if it sent only a name.
 
-    `round_number` is the plugin's count since the map was loaded, warm-up and knife rounds included.
+    `round_number` is the plugin's count since the map was loaded, including warmup and knife rounds.
     """
 
     player_id: PlayerId | None
@@ -77,7 +77,7 @@ class PluginDetection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_detections(body: bytes) -> list[PluginDetection]:
-    """The detections of a post in any known form; what names no player or no kind is left out."""
+    """Return the detections of a post in any known format; entries without a player or a kind are skipped."""
     if len(body) > MAX_REPORT_BYTES:
         return []
     try:
@@ -95,10 +95,10 @@ def read_detections(body: bytes) -> list[PluginDetection]:
 
 
 def read_log_line(line: str) -> PluginDetection | None:
-    """The detection in a line of the plugin's own log; only a name is known, to be looked up among the players.
+    """Return the detection in a line of the plugin's own log; it has only a name, to be matched to a player.
 
-    Never give it chat: anybody can write such a line there. A first suspicion, which the plugin itself does not yet
-    count as a detection, is None.
+    Do not pass chat lines, as any player can write such a line there. A first suspicion, which the plugin itself does
+    not yet count as a detection, is None.
     """
     for pattern in _LINES:
         found = pattern.fullmatch(line.rstrip("\r\n")) if len(line) <= MAX_FREE_TEXT_CHARS else None
@@ -113,8 +113,8 @@ def _read_each(entries: list[object], read: Callable[[_Fields], PluginDetection 
 
 
 def _read_own(entry: _Fields) -> PluginDetection | None:
-    """`{"steamId", "type", "reason", "weapon"}`, and if known `name` and `roundNumber`."""
-    return _named(
+    """Parse our own format: `{"steamId", "type", "reason", "weapon"}`, optionally `name` and `roundNumber`."""
+    return _for_steam_id(
         entry.get("steamId"),
         name=_text(entry, "name"),
         kind=_text(entry, "type"),
@@ -127,7 +127,7 @@ def _read_own(entry: _Fields) -> PluginDetection | None:
 def _read_observation(entry: _Fields) -> PluginDetection | None:
     if entry.get("Source") != _DETECTION_SOURCE or entry.get("IsBot") is True:
         return None
-    return _named(
+    return _for_steam_id(
         entry.get("SteamID"),
         name=_text(entry, "PlayerName"),
         kind=_text(entry, "Kind"),
@@ -138,7 +138,7 @@ def _read_observation(entry: _Fields) -> PluginDetection | None:
 
 
 def _read_webhook(entry: _Fields) -> PluginDetection | None:
-    """A message for a chat channel; plugins on Windows write CRLF."""
+    """Parse a webhook message for a chat channel; plugins on Windows write CRLF."""
     content = entry.get("content")
     if not isinstance(content, str) or len(content) > MAX_FREE_TEXT_CHARS:
         return None
@@ -146,19 +146,19 @@ def _read_webhook(entry: _Fields) -> PluginDetection | None:
     found = _TBAC_MESSAGE.fullmatch(text) or _ANTICHEAT_MESSAGE.fullmatch(text)
     if found is None:
         return None
-    given = found.groupdict("")
-    reason = given["reason"].strip()
+    groups = found.groupdict("")
+    reason = groups["reason"].strip()
     if reason.startswith("(") and reason.endswith(")"):
         reason = reason[1:-1]
-    return _named(
-        given["id"].strip(), name=given["name"], kind=given["kind"], reason=reason, weapon=given.get("weapon", "")
+    return _for_steam_id(
+        groups["id"].strip(), name=groups["name"], kind=groups["kind"], reason=reason, weapon=groups.get("weapon", "")
     )
 
 
-def _named(
+def _for_steam_id(
     steam_id: object, *, name: str, kind: str, reason: str, weapon: str, round_number: int | None = None
 ) -> PluginDetection | None:
-    """A detection of a player with an id; None when the id names nobody."""
+    """Return a detection for a Steam id; None if the id is not a player's."""
     player_id = to_id64(str(steam_id)) if isinstance(steam_id, str | int) else None
     if player_id is None:
         return None
@@ -176,17 +176,17 @@ def _detection(
         name=name[:MAX_TEXT_CHARS],
         kind=kind,
         reason=reason.strip()[:MAX_TEXT_CHARS] or kind,
-        # The game's log names weapons without the prefix of their class.
+        # The game's log names weapons without this prefix.
         weapon=weapon.strip().removeprefix("weapon_")[:MAX_TEXT_CHARS] or UNKNOWN_WEAPON,
         round_number=round_number,
     )
 
 
 def _text(entry: _Fields, key: str) -> str:
-    given = entry.get(key)
-    return given if isinstance(given, str) else ""
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _round(entry: _Fields, key: str) -> int | None:
-    given = entry.get(key)
-    return given if type(given) is int and 1 <= given <= MAX_ROUND else None
+    value = entry.get(key)
+    return value if type(value) is int and 1 <= value <= MAX_ROUND else None

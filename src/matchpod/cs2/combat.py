@@ -1,7 +1,7 @@
-"""What happened between players in a round? Combat, grenade and bomb lines as events, for rounds that count.
+"""Turn combat, grenade and bomb lines of live rounds into events.
 
-CS2 logs no `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and is
-still alive when the server says the bomb was defused; the money he gets in the same tick settles it between two.
+CS2 does not log `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and
+is still alive when the server reports the defuse; with several candidates, the reward paid in the same tick decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.cs2.log_lines import player_lines as lines
 from matchpod.cs2.log_lines.player_token import PlayerToken
 
 DEFUSE_REWARD = 300
-"""What the game pays the defuser, in the tick of the defuse."""
+"""Money paid to the defuser, in the tick of the defuse."""
 
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,
@@ -36,7 +36,7 @@ _LANDED = {
 
 
 class Combat(msgspec.Struct):
-    """The little that has to be remembered between combat lines of one round."""
+    """State kept between the combat lines of a round."""
 
     is_free_for_all: bool = False
     defusing: list[PlayerId] = []
@@ -48,12 +48,12 @@ class Combat(msgspec.Struct):
     left_at_ms: int = 0
 
     def new_round(self) -> None:
-        """Forget the bomb of the last round."""
+        """Reset the bomb state."""
         self.defusing = []
         self.is_defuse_logged = False
 
     def attacked(self, at_ms: int, line: lines.Attacked) -> GameEvent:
-        """A hit, on friend, foe or oneself; the fold needs all of them to know who has how much health left."""
+        """Return a hit on an enemy, a teammate or oneself; all are needed to track remaining health."""
         victim = line.victim
         return events.Damage(
             at_ms, line.player.player_id, victim.player_id, line.weapon, line.hitgroup, line.damage, line.health,
@@ -61,9 +61,9 @@ class Combat(msgspec.Struct):
         )  # fmt: skip
 
     def killed(self, at_ms: int, line: lines.Killed) -> GameEvent:
-        """A kill, or the death of a player by his own weapon."""
+        """Return a kill, or a death if players killed themselves."""
         killer, victim = line.player, line.victim
-        self._out(victim.player_id)
+        self._stop_defusing(victim.player_id)
         if killer.player_id == victim.player_id:
             return events.Death(at_ms, victim.player_id, line.weapon)
         words = line.modifiers
@@ -83,78 +83,78 @@ class Combat(msgspec.Struct):
         )
 
     def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent | None:
-        """A death by the world, but not the one that is printed for a player who has just left."""
+        """Return a death by suicide or the world; None for the suicide printed when a player leaves."""
         player_id = line.player.player_id
         if player_id == self.left and at_ms == self.left_at_ms:
             return None
-        self._out(player_id)
+        self._stop_defusing(player_id)
         return events.Death(at_ms, player_id, line.weapon)
 
     def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
-        """A death by the bomb; the fold takes the suicide line that follows for the same death."""
-        self._out(line.player.player_id)
+        """Return a death by the bomb; the suicide line that follows is treated as the same death."""
+        self._stop_defusing(line.player.player_id)
         return events.Death(at_ms, line.player.player_id, "bomb")
 
-    def gone(self, at_ms: int, player_id: PlayerId) -> GameEvent:
-        """A player left the server in the middle of it."""
-        self._out(player_id)
+    def player_left(self, at_ms: int, player_id: PlayerId) -> GameEvent:
+        """Record that a player left the server during play."""
+        self._stop_defusing(player_id)
         self.left, self.left_at_ms = player_id, at_ms
         return events.PlayerGone(at_ms, player_id)
 
     def assisted(self, at_ms: int, line: lines.Assisted) -> GameEvent:
-        """An assist."""
+        """Return an assist."""
         is_enemy = self._are_enemies(line.player, line.victim)
         return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
 
     def blinded(self, at_ms: int, line: lines.BlindedBy) -> GameEvent:
-        """A blinding."""
+        """Return a blinding."""
         is_enemy = self._are_enemies(line.player, line.thrower)
         return events.Blinded(at_ms, line.player.player_id, line.thrower.player_id, float(line.seconds), is_enemy)
 
     def launched(self, at_ms: int, line: lines.GrenadeLaunched) -> GameEvent:
-        """A throw; the grammar admits the five kinds only."""
+        """Return a throw; the grammar allows only the five known grenades."""
         self.has_launch_lines = True
         return events.GrenadeThrown(at_ms, line.player.player_id, _LAUNCHED[line.grenade])
 
     def landed(self, at_ms: int, line: lines.GrenadeLanded) -> GameEvent | None:
-        """A throw too, in the logs of CS:GO, which print no other line for it."""
+        """Return a throw for CS:GO logs, which have no launch lines."""
         kind = _LANDED.get(line.grenade)
         if self.has_launch_lines or kind is None:
             return None
         return events.GrenadeThrown(at_ms, line.player.player_id, kind)
 
     def killed_other(self, at_ms: int, line: lines.KilledOther) -> GameEvent | None:
-        """Chickens count; windows and props do not."""
+        """Return a chicken kill; None for windows and props."""
         return events.ChickenKilled(at_ms, line.player.player_id, line.weapon) if line.thing == "chicken" else None
 
     def triggered(self, at_ms: int, line: lines.Triggered) -> GameEvent | None:
-        """The bomb goes down, or somebody begins to defuse it."""
+        """Handle a plant, a logged defuse, or the start of a defuse."""
         player_id = line.player.player_id
         match line.trigger:
             case "Planted_The_Bomb":
                 return events.BombPlanted(at_ms, player_id, line.site)
             case "Begin_Bomb_Defuse_With_Kit" | "Begin_Bomb_Defuse_Without_Kit":
-                self._out(player_id)
+                self._stop_defusing(player_id)
                 self.defusing.append(player_id)
             case "Defused_The_Bomb":
                 self.is_defuse_logged = True
                 return events.BombDefused(at_ms, player_id)
         return None
 
-    def money(self, at_ms: int, line: lines.MoneyChange) -> None:
-        """Remember who was paid what a defuse pays."""
+    def record_payment(self, at_ms: int, line: lines.MoneyChange) -> None:
+        """Record that a defusing player was paid the defuse reward."""
         if line.player.player_id in self.defusing:
             self.paid, self.paid_at_ms = line.player.player_id, at_ms
 
     def defused(self, at_ms: int) -> GameEvent | None:
-        """The server says the bomb was defused: by whom? None where a line has said so already."""
+        """Return the defuse with the likely defuser; None if it was already logged."""
         if self.is_defuse_logged:
             return None
         if self.paid in self.defusing and self.paid_at_ms == at_ms:
             return events.BombDefused(at_ms, self.paid)
         return events.BombDefused(at_ms, self.defusing[-1] if self.defusing else None)
 
-    def _out(self, player_id: PlayerId) -> None:
+    def _stop_defusing(self, player_id: PlayerId) -> None:
         if player_id in self.defusing:
             self.defusing.remove(player_id)
 

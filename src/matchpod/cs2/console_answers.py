@@ -1,9 +1,9 @@
-"""What did the server say to a console command? Texts of answers to values.
+"""Parse the answers to console commands.
 
-CS2 captures everything it prints while a command runs, so an answer may have lines of others before, between and
-after its own. Each reader takes the lines whose beginning it knows and skips the rest; nothing here raises, None
-means the text is no such answer. Names are hostile: a line is read up to its name, the rest of it is the name.
-Lines end at "\\n" alone, as names may hold what Python also takes for a line end.
+CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
+after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
+text is not such an answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
+Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from matchpod.core.model import Side
 from matchpod.cs2.steam_id import account_of
 
 MAX_OBJECT_STARTS = 16
-"""Lines that may begin the JSON of an answer. Real answers have one; each further one costs a parse."""
+"""Maximum number of lines tried as the start of a JSON object. Real answers have one."""
 
 _JsonObject = dict[str, object]
 
 
 class StatusPlayer(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `status`. It has no Steam id: join by user id with what the log says."""
+    """One row of `status`. It has no Steam id: join with the log by user id."""
 
     user_id: int
     connected_s: int | None
@@ -41,7 +41,7 @@ class StatusPlayer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `status`; what the text does not say is None."""
+    """The answer to `status`; missing values are None."""
 
     hostname: str | None = None
     version: str | None = None
@@ -79,7 +79,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogListener(msgspec.Struct, frozen=True, kw_only=True):
-    """An address the server sends its log to."""
+    """An address that the server sends its log to."""
 
     uri: str
     has_pending_request: bool
@@ -87,7 +87,7 @@ class LogListener(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Get5State(StrEnum):
-    """Where the match plugin is with its match."""
+    """The state of the match plugin."""
 
     NONE = "none"
     PRE_VETO = "pre_veto"
@@ -103,7 +103,7 @@ class Get5State(StrEnum):
 
 
 class Get5Team(msgspec.Struct, frozen=True, kw_only=True):
-    """A team as the match plugin sees it."""
+    """A team as the match plugin reports it."""
 
     name: str
     series_score: int
@@ -113,7 +113,7 @@ class Get5Team(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `get5_status`; only the state is always there."""
+    """The answer to `get5_status`; only the state is always present."""
 
     state: Get5State
     is_paused: bool
@@ -125,20 +125,20 @@ class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CvarValue(msgspec.Struct, frozen=True):
-    """What a console variable is set to, as the server prints it."""
+    """The value of a console variable, as the server prints it."""
 
     name: str
     value: str
 
-    def means(self, wanted: str) -> bool:
-        """True when the server's way to print this value says what we set: `1` is printed as `true`."""
-        ours, theirs = _as_number(wanted), _as_number(self.value)
+    def equals(self, expected: str) -> bool:
+        """True if the printed value is equivalent to the expected one: `1` is printed as `true`."""
+        ours, theirs = _as_number(expected), _as_number(self.value)
         if ours is None or theirs is None:
-            return self.value == wanted.strip()
-        return math.isclose(ours, theirs, rel_tol=_FLOAT32_NOISE)
+            return self.value == expected.strip()
+        return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# A name may hold quotes, so the address must not: a bot called `a 'b` has no address column.
+# A name may contain quotes, so the address must not: a bot called `a 'b` has no address column.
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+(?P<ping>[0-9]{1,10})\s+(?P<loss>[0-9]{1,10})"
     r"\s+(?P<state>\S+)\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
@@ -153,7 +153,7 @@ _CLOCK = re.compile(r"(?:([0-9]{1,4}):)?([0-9]{1,4}):([0-9]{2})")
 _NO_CHANNEL = "[NoChan]"
 _NO_ADDRESS = "unknown"
 
-# A whole console line, from its first character: what players write always stands behind a prefix.
+# At the start of a line only: text written by players always follows a prefix.
 _OBJECT_START = re.compile(r"^\{", re.MULTILINE)
 _REST_OF_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INT64 = range(-(2**63), 2**63)
@@ -163,21 +163,21 @@ _ACKNOWLEDGED = re.compile(r"\s*last acknowledged tick:?\s+([0-9]{1,10})\b")
 
 _CVAR_LINE = re.compile(r"\s*\"?([a-z_][a-z0-9_.]*)\"?\s*=\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
-_FLOAT32_NOISE = 1e-6
+_FLOAT32_TOLERANCE = 1e-6
 _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re.MULTILINE | re.IGNORECASE)
 
-# get5 says `t`, MatchZy `terrorist`.
+# get5 prints `t`, MatchZy `terrorist`.
 _SIDES = {"ct": Side.CT, "t": Side.T, "terrorist": Side.T}
 _GET5_STATES = {state.value: state for state in Get5State}
 
 
 def parse_status(text: str) -> Status | None:
-    """Read `status`."""
+    """Parse the answer to `status`."""
     headers: dict[str, str] = {}
     map_name: str | None = None
     rows: list[StatusPlayer] = []
     has_table = False
-    lines = _lines(text)  # One iterator for both loops: the table is read from where the headers end.
+    lines = _lines(text)  # one iterator for both loops, so that the second continues after the headers
     for line in lines:
         if _PLAYERS_BEGIN.fullmatch(line):
             has_table = True
@@ -197,7 +197,7 @@ def parse_status(text: str) -> Status | None:
 
 
 def parse_status_json(text: str) -> StatusJson | None:
-    """Read `status_json`."""
+    """Parse the answer to `status_json`."""
     root = _find_object(text, "server")
     server = root["server"] if root else None
     if root is None or not isinstance(server, dict):
@@ -213,7 +213,7 @@ def parse_status_json(text: str) -> StatusJson | None:
 
 
 def parse_log_listeners(text: str) -> tuple[LogListener, ...]:
-    """Read `logaddress_list_http`: a line for each listener, then one with its last acknowledged tick."""
+    """Parse the answer to `logaddress_list_http`: each listener, followed by a line with its acknowledged tick."""
     listeners: list[LogListener] = []
     for line in _lines(text):
         if found := _LISTENER_LINE.match(line):
@@ -224,7 +224,7 @@ def parse_log_listeners(text: str) -> tuple[LogListener, ...]:
 
 
 def parse_get5_status(text: str) -> Get5Status | None:
-    """Read `get5_status`; None where no match plugin answers."""
+    """Parse the answer to `get5_status`; None without a match plugin."""
     root = _find_object(text, "gamestate")
     if root is None:
         return None
@@ -232,7 +232,7 @@ def parse_get5_status(text: str) -> Get5Status | None:
     return Get5Status(
         state=_GET5_STATES.get(_text(root, "gamestate") or "", Get5State.UNKNOWN),
         is_paused=_flag(root, "paused") or False,
-        # get5 calls it a string, MatchZy prints a number.
+        # get5 prints a string, MatchZy a number.
         match_id=str(match_id) if _is_int64(match_id) else _text(root, "matchid"),
         map_number=_number(root, "map_number"),
         round_number=_number(root, "round_number"),
@@ -242,7 +242,7 @@ def parse_get5_status(text: str) -> Get5Status | None:
 
 
 def parse_cvar(text: str, name: str) -> CvarValue | None:
-    """Read the answer to a variable's bare name: `mp_maxrounds = 24`, or `"mp_maxrounds" = "24" (…)` as before CS2."""
+    """Parse the answer to a variable's name: `mp_maxrounds = 24`, or `"mp_maxrounds" = "24" (…)` before CS2."""
     for line in _lines(text):
         found = _CVAR_LINE.match(line)
         if found and found[1].lower() == name.lower():
@@ -252,7 +252,7 @@ def parse_cvar(text: str, name: str) -> CvarValue | None:
 
 
 def unknown_commands(text: str) -> tuple[str, ...]:
-    """The commands the server says it does not know."""
+    """Return the commands that the server reported as unknown."""
     return tuple(_UNKNOWN_COMMAND.findall(text))
 
 
@@ -304,8 +304,8 @@ def _seconds(clock: str) -> int | None:
 
 
 def _find_object(text: str, key: str) -> _JsonObject | None:
-    """The first JSON object that has the key and its lines for itself."""
-    # Not strict: a control character in a name must not cost the whole answer.
+    """Return the first JSON object that contains the key and shares no line with other text."""
+    # Not strict: a control character in a name must not make the whole answer invalid.
     decoder = json.JSONDecoder(strict=False)
     for start in islice(_OBJECT_START.finditer(text), MAX_OBJECT_STARTS):
         found: _JsonObject
@@ -343,7 +343,7 @@ def _text(entry: _JsonObject, key: str) -> str | None:
     value = entry.get(key)
     if not isinstance(value, str):
         return None
-    # JSON can spell half a character, which no later encoder takes.
+    # JSON can contain lone surrogates, which cannot be encoded later.
     return value.encode("utf-8", errors="replace").decode("utf-8")
 
 

@@ -1,6 +1,6 @@
-"""Which console variables may a match set? Those of a stock CS2 server, build of February 2026, that shape play.
+"""List the console variables that a match may set: those of a stock CS2 server of February 2026 that affect play.
 
-Left out on purpose: `sv_cheats`, passwords, logging, plugins, and everything that is a command.
+Deliberately omitted: `sv_cheats`, passwords, logging, plugins, and all commands.
 """
 
 from __future__ import annotations
@@ -135,4 +135,4 @@ weapon_sound_falloff_multiplier
 """
 
 CVAR_NAMES = frozenset(_PACKED.split())
-"""Exact spelling, as the server prints it."""
+"""Spelled exactly as the server prints them."""

@@ -1,37 +1,36 @@
-"""What may `customCvars` set? Raw lines become settings one by one, or faults that name line and reason.
+"""Parse and validate `customCvars`: each line becomes a setting, or a fault with its line number and reason.
 
-A line is `name value` or `name "value"`; empty lines and `//` comments are skipped, also after a value. Lines end at
-`\\n` (a `\\r` before it is tolerated) and nowhere else. The text itself is never sent to a server.
+A line is `name value` or `name "value"`; empty lines and `//` comments are skipped, also after a value. Lines end only
+at `\\n`, optionally after `\\r`. The text itself is never sent to a server.
 """
 
 from __future__ import annotations
 
 import re
 
-import msgspec
-
 from matchpod.core.model import CvarSetting
 from matchpod.core.text_rules import nearest
+from matchpod.core.validation import CvarFault, CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_TEXT_BYTES = 8192
-"""A whole tournament configuration with comments fits; it is stored with the match and sent line by line."""
+"""Enough for a tournament configuration with comments, which is stored with the match and sent line by line."""
 
 MAX_LINES = 200
-"""Each setting is one round trip to the server, again after every map load."""
+"""Each setting costs a round trip to the server after every map load."""
 
 MAX_SUGGESTIONS = 20
-"""Looking for the nearest of 500 names takes some milliseconds; after this many the caller has seen the point."""
+"""Finding the nearest of 500 names takes some milliseconds, so only the first faults get a suggestion."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
-_VALUE_WORDS = "at most 128 of letters, digits, blank and _ . , : + # @ / -, without //"
+_VALUE_RULE = "at most 128 characters, of letters, digits, space and _ . , : + # @ / -, without //"
 _BLANKS = re.compile(r"[ \t]+")
 _QUOTED = re.compile(r'"(?P<value>[^"]*)"[ \t]*(?://.*)?')
 _COMMENT_AFTER_VALUE = re.compile(r"[ \t]+//.*")
 _SIMULATOR_NAME = re.compile(r"sim_[a-z0-9_]{1,60}")
-# The console reads names without regard to case. These would hand over the server, its secrets, its logs or its
-# plugins, so no list of names can allow them, an operator's included.
+# The console ignores the case of names. These give access to the server, its secrets, its logs or its plugins, so no
+# list of names can allow them, not even an operator's.
 _NEVER = re.compile(
     r"sv_cheats|sv_password|sv_setsteamaccount|quit|exit|alias|map|changelevel|tv_record"
     r"|(?:rcon_|exec|log|host_|plugin|meta|css_|matchzy_|get5_|kick|say).*",
@@ -39,24 +38,10 @@ _NEVER = re.compile(
 )
 
 
-class CvarFault(msgspec.Struct, frozen=True):
-    """A line that cannot be used; line 0 means the text as a whole."""
-
-    line: int
-    reason: str
-
-
-class CvarReading(msgspec.Struct, frozen=True):
-    """The settings of the good lines in their order, and what is wrong with the others."""
-
-    settings: tuple[CvarSetting, ...] = ()
-    faults: tuple[CvarFault, ...] = ()
-
-
 def read_custom_cvars(
     text: str, *, extra_names: frozenset[str] = frozenset(), allow_simulator: bool = False
 ) -> CvarReading:
-    """Read the text of `customCvars`; `extra_names` are the operator's, `sim_*` is for simulated servers only."""
+    """Parse `customCvars`; `extra_names` are the operator's, and `sim_*` is allowed for simulated servers only."""
     if fault := _size_fault(text):
         return CvarReading(faults=(fault,))
     known = CVAR_NAMES | extra_names
@@ -77,12 +62,12 @@ def read_custom_cvars(
 
 
 def is_never_allowed(name: str) -> bool:
-    """True for names that no match may set, whatever the lists say."""
+    """True for names that no match may set, regardless of the allowed names."""
     return _NEVER.fullmatch(name) is not None
 
 
 def _size_fault(text: str) -> CvarFault | None:
-    # Counted in characters first: a huge text is refused before it is copied.
+    # Count characters first, to reject a huge text before it is encoded.
     if len(text) > MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         return CvarFault(0, f"must be at most {MAX_TEXT_BYTES} bytes")
     if text.removesuffix("\n").count("\n") >= MAX_LINES:
@@ -91,23 +76,23 @@ def _size_fault(text: str) -> CvarFault | None:
 
 
 def _read_line(line: str) -> CvarSetting | str | None:
-    """The setting on a line, the reason why there is none, or None for a line without content."""
+    """Return the setting of a line, the reason why it is invalid, or None for an empty line."""
     if not line or line.startswith("//"):
         return None
     name, rest = (*_BLANKS.split(line, maxsplit=1), "")[:2]
     if not _NAME.fullmatch(name):
         return "must begin with the name of a console variable"
     if not rest or rest.startswith("//"):
-        return f'{name} has no value; write {name} "" for an empty one'
+        return f'{name} has no value; write {name} "" for an empty value'
     if rest.startswith('"'):
         quoted = _QUOTED.fullmatch(rest)
         if quoted is None:
-            return f"the value of {name} must end with its second quote"
+            return f"the value of {name} must end with its closing quote"
         value = quoted["value"]
     else:
         value = _COMMENT_AFTER_VALUE.sub("", rest)
     if not _VALUE.fullmatch(value) or "//" in value:
-        return f"the value of {name} may be {_VALUE_WORDS}"
+        return f"the value of {name} must be {_VALUE_RULE}"
     return CvarSetting(name, value)
 
 
@@ -117,6 +102,6 @@ def _name_fault(name: str, known: frozenset[str], *, allow_simulator: bool, sugg
     if name in known:
         return None
     if _SIMULATOR_NAME.fullmatch(name):
-        return None if allow_simulator else "is only for regions on the simulator"
+        return None if allow_simulator else "is only allowed in simulator regions"
     meant = nearest(name, known) if suggest else None
     return "is not a console variable that a match may set" + (f"; did you mean {meant}?" if meant else "")

@@ -1,7 +1,7 @@
-"""What do a server's lines mean for the match? Lines in order → game events, by one table from kind of line to step.
+"""Turn log lines into game events, by a table from the type of line to its handler.
 
-Who comes, goes and talks is read here; what counts, which round it is and whose score in `map_flow`; fights in
-`combat`; the game's own statistics in `stats_block`.
+Presence and chat are handled here, rounds and scores in `map_flow`, fights in `combat`, and the game's own statistics
+in `stats_block`.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
 MAX_USERS = 1024
-"""Far more people than a server sees in the hours of a match."""
+"""Far more players than join a server during one match."""
 
-# A client that goes back to its menu prints this reason as well, so it is a hint and no proof of a map change.
+# Leaving to the main menu gives the same reason, so it is a hint but no proof of a map change.
 _MAP_CHANGE_REASONS = frozenset(
     f"NETWORK_DISCONNECT_{word}" for word in ("LOOPDEACTIVATE", "LOOPSHUTDOWN", "LOOP_LEVELLOAD_ACTIVATE")
 )
 
 
 class Interpreter(msgspec.Struct):
-    """Reads one server. Plain data: it can be stored at any line and go on from there."""
+    """Interprets the log of one server. Plain data, which can be stored after any line and continued."""
 
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
     users: dict[PlayerId, int] = {}
-    """The number under which a player entered; one who comes back gets another, and the old one may end later."""
+    """The user id under which each player entered. A rejoin gets a new id, and the old connection may end later."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
-        """An interpreter for a server that has said nothing yet."""
+        """Return an interpreter for a server that has not sent anything yet."""
         return Interpreter(MapFlow.of(settings))
 
     def read(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
-        """Append to `out` what a line means; most lines mean nothing."""
+        """Append the events of a line to `out`; most lines have none."""
         kind = type(line)
         step = _STEPS.get(kind)
         if step is not None:
@@ -55,15 +55,15 @@ class Interpreter(msgspec.Struct):
             if event is not None:
                 out.append(event)
             if isinstance(line, player_lines.Killed):
-                self._see(at_ms, line.player, out)
-                self._see(at_ms, line.victim, out)
+                self._observe_side(at_ms, line.player, out)
+                self._observe_side(at_ms, line.victim, out)
             return
         flow = _FLOW.get(kind)
         if flow is not None:
             flow(self.flow, at_ms, line, out)
 
     def restart(self) -> None:
-        """Another server process speaks: its map and players have to introduce themselves again."""
+        """Forget map and players, because a new server process has started."""
         self.flow.restart()
         self.users.clear()
 
@@ -85,18 +85,18 @@ class Interpreter(msgspec.Struct):
         player_id = line.player.player_id
         if player_id:
             side = Side(line.new) if line.new in ("CT", "TERRORIST") else None
-            self.flow.stand(at_ms, player_id, side, out)
+            self.flow.set_side(at_ms, player_id, side, out)
             team = self.flow.sides.team_of(player_id)
             out.append(events.PlayerJoinedSide(at_ms, player_id, line.player.name, side, team))
 
     def _disconnected(self, at_ms: int, line: player_lines.Disconnected, out: list[GameEvent]) -> None:
         player_id, user_id = line.player.player_id, line.player.user_id
         if not player_id or self.users.get(player_id, user_id) != user_id:
-            return  # an old connection of somebody who has entered again since
+            return  # an old connection of a player who has rejoined since
         self.users.pop(player_id, None)
-        self.flow.stand(at_ms, player_id, None, out)
+        self.flow.set_side(at_ms, player_id, None, out)
         if self.flow.phase is MapPhase.LIVE:
-            out.append(self.flow.combat.gone(at_ms, player_id))
+            out.append(self.flow.combat.player_left(at_ms, player_id))
         if is_human(player_id):
             is_map_change = line.reason in _MAP_CHANGE_REASONS
             out.append(events.PlayerDisconnected(at_ms, player_id, line.player.name, line.reason, is_map_change))
@@ -107,36 +107,36 @@ class Interpreter(msgspec.Struct):
 
     def _chat(self, at_ms: int, line: player_lines.Chat, out: list[GameEvent]) -> None:
         if player_id := line.player.player_id:
-            out.append(events.ChatSaid(at_ms, player_id, line.player.name, line.is_team_only, line.said))
+            out.append(events.ChatMessage(at_ms, player_id, line.player.name, line.is_team_only, line.message))
 
-    def _item(self, at_ms: int, line: player_lines.Item, out: list[GameEvent]) -> None:
-        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # every fifth line is one of these
-            self._see(at_ms, line.player, out)
+    def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
+        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # for speed: every fifth line
+            self._observe_side(at_ms, line.player, out)
 
-    def _see(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
-        """Who picks up a weapon, kills or is killed stands where the line says, whatever was told or lost before."""
+    def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
+        """Update a player's side from the line of a pickup or kill, in case an earlier team change was lost."""
         side, player_id = token.side, token.player_id
         if side is not None and self.flow.sides.seen.get(player_id) is not side and player_id:
-            self.flow.stand(at_ms, player_id, side, out)
+            self.flow.set_side(at_ms, player_id, side, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
         if line.change == DEFUSE_REWARD:
-            self.flow.combat.money(at_ms, line)
+            self.flow.combat.record_payment(at_ms, line)
 
     def _stats_mark(self, at_ms: int, line: world_lines.StatsMark, out: list[GameEvent]) -> None:
-        if self.block.see_mark(line) and self.flow.phase is MapPhase.LIVE:
+        if self.block.read_mark(line) and self.flow.phase is MapPhase.LIVE:
             out.append(events.GameCounted(at_ms, self.block.round_number, tuple(self.block.rows)))
 
     def _stats_field(self, _at_ms: int, line: world_lines.StatsField, _out: list[GameEvent]) -> None:
-        self.block.see_field(line)
+        self.block.read_field(line)
 
     def _stats_player(self, _at_ms: int, line: world_lines.StatsPlayer, _out: list[GameEvent]) -> None:
         if self.flow.phase is MapPhase.LIVE:
-            self.block.see_player(line)
+            self.block.read_player(line)
 
 
 _STEPS: dict[type, Callable[..., None]] = {
-    player_lines.Item: Interpreter._item,
+    player_lines.ItemTransfer: Interpreter._item,
     player_lines.MoneyChange: Interpreter._money,
     player_lines.Connected: Interpreter._connected,
     player_lines.Entered: Interpreter._entered,
@@ -163,13 +163,13 @@ _COMBAT: dict[type, Callable[..., GameEvent | None]] = {
 }
 
 _FLOW: dict[type, Callable[..., None]] = {
-    world_lines.TeamPlaying: MapFlow.team_name,
-    world_lines.MatchScore: MapFlow.score,
-    world_lines.Notice: MapFlow.notice,
-    world_lines.WorldTriggered: MapFlow.world,
-    world_lines.FreezeStarted: MapFlow.freeze,
-    world_lines.PauseChanged: MapFlow.pause,
-    world_lines.MatchUnpaused: MapFlow.unpaused,
-    world_lines.LoadingMap: MapFlow.loading,
-    world_lines.GameOver: MapFlow.game_over,
+    world_lines.TeamPlaying: MapFlow.on_team_name,
+    world_lines.MatchScore: MapFlow.on_score,
+    world_lines.RoundEndNotice: MapFlow.on_round_end,
+    world_lines.WorldTriggered: MapFlow.on_world_trigger,
+    world_lines.FreezeStarted: MapFlow.on_freeze,
+    world_lines.PauseChanged: MapFlow.on_pause,
+    world_lines.MatchUnpaused: MapFlow.on_unpause,
+    world_lines.LoadingMap: MapFlow.on_map_loading,
+    world_lines.GameOver: MapFlow.on_game_over,
 }

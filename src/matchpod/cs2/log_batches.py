@@ -1,9 +1,9 @@
-"""Which lines of a log POST are new? Bodies in, each line out exactly once, whatever was repeated, cut or lost.
+"""Extract the new lines of log POSTs, each line exactly once, even if posts are repeated, split or lost.
 
-A server numbers the bytes of a map load from 0 (all its posts or none) and sends a range again, perhaps grown, until
-it is acknowledged. Known bytes are cut away; lost bytes are told, never passed over. A line that lost its end is
-dropped: cut short, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. What cannot be told: repeats without offsets
-(CS:GO), and a late post of an earlier load that bears no time or begins exactly where the present load was read to.
+A server numbers the bytes of a map load from 0 (in all its posts or in none) and resends a range, possibly extended,
+until it is acknowledged. Known bytes are skipped; missing bytes are reported. A line without its end is dropped:
+truncated, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. Two cases cannot be detected: repeats without offsets (CS:GO),
+and a late post of an earlier load that has no time stamp or starts exactly at the current offset.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import msgspec
 from matchpod.cs2.log_clock import parse_stamp
 
 MAX_LINE_BYTES = 64 * 1024
-"""The longest line of the real logs has under 1 KiB; the rest of a longer line is dropped, so no cursor grows."""
+"""Real lines have less than 1 KiB. The rest of a longer line is dropped, so that a cursor stays small."""
 
 OPENING_LINES = 256
-"""How many first lines tell two loads apart. A real load opens with 207 lines, all of them one second's: two real
-loads began with 11,046 equal bytes, time stamps included, and differed only in the bots that joined."""
+"""Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads
+began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
 
 HEAD_BYTES = 64
-"""A time stamp and the start of a line: enough where a post does not even hold the whole first line."""
+"""A time stamp and the start of a line, compared when a post does not contain the whole first line."""
 
 LATE_MS = 5 * 60_000
-"""A post this much older than the newest is late; older still, the server's clock was set back (by 30 min or more)."""
+"""A post up to this much older than the newest is late; if it is older, the server's clock was set back."""
 
 MAX_HEADER_CHARS = 128
-"""Instance tokens have 16 characters, map names (with a workshop path) fewer than 100."""
+"""Instance tokens have 16 characters, map names with a workshop path fewer than 100."""
 
 MAX_OFFSET_DIGITS = 15
-"""A thousand terabytes of log."""
+"""Enough for a thousand terabytes of log."""
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP post of log bytes, as its headers describe it; any header may be missing.
+    """One HTTP post of log bytes with the values of its headers, any of which may be missing.
 
-    `sent_ms` is the server's own clock when it sent the post, local time as if it were UTC.
+    `sent_ms` is the server's local time when it sent the post, read as if it were UTC.
     """
 
     body: bytes
@@ -51,21 +51,21 @@ class LogPost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True, tag=True):
-    """Bytes before these lines never came."""
+    """Bytes before these lines are missing."""
 
     missing_bytes: int
 
 
 class Restarted(msgspec.Struct, frozen=True, tag=True):
-    """These lines are of a new server process."""
+    """These lines come from a new server process."""
 
     instance_token: str
 
 
 class MapLoad(msgspec.Struct, frozen=True, tag=True):
-    """The byte numbers began again; `number` counts how often they did, from 1.
+    """The byte offsets restarted at 0; `number` is the number of the load, from 1.
 
-    That is a map load, or our address was removed from the server and added again: `Loading map` tells which.
+    Either a map was loaded, or our address was removed and added again; `Loading map` is printed only for the former.
     """
 
     number: int
@@ -73,49 +73,49 @@ class MapLoad(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unfinished(msgspec.Struct, frozen=True, tag=True):
-    """A line lost its end to a gap, a map load or a restart and was dropped."""
+    """A line was dropped because a gap, a map load or a restart cut off its end."""
 
     dropped_bytes: int
 
 
 class Late(msgspec.Struct, frozen=True, tag=True):
-    """The post is of a load or process that is over and was not read; some of its bytes may never have been seen."""
+    """The post belongs to an earlier load or process and was not read; it may contain unseen bytes."""
 
     dropped_bytes: int
 
 
 class Oversized(msgspec.Struct, frozen=True, tag=True):
-    """So many of these lines were cut at MAX_LINE_BYTES."""
+    """The number of these lines that were truncated to MAX_LINE_BYTES."""
 
     lines: int
 
 
 class WrongLength(msgspec.Struct, frozen=True, tag=True):
-    """The offsets promised another number of bytes than came; the body was believed."""
+    """The offsets do not match the length of the body; the body's length was used."""
 
     promised_bytes: int
     received_bytes: int
 
 
-Notice = Gap | Restarted | MapLoad | Unfinished | Late | Oversized | WrongLength
+LogNotice = Gap | Restarted | MapLoad | Unfinished | Late | Oversized | WrongLength
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """The new lines of a post, without line ends, and what a reader must know before them."""
+class NewLines(msgspec.Struct, frozen=True):
+    """The new lines of a post, without line ends, and the notices that apply to them."""
 
     lines: list[bytes]
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[LogNotice, ...] = ()
 
 
 class LineSplitter(msgspec.Struct):
-    """Bytes in any pieces to lines: split at LF only, one CR before it dropped, empty lines dropped."""
+    """Splits chunks of bytes into lines at LF only; drops one CR before it, and empty lines."""
 
     tail: bytes = b""
     is_skipping: bool = False
     oversized: int = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that end in this chunk; an unended line waits in `tail`."""
+        """Return the lines that end in this chunk; an unfinished line is kept in `tail`."""
         if self.is_skipping:
             end = chunk.find(b"\n")
             if end < 0:
@@ -128,24 +128,24 @@ class LineSplitter(msgspec.Struct):
             lines[0] = tail + lines[0]
         self.tail = lines.pop()
         if len(tail) + len(chunk) > MAX_LINE_BYTES:
-            self._shorten(lines)
+            self._truncate(lines)
         if b"\r" in chunk or tail.endswith(b"\r"):
             lines = [line.removesuffix(b"\r") for line in lines]
         return list(filter(None, lines))
 
     def finish(self) -> list[bytes]:
-        """The last line of a file that ends without a line end."""
+        """Return the last line of a file that does not end with a line end."""
         return self.feed(b"\n")
 
     def drop_unfinished(self) -> int:
-        """Forget the unended line; answers how many of its bytes were waiting."""
+        """Drop the unfinished line and return its number of bytes."""
         dropped = len(self.tail)
         self.tail = b""
         self.is_skipping = False
         return dropped
 
-    def _shorten(self, lines: list[bytes]) -> None:
-        """Cut long lines; an unended long line is given out now and its rest skipped, however the chunks fall."""
+    def _truncate(self, lines: list[bytes]) -> None:
+        """Truncate long lines; a long unfinished line is emitted now and the rest of it skipped."""
         for index, line in enumerate(lines):
             if len(line) > MAX_LINE_BYTES:
                 lines[index] = line[:MAX_LINE_BYTES]
@@ -158,7 +158,7 @@ class LineSplitter(msgspec.Struct):
 
 
 class LogCursor(msgspec.Struct):
-    """How far one server's log was read. Can be encoded between any two posts and goes on where it was."""
+    """The position up to which one server's log was read. Can be stored between any two posts."""
 
     load_number: int = 1
     end: int = 0
@@ -172,9 +172,9 @@ class LogCursor(msgspec.Struct):
     is_opening: bool = True
     splitter: LineSplitter = msgspec.field(default_factory=LineSplitter)
 
-    def take(self, post: LogPost) -> Taken:
-        """Read a post: its new lines, after the notices that hold for them."""
-        notices: list[Notice] = []
+    def read(self, post: LogPost) -> NewLines:
+        """Return the new lines of a post with the notices that apply to them."""
+        notices: list[LogNotice] = []
         begin, body = post.begin, post.body
         if begin is not None and post.end is not None and post.end - begin != len(body):
             notices.append(WrongLength(post.end - begin, len(body)))
@@ -182,10 +182,10 @@ class LogCursor(msgspec.Struct):
             self.end += len(body)
             fresh = body
         else:
-            placed = self._place(post, notices)
-            if placed is None:
-                return Taken([], tuple(notices))
-            fresh = placed
+            new_bytes = self._new_bytes(post, notices)
+            if new_bytes is None:
+                return NewLines([], tuple(notices))
+            fresh = new_bytes
         sent_ms = post.sent_ms
         if sent_ms is not None:
             self.last_sent_ms = sent_ms
@@ -193,7 +193,7 @@ class LogCursor(msgspec.Struct):
                 self.load_sent_ms = sent_ms
         return self._split(fresh, notices)
 
-    def _split(self, fresh: bytes, notices: list[Notice]) -> Taken:
+    def _split(self, fresh: bytes, notices: list[LogNotice]) -> NewLines:
         splitter = self.splitter
         oversized = splitter.oversized
         lines = splitter.feed(fresh)
@@ -202,11 +202,11 @@ class LogCursor(msgspec.Struct):
         if self.is_opening:
             self.opening.extend(map(crc32, lines[: OPENING_LINES - len(self.opening)]))
             self.is_opening = len(self.opening) < OPENING_LINES
-        return Taken(lines, tuple(notices))
+        return NewLines(lines, tuple(notices))
 
-    def _place(self, post: LogPost, notices: list[Notice]) -> bytes | None:
-        """The bytes of a post that were not seen yet; None when it is empty or of a load that is over."""
-        if not self._meet(post, notices):
+    def _new_bytes(self, post: LogPost, notices: list[LogNotice]) -> bytes | None:
+        """Return the bytes of a post that were not read yet; None if it is empty or belongs to an earlier load."""
+        if not self._check_process(post, notices):
             return None
         begin, body = post.begin, post.body
         if not body:
@@ -233,8 +233,8 @@ class LogCursor(msgspec.Struct):
             self.head += body[len(self.head) - begin : HEAD_BYTES - begin]
         return body[repeated:]
 
-    def _meet(self, post: LogPost, notices: list[Notice]) -> bool:
-        """Know the process that speaks; False when it is one that was already replaced."""
+    def _check_process(self, post: LogPost, notices: list[LogNotice]) -> bool:
+        """Note which server process sent the post; False if it was already replaced by another."""
         token = post.instance_token
         if token is None or token == self.instance_token:
             return True
@@ -248,7 +248,7 @@ class LogCursor(msgspec.Struct):
         self.instance_token = token
         return True
 
-    def _begin_load(self, notices: list[Notice]) -> None:
+    def _begin_load(self, notices: list[LogNotice]) -> None:
         self._drop_unfinished(notices)
         self.load_number += 1
         self.end = 0
@@ -258,23 +258,23 @@ class LogCursor(msgspec.Struct):
         self.head = b""
         self.is_opening = True
 
-    def _drop_unfinished(self, notices: list[Notice]) -> None:
+    def _drop_unfinished(self, notices: list[LogNotice]) -> None:
         dropped = self.splitter.drop_unfinished()
         if dropped:
             notices.append(Unfinished(dropped))
 
     def _repeats_opening(self, body: bytes) -> bool:
-        """True when the post, from offset 0, is the present load again and not the start of a new one."""
+        """True if the post, which starts at offset 0, repeats the current load instead of starting a new one."""
         if not (self.opening or self.is_opening):
-            return False  # the start of this load was never seen; far more often than a resend this is a new load
+            return False  # the start of this load is missing: a new load is far more likely than a resend
         shared = min(len(self.head), len(body))
         if body[:shared] != self.head[:shared]:
             return False
-        marks = list(map(crc32, LineSplitter().feed(body)[: len(self.opening)]))
-        return marks == self.opening[: len(marks)]
+        checksums = list(map(crc32, LineSplitter().feed(body)[: len(self.opening)]))
+        return checksums == self.opening[: len(checksums)]
 
     def _is_late(self, post: LogPost) -> bool:
-        """True when the server sent the post before the present load began: it was held up on its way here."""
+        """True if the server sent the post before the current load began, so it was delayed on the way."""
         if post.sent_ms is None or self.load_sent_ms is None:
             return False
         return post.sent_ms < self.load_sent_ms and self.last_sent_ms - post.sent_ms <= LATE_MS
@@ -284,32 +284,32 @@ class LogCursor(msgspec.Struct):
 
 
 def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> LogPost:
-    """A post from its headers, in any case; a header that makes no sense counts as missing."""
-    given = {name.lower(): value.strip() for name, value in headers.items()}
+    """Build a LogPost from HTTP headers, in upper or lower case; an invalid header counts as missing."""
+    lowered = {name.lower(): value.strip() for name, value in headers.items()}
     return LogPost(
         body=body,
         received_ms=received_ms,
-        begin=_number(given.get("x-logbytes-beginoffset")),
-        end=_number(given.get("x-logbytes-endoffset")),
-        instance_token=_word(given.get("x-server-instance-token")),
-        game_map=_word(given.get("x-game-map")),
-        sent_ms=parse_stamp(given.get("x-timestamp", "")),
+        begin=_offset(lowered.get("x-logbytes-beginoffset")),
+        end=_offset(lowered.get("x-logbytes-endoffset")),
+        instance_token=_header_text(lowered.get("x-server-instance-token")),
+        game_map=_header_text(lowered.get("x-game-map")),
+        sent_ms=parse_stamp(lowered.get("x-timestamp", "")),
     )
 
 
-def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a log file, read in any pieces; its last line needs no line end."""
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a log file given in chunks; the last line needs no line end."""
     splitter = LineSplitter()
     for chunk in chunks:
         yield from splitter.feed(chunk)
     yield from splitter.finish()
 
 
-def _number(text: str | None) -> int | None:
+def _offset(text: str | None) -> int | None:
     if text is None or len(text) > MAX_OFFSET_DIGITS or not (text.isascii() and text.isdigit()):
         return None
     return int(text)
 
 
-def _word(text: str | None) -> str | None:
+def _header_text(text: str | None) -> str | None:
     return text[:MAX_HEADER_CHARS] if text else None

@@ -1,8 +1,8 @@
-"""When was a line logged? Time stamps of the server log, read, written, and moved to UTC.
+"""Parse and format the time stamps of server logs, and convert them to UTC.
 
-A log stamp is the server's local time without its zone. Read as if it were UTC it is good for differences; LogClock
-adds one offset that makes it UTC. The offset is fixed once: were it followed post by post, the same lines would get
-other times whenever the posts were cut in another way.
+A log stamp is the server's local time without its zone. It is read as if it were UTC, and LogClock adds the offset to
+real UTC. The offset is fixed once: if it followed each post, the times of lines would depend on how the log was split
+into posts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import date
 import msgspec
 
 ZONE_STEP_MS = 20 * 60_000
-"""Drift that means another zone: the smallest daylight-saving step is 30 minutes, real clocks were 18 s apart."""
+"""Drift that indicates a zone change: the smallest daylight-saving step is 30 min, real clocks differed by 18 s."""
 
 _DAY_MS = 86_400_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -21,15 +21,15 @@ _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) - ([01]\d|2[0-3]):([0-5]\d):([0-5]\d
 
 
 class LogClock(msgspec.Struct):
-    """Moves the server's local time to UTC. Without an anchor (a log file) nothing is moved."""
+    """Converts the server's local time to UTC. Without an anchor, as for a log file, times are unchanged."""
 
     offset_ms: int = 0
     is_anchored: bool = False
 
     def anchor(self, log_ms: int, received_ms: int) -> None:
-        """Fix the offset at the first call; later calls change it only when the server's zone stepped.
+        """Set the offset at the first call; later calls change it only if the server's time zone changed.
 
-        `log_ms` is best the time the server put on the post: a line may have waited long before it was sent.
+        `log_ms` should be the time in the post's headers: a line may have been logged long before it was sent.
         """
         if not self.is_anchored or abs(log_ms + self.offset_ms - received_ms) > ZONE_STEP_MS:
             self.offset_ms = received_ms - log_ms
@@ -37,7 +37,7 @@ class LogClock(msgspec.Struct):
 
 
 def parse_stamp(text: str) -> int | None:
-    """Milliseconds since the epoch of `MM/DD/YYYY - HH:MM:SS` or the same with `.mmm`, as if it were UTC."""
+    """Parse `MM/DD/YYYY - HH:MM:SS`, optionally with `.mmm`, to milliseconds since the epoch, as if it were UTC."""
     found = _STAMP.fullmatch(text)
     if found is None:
         return None
@@ -50,11 +50,11 @@ def parse_stamp(text: str) -> int | None:
 
 
 def format_stamp(ms: int, *, millis: bool) -> str:
-    """The stamp of a time in the years 1 to 9999; without `millis` the second it lies in."""
+    """Format a time in the years 1 to 9999 as a stamp; without `millis`, rounded down to the second."""
     day, rest = divmod(ms, _DAY_MS)
-    on = date.fromordinal(day + _EPOCH_DAY)
+    when = date.fromordinal(day + _EPOCH_DAY)
     seconds, thousandths = divmod(rest, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    stamp = f"{on.month:02}/{on.day:02}/{on.year:04} - {hour:02}:{minute:02}:{second:02}"
+    stamp = f"{when.month:02}/{when.day:02}/{when.year:04} - {hour:02}:{minute:02}:{second:02}"
     return f"{stamp}.{thousandths:03}" if millis else stamp

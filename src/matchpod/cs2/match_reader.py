@@ -1,7 +1,7 @@
-"""How do bytes become a match? One reader a match: log posts, plugin reports and log files in, events and effects out.
+"""Turn log posts, plugin reports and log files into the events and effects of one match.
 
-The whole of it is plain data. Stored at any point and loaded again it goes on as if nothing had happened, and the
-same bytes give the same match however they were cut into posts.
+A reader is plain data: it can be stored at any point, loaded and continued. The same bytes give the same match,
+regardless of how they were split into posts.
 """
 
 from __future__ import annotations
@@ -22,143 +22,149 @@ from matchpod.core.events import (
 )
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId
-from matchpod.core.timeline import TOLD, Timeline
+from matchpod.core.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, MapLoad, Restarted, Taken, Unfinished
+from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, MapLoad, NewLines, Restarted, Unfinished
 from matchpod.cs2.log_clock import LogClock
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.matchzy import read_report
-from matchpod.cs2.plugin_facts import PluginFacts, series_words
+from matchpod.cs2.plugin_facts import PluginFacts, series_events
+from matchpod.cs2.shots_report import ShotsReport
 
 
-class Reading(msgspec.Struct):
-    """What some input meant, and what must be done about it."""
+class ReadResult(msgspec.Struct):
+    """The events found in an input, and the effects to perform because of them."""
 
     events: list[GameEvent] = []
     effects: list[Effect] = []
 
 
 class MatchReader(msgspec.Struct, kw_only=True):
-    """A match being read."""
+    """Reads everything that one match's server sends."""
 
     match: Match
     interpreter: Interpreter
     timeline: Timeline
-    """Without a default: a state from before there was one is read again, for its numbers would begin anew."""
+    """No default: a stored state without a timeline must be rebuilt, since its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
     is_configured: bool = True
-    """False while the server is set up: only who comes and goes is of interest then."""
+    """False while the server is being set up; only presence events count until then."""
     lines_read: int = 0
     lines_unknown: int = 0
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
-        """A reader for a server that has said nothing yet."""
+        """Return a reader for a server that has not sent anything yet."""
         match = Match.create(settings, created_at_ms, timers)
         return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline())
 
-    def read_post(self, post: LogPost) -> Reading:
-        """Take in a post of log lines."""
-        taken = self.cursor.take(post)
-        events = self._notices(taken, post.received_ms)
+    def read_post(self, post: LogPost) -> ReadResult:
+        """Apply the new lines of a log post."""
+        new = self.cursor.read(post)
+        events = self._apply_notices(new, post.received_ms)
         if post.sent_ms is not None:
             self.clock.anchor(post.sent_ms, post.received_ms)
-        self._interpret(taken.lines, events, received_ms=post.received_ms)
-        self.interpreter.flow.hear(post.received_ms)
+        self._interpret(new.lines, events, received_ms=post.received_ms)
+        self.interpreter.flow.stamp_end_report(post.received_ms)
         return self._fold(events, post.received_ms)
 
-    def read_file(self, lines: Iterable[bytes]) -> Reading:
-        """Take in the lines of a log file; its own times are the only clock."""
+    def read_file(self, lines: Iterable[bytes]) -> ReadResult:
+        """Apply the lines of a log file; its time stamps are the only clock."""
         events: list[GameEvent] = []
         self._interpret(lines, events)
         return self._fold(events, None)
 
-    def read_report(self, body: bytes, received_ms: int) -> Reading:
-        """Take in a report of the match plugin."""
+    def read_report(self, body: bytes, received_ms: int) -> ReadResult:
+        """Apply a report of the match plugin."""
         report = read_report(body)
         current = self.match.current_map
-        # Times of a match are the server's: in a world that runs faster, ours are behind.
+        # Match times are server times: a simulated server may run faster than our clock.
         at_ms = current.last_event_at_ms or received_ms
         flow, maps_won = self.interpreter.flow, sum(self.match.series_score)
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
-        events += series_words(report, at_ms)
-        self.interpreter.flow.hear(received_ms)
+        events += series_events(report, at_ms)
+        self.interpreter.flow.stamp_end_report(received_ms)
         return self._fold(events, received_ms)
 
-    def read_detection(self, found: PluginDetection, received_ms: int) -> Reading:
-        """Take in a detection of an anti-cheat plugin, for a player it names by id or by the name he goes by."""
-        player_id = found.player_id or self._player_named(found.name)
+    def read_detection(self, found: PluginDetection, received_ms: int) -> ReadResult:
+        """Apply a detection of an anti-cheat plugin, for a player identified by id or by a unique name."""
+        player_id = found.player_id or self._find_player_by_name(found.name)
         if not player_id:
-            return Reading()
+            return ReadResult()
         suspected = CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon, found.name)
         return self._fold([suspected], received_ms)
 
-    def read_shots(self, player_id: PlayerId, *, fired: int, hit: int, received_ms: int) -> Reading:
-        """Take in a plugin's running count of a player's shots on this map; logs alone never tell."""
-        return self._fold([ShotsCounted(received_ms, player_id, fired, hit)], received_ms)
+    def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
+        """Apply a plugin's count of shots."""
+        counted: list[GameEvent] = []
+        for one in report.rounds:
+            shots = one.by_player()
+            if shots is not None:
+                counted.append(ShotsCounted(received_ms, report.map_number, one.round_number, shots))
+        return self._fold(counted, received_ms)
 
-    def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> Reading:
-        """Take in who is on the server, as its console lists them; asked for where the log lost lines."""
+    def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
+        """Apply the console's list of connected players, which is requested after log lines were lost."""
         load_ms = to_ms(self.match.timers.client_load_s)
         return self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
 
-    def configure(self, *, is_done: bool) -> None:
-        """The server is being set up, or has been: what it plays meanwhile, with other settings, does not count."""
+    def mark_setup(self, *, is_done: bool) -> None:
+        """Mark the start or end of server setup; play in between does not count, as other settings apply."""
         if is_done and not self.is_configured:
-            self.interpreter.flow = _fresh_flow(self.match.settings, self.interpreter.flow)
+            self.interpreter.flow = _flow_after_setup(self.match.settings, self.interpreter.flow)
         self.is_configured = is_done
 
-    def tick(self, now_ms: int) -> Reading:
-        """Let time pass."""
-        reading = self.settle(now_ms)
-        reading.effects += self.match.tick(now_ms)
-        self.timeline.look(self.match)
-        return reading
+    def tick(self, now_ms: int) -> ReadResult:
+        """Apply the passing of time up to `now_ms`."""
+        result = self.accept_unconfirmed_end(now_ms)
+        result.effects += self.match.tick(now_ms)
+        self.timeline.add_map_ends(self.match)
+        return result
 
-    def settle(self, now_ms: int) -> Reading:
-        """Believe what had one witness only, if its time has come; a recording that ends is settled at its deadline."""
+    def accept_unconfirmed_end(self, now_ms: int) -> ReadResult:
+        """Accept a map end that only one source reported, if its deadline has passed."""
         events: list[GameEvent] = []
-        self.interpreter.flow.settle(now_ms, events)
+        self.interpreter.flow.accept_unconfirmed_end(now_ms, events)
         return self._fold(events, now_ms)
 
-    def end_series(self, now_ms: int) -> Reading:
-        """The server says no more: end a series of which enough is known."""
+    def end_series(self, now_ms: int) -> ReadResult:
+        """End the series if enough is known, after the server has stopped sending."""
         effects = self.match.end_series(now_ms)
-        self.timeline.look(self.match)
-        return Reading([], effects)
+        self.timeline.add_map_ends(self.match)
+        return ReadResult([], effects)
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` must be called at the latest."""
+        """Return the latest time at which `tick` must be called, or None."""
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
-    def _notices(self, taken: Taken, received_ms: int) -> list[GameEvent]:
+    def _apply_notices(self, new: NewLines, received_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
         loaded: str | None = None
-        for notice in taken.notices:
+        for notice in new.notices:
             match notice:
                 case MapLoad(game_map=name):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
-                    self.interpreter.flow.sides.seen.clear()  # whoever was seen may have changed sides since
-                    self.interpreter.flow.awaits_start = False  # the start may be among what was lost
+                    self.interpreter.flow.sides.seen.clear()  # players may have changed sides in the lost lines
+                    self.interpreter.flow.awaits_start = False  # the lost lines may contain the start
                     events.append(LogGap(received_ms, lost))
-                    if loaded and isinstance(notice, Gap):  # its `Loading map` is among what was lost
+                    if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
                         at_ms = self.match.current_map.last_event_at_ms or received_ms
-                        self.interpreter.flow.loading(at_ms, LoadingMap(loaded), events)
+                        self.interpreter.flow.on_map_loading(at_ms, LoadingMap(loaded), events)
                 case Restarted():
                     self.clock = LogClock()
                     self.interpreter.restart()
                     events.append(ServerRestarted(received_ms))
                 case _:
-                    pass  # nothing of the present map is missing
+                    pass  # nothing of the current map is missing
         return events
 
     def _interpret(self, lines: Iterable[bytes], out: list[GameEvent], received_ms: int | None = None) -> None:
@@ -173,25 +179,25 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 clock.anchor(log_ms, received_ms)
             interpret(log_ms + clock.offset_ms, line, out)
 
-    def _fold(self, events: list[GameEvent], now_ms: int | None) -> Reading:
+    def _fold(self, events: list[GameEvent], now_ms: int | None) -> ReadResult:
         effects: list[Effect] = []
         match, timeline = self.match, self.timeline
         if not self.is_configured:
             events = [event for event in events if type(event) in PRESENCE_EVENTS]
         for event in events:
             effects += match.apply(event, event.at_ms if now_ms is None else now_ms)
-            if type(event) in TOLD:
-                timeline.follow(event, match)
-        timeline.look(match)
-        return Reading(events, effects)
+            if type(event) in TIMELINE_EVENTS:
+                timeline.apply(event, match)
+        timeline.add_map_ends(match)
+        return ReadResult(events, effects)
 
-    def _player_named(self, name: str) -> str:
+    def _find_player_by_name(self, name: str) -> str:
         named = [player_id for player_id, seat in self.match.presence.connected.items() if seat.name == name]
         return named[0] if len(named) == 1 else ""
 
 
-def _fresh_flow(settings: GameSettings, before: MapFlow) -> MapFlow:
-    """The flow of a server on which nothing that was played so far counts."""
+def _flow_after_setup(settings: GameSettings, before: MapFlow) -> MapFlow:
+    """Return a flow that keeps sides and map, but counts nothing played during setup."""
     flow = MapFlow.of(settings)
     flow.sides, flow.side_names, flow.is_warmup = before.sides, before.side_names, before.is_warmup
     flow.phase, flow.map_name, flow.awaits_start = MapPhase.WARMUP, before.map_name, True

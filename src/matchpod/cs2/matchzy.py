@@ -1,8 +1,8 @@
-"""What does a match plugin's event say? MatchZy's posts (and its relatives') to typed reports, never raising.
+"""Parse the event posts of MatchZy and compatible plugins into typed reports, without raising.
 
-Reports only: they come once, in no sure order, and some never come, so the interpreter weighs them against the log.
-Map numbers count from 0 in the plugin and from 1 here; round numbers count from 1 in both. `round_end.winner.team`
-is the team that leads, not the round's winner, and `map_result.winner.side` is no one's: neither is kept.
+Events are sent once, in no guaranteed order, and some never arrive, so they are checked against the log.
+Map numbers count from 0 in the plugin and from 1 here; round numbers count from 1 in both. Two fields are ignored:
+`round_end.winner.team` is the leading team, not the winner of the round, and `map_result.winner.side` is unreliable.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from matchpod.core.model import PlayerId, Side, Team
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
-"""A round_end with ten players has about 10 KB."""
+"""A round_end event with ten players has about 10 KB."""
 
 MAX_TEAM_PLAYERS = 32
-"""No mode seats more on a team; the rest of a longer list is not read."""
+"""No mode has larger teams; the rest of a longer list is ignored."""
 
 MAX_COUNT = 10**9
 """A larger number is not a count of anything in a match."""
@@ -28,9 +28,9 @@ MAX_TEXT_CHARS = 128
 """Player and team names have at most 128 bytes in the game."""
 
 MAX_MATCH_ID_CHARS = 64
-"""MatchZy numbers its matches with 64 bits; its relatives use a string of the caller's."""
+"""MatchZy uses 64-bit match ids; compatible plugins use a string chosen by the caller."""
 
-# The round end reasons of the game, as the plugin passes them on; the others (16: game commencing) decide nothing.
+# The game's round end reasons, as the plugin passes them on; others (such as 16, game commencing) decide no round.
 _REASONS = {
     1: RoundEndReason.TARGET_BOMBED,
     7: RoundEndReason.BOMB_DEFUSED,
@@ -44,10 +44,10 @@ _REASONS = {
     18: RoundEndReason.CTS_SURRENDER,
 }
 
-# MatchZy writes team numbers, its relatives the words of the schema.
+# MatchZy sends team numbers, compatible plugins the names of the schema.
 _SIDES = {"2": Side.T, "3": Side.CT, "t": Side.T, "ct": Side.CT}
 
-# What the plugin fills. It also sends, always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
+# Fields that the plugin fills. These are always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
 # bomb_defuses bomb_plants 1k 1v3 1v4 1v5 first_kills_t first_kills_ct first_deaths_t first_deaths_ct trade_kills kast.
 _STATS = {
     "kills": "kills",
@@ -70,7 +70,7 @@ _STATS = {
 
 
 class PlayerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The plugin's running numbers of one player on the open map; None where it sent none."""
+    """The plugin's running statistics of a player on the current map; None if not sent."""
 
     player_id: PlayerId
     name: str
@@ -103,14 +103,14 @@ class SeriesStart(msgspec.Struct, frozen=True, tag="series_start"):
 
 
 class GoingLive(msgspec.Struct, frozen=True, tag="going_live"):
-    """A map counts from here."""
+    """A map went live."""
 
     match_id: str
     map_number: int
 
 
-class RoundEnd(msgspec.Struct, frozen=True, tag="round_end"):
-    """A live round was decided; players who left are missing.
+class RoundEndReport(msgspec.Struct, frozen=True, tag="round_end"):
+    """A live round was decided; players who left are not included.
 
     The plugin's schema counts rounds from 0, but it sends the sum of the scores: 1 after the first round.
     """
@@ -126,7 +126,7 @@ class RoundEnd(msgspec.Struct, frozen=True, tag="round_end"):
 
 
 class MapResult(msgspec.Struct, frozen=True, tag="map_result"):
-    """A map is over; `winner` None is a tie or nobody named."""
+    """A map is over; `winner` is None for a tie or if not sent."""
 
     match_id: str
     map_number: int
@@ -136,7 +136,7 @@ class MapResult(msgspec.Struct, frozen=True, tag="map_result"):
 
 
 class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
-    """The series is over, with maps won; `winner` None is a tie or nobody named."""
+    """The series is over, with maps won; `winner` is None for a tie or if not sent."""
 
     match_id: str
     team1_maps: int
@@ -145,7 +145,7 @@ class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
 
 
 class OtherReport(msgspec.Struct, frozen=True, tag="other"):
-    """An event nobody here needs: the log says it better, or it says nothing of the game."""
+    """An event that is not needed: the log is more precise, or it is not about the game."""
 
     match_id: str
     event: str
@@ -153,19 +153,19 @@ class OtherReport(msgspec.Struct, frozen=True, tag="other"):
 
 
 class Malformed(msgspec.Struct, frozen=True, tag="malformed"):
-    """Not an event, or one without its facts."""
+    """Not an event, or an event without required fields."""
 
     reason: str
     digest: str
 
 
-Report = SeriesStart | GoingLive | RoundEnd | MapResult | SeriesEnd | OtherReport | Malformed
+Report = SeriesStart | GoingLive | RoundEndReport | MapResult | SeriesEnd | OtherReport | Malformed
 
 _Fields = dict[str, object]
 
 
 def read_report(body: bytes) -> Report:
-    """What an event post reports; every body is a value."""
+    """Parse the body of an event post; an invalid body is Malformed."""
     if len(body) > MAX_REPORT_BYTES:
         return Malformed(f"more than {MAX_REPORT_BYTES} bytes", _digest(body))
     try:
@@ -192,13 +192,13 @@ def read_report(body: bytes) -> Report:
             report = _series_end(match_id, decoded)
         case _:
             report = OtherReport(match_id, event, _digest(body))
-    return report or Malformed(f"{event} without its numbers", _digest(body))
+    return report or Malformed(f"{event} without required fields", _digest(body))
 
 
 def report_key(report: Report) -> str:
-    """The same for the same fact, however often it is delivered.
+    """Return a key that is equal for repeated deliveries of the same fact.
 
-    A round played again after a restore has other numbers and so another key; a map that goes live again has not.
+    A round replayed after a restore has other numbers and so another key; a map that goes live again has the same key.
     """
     return f"{type(report).__struct_config__.tag}:{_digest(msgspec.msgpack.encode(report))}"
 
@@ -213,13 +213,13 @@ def _going_live(match_id: str, event: _Fields) -> GoingLive | None:
     return None if map_number is None else GoingLive(match_id, map_number + 1)
 
 
-def _round_end(match_id: str, event: _Fields) -> RoundEnd | None:
+def _round_end(match_id: str, event: _Fields) -> RoundEndReport | None:
     map_number, round_number = _count(event, "map_number"), _count(event, "round_number")
     team1, team2 = _fields(event, "team1"), _fields(event, "team2")
     score1, score2 = _count(team1, "score"), _count(team2, "score")
     if map_number is None or round_number is None or score1 is None or score2 is None:
         return None
-    return RoundEnd(
+    return RoundEndReport(
         match_id,
         map_number + 1,
         round_number,
@@ -244,18 +244,18 @@ def _series_end(match_id: str, event: _Fields) -> SeriesEnd | None:
     return None if maps1 is None or maps2 is None else SeriesEnd(match_id, maps1, maps2, _winner(event))
 
 
-def _players(team: _Fields, of: Team) -> tuple[PlayerReport, ...]:
-    listed = team.get("players")
+def _players(team_fields: _Fields, team: Team) -> tuple[PlayerReport, ...]:
+    listed = team_fields.get("players")
     if not isinstance(listed, list):
         return ()
-    read = (_player(entry, of) for entry in listed[:MAX_TEAM_PLAYERS] if isinstance(entry, dict))
+    read = (_player(entry, team) for entry in listed[:MAX_TEAM_PLAYERS] if isinstance(entry, dict))
     return tuple(player for player in read if player is not None)
 
 
 def _player(entry: _Fields, team: Team) -> PlayerReport | None:
-    """One player's numbers; None for bots and ids that name nobody."""
-    given = entry.get("steamid")
-    player_id = to_id64(str(given)) if isinstance(given, str | int) else None
+    """Parse one player's statistics; None for bots and invalid ids."""
+    value = entry.get("steamid")
+    player_id = to_id64(str(value)) if isinstance(value, str | int) else None
     if player_id is None:
         return None
     stats = _fields(entry, "stats")
@@ -269,28 +269,28 @@ def _winner(event: _Fields) -> Team | None:
 
 
 def _side(winner: _Fields) -> Side | None:
-    given = winner.get("side")
-    return _SIDES.get(str(given).lower()) if isinstance(given, str | int) else None
+    value = winner.get("side")
+    return _SIDES.get(str(value).lower()) if isinstance(value, str | int) else None
 
 
 def _match_id(event: _Fields) -> str:
-    given = event.get("matchid")
-    return str(given)[:MAX_MATCH_ID_CHARS] if isinstance(given, str | int) else ""
+    value = event.get("matchid")
+    return str(value)[:MAX_MATCH_ID_CHARS] if isinstance(value, str | int) else ""
 
 
-def _fields(of: _Fields, key: str) -> _Fields:
-    inner = of.get(key)
+def _fields(entry: _Fields, key: str) -> _Fields:
+    inner = entry.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def _text(of: _Fields, key: str) -> str:
-    given = of.get(key)
-    return given[:MAX_TEXT_CHARS] if isinstance(given, str) else ""
+def _text(entry: _Fields, key: str) -> str:
+    value = entry.get(key)
+    return value[:MAX_TEXT_CHARS] if isinstance(value, str) else ""
 
 
-def _count(of: _Fields, key: str) -> int | None:
-    given = of.get(key)
-    return given if type(given) is int and 0 <= given <= MAX_COUNT else None
+def _count(entry: _Fields, key: str) -> int | None:
+    value = entry.get(key)
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
 def _digest(content: bytes) -> str:

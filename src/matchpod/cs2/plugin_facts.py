@@ -1,9 +1,9 @@
-"""What do a plugin's reports add to the log? The log is the authority; the plugin speaks where the log is silent.
+"""Add facts from plugin reports that the log does not contain. The log is the authority.
 
-Reports come over their own connection: late, twice, out of order or never. So each fact is taken once, and nothing
-that the log can say is taken from a report, but for two things: who was MVP, and that a map is over, with its score by
-team. Scores of single rounds are not used: nobody can tell which attempt at a replayed round a late report is about.
-What the plugin says of the series is passed on as it is: it is for maps whose end the log has lost.
+Reports come over their own connection: late, twice, out of order or never. So each fact is applied once, and only two
+are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are not used: a late
+report does not say which attempt at a replayed round it is about. Facts about the series are passed on unchanged, for
+maps whose end was lost from the log.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ import msgspec
 
 from matchpod.core.events import GameEvent, LiveReported, MvpNamed, ResultReported, SeriesReported
 from matchpod.core.model import Team
-from matchpod.cs2.map_flow import EndClaim, MapFlow
-from matchpod.cs2.matchzy import GoingLive, MapResult, Report, RoundEnd, SeriesEnd, report_key
+from matchpod.cs2.map_flow import EndReport, MapFlow
+from matchpod.cs2.matchzy import GoingLive, MapResult, Report, RoundEndReport, SeriesEnd, report_key
 
 MAX_REPORTS_KEPT = 2000
-"""Keys of reports already taken: a best of five has under 300."""
+"""Maximum number of stored keys; a best of five has under 300 reports."""
 
 
 class PluginFacts(msgspec.Struct):
-    """The reports taken so far."""
+    """The keys of the reports applied so far."""
 
-    taken: dict[str, None] = {}
+    applied: dict[str, None] = {}
 
     def read(self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int = 0) -> list[GameEvent]:
-        """What a report adds now, given what the log has said: the map being played, and how many before were won."""
+        """Return the events of a new report, given the current map's number and the maps won before it."""
         key = report_key(report)
-        if key in self.taken:
+        if key in self.applied:
             return []
-        while len(self.taken) >= MAX_REPORTS_KEPT:
-            del self.taken[next(iter(self.taken))]
-        self.taken[key] = None
+        while len(self.applied) >= MAX_REPORTS_KEPT:
+            del self.applied[next(iter(self.applied))]
+        self.applied[key] = None
         out: list[GameEvent] = []
         match report:
-            case RoundEnd() if report.map_number == map_number:
+            case RoundEndReport() if report.map_number == map_number:
                 out += [
                     MvpNamed(at_ms, report.round_number, player.player_id, player.mvps)
                     for player in report.players
@@ -42,24 +42,24 @@ class PluginFacts(msgspec.Struct):
                 ]
             case MapResult() if report.map_number == map_number:
                 score = (report.team1_score, report.team2_score)
-                flow.claim_end(EndClaim(at_ms=at_ms, by_team=score, winner=report.winner), out)
+                flow.report_end(EndReport(at_ms=at_ms, by_team=score, winner=report.winner), out)
             case SeriesEnd():
-                # Where other maps are missing as well, the winner of the series need not be the winner of this one.
+                # If other maps are missing as well, the winner of the series may not be the winner of this map.
                 is_last = report.team1_maps + report.team2_maps == maps_won + 1
-                flow.claim_end(EndClaim(at_ms=at_ms, winner=report.winner if is_last else None), out)
+                flow.report_end(EndReport(at_ms=at_ms, winner=report.winner if is_last else None), out)
             case _:
                 pass
         return out
 
 
-def series_words(report: Report, at_ms: int) -> list[GameEvent]:
-    """What a report says of the series, whatever the log has said; to hear it twice does no harm."""
+def series_events(report: Report, at_ms: int) -> list[GameEvent]:
+    """Return what a report says about the series, regardless of the log; applying it twice is harmless."""
     match report:
-        case GoingLive() | RoundEnd():
+        case GoingLive() | RoundEndReport():
             return [LiveReported(at_ms, report.map_number)]
         case MapResult():
             return [ResultReported(at_ms, report.map_number, report.team1_score, report.team2_score)]
         case SeriesEnd() if report.winner is (Team.TEAM1 if report.team1_maps > report.team2_maps else Team.TEAM2):
             return [SeriesReported(at_ms, report.team1_maps, report.team2_maps)]
         case _:
-            return []  # a series that ended with another winner than its score was broken off
+            return []  # a series whose winner contradicts its score was aborted

@@ -1,10 +1,10 @@
-"""What do the bytes of a Source RCON connection say, and which bytes say what we mean? No I/O, both sides.
+"""Implement the Source RCON protocol for client and server, without I/O.
 
-The rules: a password first, then commands; commands run and are answered in order. A classic engine splits a long
-answer, CS2 sends one large packet, neither marks the end: so each command is followed by an empty packet with an id
-of its own, which the server mirrors when it gets there. A packet for a later command ends the answers before it.
-Two kinds of error: ValueError is our mistake, RconProtocolError is the peer's and ends the stream.
-Connecting, timeouts and retries belong to the caller.
+A client sends a password first, then commands, which are answered in order. Older engines split a long answer, CS2
+sends one large packet, and neither marks the end: so each command is followed by an empty packet with its own id, which
+the server mirrors after the answer. A packet for a later command also ends the earlier answers.
+ValueError means incorrect use by the caller; RconProtocolError means invalid bytes from the peer and ends the stream.
+Connecting, timeouts and retries are the caller's responsibility.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from enum import StrEnum
 import msgspec
 
 RESPONSE_VALUE = 0
-"""Server: a part of an answer. Client: the empty packet the server mirrors."""
+"""Server: part of an answer. Client: the empty packet to be mirrored."""
 
 EXEC_COMMAND = 2
-"""Client: run this."""
+"""Client: run a command."""
 
 AUTH_RESPONSE = 2
-"""Server: the verdict on a password. The same number as EXEC_COMMAND, told apart by direction."""
+"""Server: the result of authentication. The same number as EXEC_COMMAND, distinguished by direction."""
 
 AUTH = 3
-"""Client: a password."""
+"""Client: authenticate with a password."""
 
 REFUSED_ID = -1
-"""The id of an AUTH_RESPONSE that says no."""
+"""The id of an AUTH_RESPONSE that refuses the password."""
 
 MIRROR_END = b"\x00\x01\x00\x00"
 """The body a server sends after the mirrored packet."""
 
 MIN_SIZE = 10
-"""What the size field of an empty packet counts: id, type and two NULs."""
+"""The size field of an empty packet, which counts id, type and two NULs."""
 
 MAX_RESPONSE_SIZE = 8 * 1024 * 1024
-"""CS2 sends whole answers as one packet (cvarlist: hundreds of KB); past this the peer is no game server."""
+"""CS2 sends an answer as one packet (cvarlist: hundreds of KB); a larger one does not come from a game server."""
 
 MAX_REQUEST_SIZE = 4096
-"""The classic packet limit; a server needs no more, and strangers can reach it before they give a password."""
+"""The classic packet limit, also kept low because clients can send packets before they authenticate."""
 
 MAX_COMMAND_BYTES = 499
-"""Source cuts a command at 512 bytes with its arguments; longer work is sent as several commands."""
+"""Source truncates a command with its arguments at 512 bytes; send several commands instead."""
 
 MAX_OUTSTANDING = 256
-"""Commands without an answer. A server this far behind is stuck, and more commands would not help."""
+"""Maximum number of unanswered commands; a server this far behind is stuck."""
 
 _MAX_ID = 2**31 - 1
 _HEADER = struct.Struct("<iii")
@@ -56,11 +56,11 @@ _NULS = b"\x00\x00"
 
 
 class RconProtocolError(Exception):
-    """The peer sent what RCON cannot mean; nothing after it on this stream can be read."""
+    """The peer sent invalid data; the rest of the stream cannot be read."""
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One packet. The type is a plain number, as a peer may send any."""
+    """One packet. The type is a plain int, because a peer may send any number."""
 
     id: int
     type: int
@@ -68,12 +68,12 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a packet."""
+    """Encode a packet."""
     return _HEADER.pack(len(frame.body) + MIN_SIZE, frame.id, frame.type) + frame.body + _NULS
 
 
 class FrameReader:
-    """Cuts a byte stream into packets, whatever its chunks."""
+    """Splits a byte stream into packets."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
@@ -81,18 +81,18 @@ class FrameReader:
         self._fault: str | None = None
 
     @property
-    def held_bytes(self) -> int:
-        """Bytes of an unfinished packet; never more than one packet of the largest size."""
+    def buffered_bytes(self) -> int:
+        """Number of bytes of an incomplete packet; at most one packet of the maximum size."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take bytes and iterate over the packets they complete; packets not taken come with the next call."""
+        """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed."""
         if self._fault is None:
             self._buffer += data
         return self._frames()
 
-    def give_up(self, fault: str) -> None:
-        """Read no more: from now on every packet asked for is an RconProtocolError with this fault."""
+    def fail(self, fault: str) -> None:
+        """Stop reading: from now on, iterating raises RconProtocolError with this fault."""
         self._fault = fault
         self._buffer.clear()
 
@@ -111,14 +111,14 @@ class FrameReader:
             size: int = _SIZE.unpack_from(self._buffer)[0]
             if MIN_SIZE <= size <= self._max_size:
                 return size
-            self.give_up(f"packet size {size} is not between {MIN_SIZE} and {self._max_size}")
+            self.fail(f"packet size {size} is not between {MIN_SIZE} and {self._max_size}")
         if self._fault is not None:
             raise RconProtocolError(self._fault)
         return None
 
 
 class ClientState(StrEnum):
-    """Where a client stands."""
+    """The authentication state of a client."""
 
     NEW = "new"
     AUTHENTICATING = "authenticating"
@@ -126,39 +126,39 @@ class ClientState(StrEnum):
     REFUSED = "refused"
 
 
-class _Step(StrEnum):
+class _AuthStep(StrEnum):
     PASSWORD_SENT = "password_sent"
     ACCEPTED = "accepted"
     REFUSED = "refused"
 
 
-# A step that is not listed changes nothing when the server takes it, and is a ValueError when we do.
-_CLIENT_STEPS = {
-    (ClientState.NEW, _Step.PASSWORD_SENT): ClientState.AUTHENTICATING,
-    (ClientState.AUTHENTICATING, _Step.ACCEPTED): ClientState.READY,
-    (ClientState.AUTHENTICATING, _Step.REFUSED): ClientState.REFUSED,
-    # Changing rcon_password ends the sessions that used the old one.
-    (ClientState.READY, _Step.REFUSED): ClientState.REFUSED,
+# A transition that is not listed is ignored if the server causes it, and a ValueError if the caller does.
+_CLIENT_TRANSITIONS = {
+    (ClientState.NEW, _AuthStep.PASSWORD_SENT): ClientState.AUTHENTICATING,
+    (ClientState.AUTHENTICATING, _AuthStep.ACCEPTED): ClientState.READY,
+    (ClientState.AUTHENTICATING, _AuthStep.REFUSED): ClientState.REFUSED,
+    # Changing rcon_password ends sessions that used the old password.
+    (ClientState.READY, _AuthStep.REFUSED): ClientState.REFUSED,
 }
 
 
 class AuthAccepted(msgspec.Struct, frozen=True):
-    """The password was right; commands may follow."""
+    """The password was accepted; commands may follow."""
 
 
 class AuthRefused(msgspec.Struct, frozen=True):
-    """The password was wrong, or is no longer right. Open commands get no answer; trying again risks a ban."""
+    """The password is wrong or was changed. Open commands stay unanswered; further attempts risk a ban."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Everything the server said to one command."""
+    """The server's complete answer to a command."""
 
     command_id: int
     text: str
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A command on its way: the id its answer will carry, and the bytes to send."""
+    """A command to send: the id of its answer, and its bytes."""
 
     command_id: int
     data: bytes
@@ -178,12 +178,12 @@ class _OpenCommand:
         self.parts = bytearray()
 
     def answer(self) -> Answer:
-        # Decoded once and whole: a split may fall inside a character.
+        # Decoded as a whole, because a character may be split between packets.
         return Answer(self.command_id, self.parts.decode("utf-8", errors="replace"))
 
 
 class ClientConnection:
-    """The side that sends commands. With `mirrors=False` the first packet of an answer is all of it."""
+    """The client side. With `mirrors=False`, for servers that do not mirror, an answer is one packet."""
 
     def __init__(self, *, mirrors: bool = True) -> None:
         self._mirrors = mirrors
@@ -195,29 +195,29 @@ class ClientConnection:
 
     @property
     def state(self) -> ClientState:
-        """Where this client stands."""
+        """The authentication state."""
         return self._state
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """Ids of the commands without an answer, oldest first."""
+        """Ids of the unanswered commands, oldest first."""
         return tuple(command.command_id for command in self._open)
 
     def authenticate(self, password: str) -> bytes:
-        """The bytes that offer the password; once a connection."""
+        """Return the bytes that send the password, once per connection."""
         body = _encode_line(password)
-        if not self._take(_Step.PASSWORD_SENT):
+        if not self._advance(_AuthStep.PASSWORD_SENT):
             raise ValueError("a password was already sent on this connection")
         self._auth_id = self._new_id()
         return encode_frame(Frame(self._auth_id, AUTH, body))
 
     def command(self, text: str) -> Request:
-        """One command to send; others may still be without an answer."""
+        """Return a command to send; earlier commands may still be unanswered."""
         body = _encode_line(text)
         if self._state is not ClientState.READY:
-            raise ValueError("commands need an accepted password")
+            raise ValueError("cannot send a command before the password was accepted")
         if len(self._open) >= MAX_OUTSTANDING:
-            raise ValueError(f"{MAX_OUTSTANDING} commands are without an answer")
+            raise ValueError(f"{MAX_OUTSTANDING} commands are unanswered")
         command_id = self._new_id()
         data = encode_frame(Frame(command_id, EXEC_COMMAND, body))
         mirror_id = None
@@ -228,26 +228,26 @@ class ClientConnection:
         return Request(command_id, data)
 
     def receive(self, data: bytes) -> Iterator[ClientEvent]:
-        """Take bytes and iterate, to the end, over what they say; raises RconProtocolError where they go wrong."""
+        """Append bytes and iterate over all their events; raise RconProtocolError if they are invalid."""
         return self._events(self._reader.feed(data))
 
     def _events(self, frames: Iterator[Frame]) -> Iterator[ClientEvent]:
         for frame in frames:
             if frame.type == AUTH_RESPONSE:
-                yield from self._on_verdict(frame)
+                yield from self._on_auth_response(frame)
             elif frame.type == RESPONSE_VALUE:
                 yield from self._on_value(frame)
 
-    def _on_verdict(self, frame: Frame) -> Iterator[ClientEvent]:
+    def _on_auth_response(self, frame: Frame) -> Iterator[ClientEvent]:
         if frame.id == REFUSED_ID:
-            if self._take(_Step.REFUSED):
+            if self._advance(_AuthStep.REFUSED):
                 self._open.clear()
                 yield AuthRefused()
-        elif frame.id == self._auth_id and self._take(_Step.ACCEPTED):
+        elif frame.id == self._auth_id and self._advance(_AuthStep.ACCEPTED):
             yield AuthAccepted()
 
     def _on_value(self, frame: Frame) -> Iterator[ClientEvent]:
-        # Ids nobody waits for: the empty packet before a verdict, the one after a mirror, answers given up.
+        # Ignore other ids: the empty packets before an auth response and after a mirror, and abandoned answers.
         if not any(frame.id in (command.command_id, command.mirror_id) for command in self._open):
             return
         while frame.id not in (self._open[0].command_id, self._open[0].mirror_id):
@@ -255,14 +255,14 @@ class ClientConnection:
         current = self._open[0]
         if frame.id == current.command_id:
             if len(current.parts) + len(frame.body) > MAX_RESPONSE_SIZE:
-                self._reader.give_up(f"an answer is longer than {MAX_RESPONSE_SIZE} bytes")
+                self._reader.fail(f"an answer is longer than {MAX_RESPONSE_SIZE} bytes")
                 return
             current.parts += frame.body
         if frame.id == current.mirror_id or current.mirror_id is None:
             yield self._open.popleft().answer()
 
-    def _take(self, step: _Step) -> bool:
-        after = _CLIENT_STEPS.get((self._state, step))
+    def _advance(self, step: _AuthStep) -> bool:
+        after = _CLIENT_TRANSITIONS.get((self._state, step))
         if after is None:
             return False
         self._state = after
@@ -274,27 +274,27 @@ class ClientConnection:
 
 
 class AuthAttempt(msgspec.Struct, frozen=True):
-    """A client offers a password: answer with `accept` or `refuse`."""
+    """A client sent a password: answer with `accept` or `refuse`."""
 
     id: int
     password: str
 
 
 class CommandReceived(msgspec.Struct, frozen=True):
-    """An authenticated client wants a command run."""
+    """An authenticated client sent a command."""
 
     id: int
     text: str
 
 
 class MirrorRequested(msgspec.Struct, frozen=True):
-    """The client marks the end of its command: answer with `mirror`, or not at all."""
+    """The client marks the end of its command: answer with `mirror`, or do not answer."""
 
     id: int
 
 
 class NotAuthenticated(msgspec.Struct, frozen=True):
-    """Something other than a password came first: answer with `deny`, then close."""
+    """The client sent something before authenticating: answer with `deny`, then close."""
 
     id: int
 
@@ -303,7 +303,7 @@ ServerEvent = AuthAttempt | CommandReceived | MirrorRequested | NotAuthenticated
 
 
 class ServerConnection:
-    """The side that runs commands, for a simulated server."""
+    """The server side, for a simulated server."""
 
     def __init__(self) -> None:
         self._reader = FrameReader(MAX_REQUEST_SIZE)
@@ -315,9 +315,9 @@ class ServerConnection:
         return self._is_authenticated
 
     def receive(self, data: bytes) -> Iterator[ServerEvent]:
-        """Take bytes and iterate over what the client asks; raises RconProtocolError where they go wrong.
+        """Append bytes and iterate over the client's requests; raise RconProtocolError if they are invalid.
 
-        Handle each event before taking the next: a command may come in the chunk of its password.
+        Handle each event before getting the next: a chunk may contain both the password and a command.
         """
         return self._events(self._reader.feed(data))
 
@@ -333,46 +333,46 @@ class ServerConnection:
                 yield MirrorRequested(frame.id)
 
     def accept(self, attempt_id: int) -> bytes:
-        """Take the password: an empty packet, then the verdict, as game servers do."""
+        """Accept the password: an empty packet, then the auth response, like a game server."""
         self._is_authenticated = True
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + encode_frame(Frame(attempt_id, AUTH_RESPONSE))
 
     def refuse(self, attempt_id: int) -> bytes:
-        """Refuse the password; an earlier one no longer counts either."""
+        """Refuse the password; an earlier authentication becomes invalid, too."""
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
 
     def deny(self) -> bytes:
-        """The verdict alone: to a command without a password, or to a session whose password was changed."""
+        """Return only the refusal, for a command before authentication or after a password change."""
         self._is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 
     def answer(self, command_id: int, text: str, *, split_at: int | None = None) -> bytes:
-        """The answer to a command: one packet of any size as in CS2, or parts of `split_at` bytes as before it."""
+        """Return the answer to a command: one packet as in CS2, or parts of `split_at` bytes as in older engines."""
         body = text.encode("utf-8", errors="replace")
         step = split_at or max(len(body), 1)
         parts = [body[start : start + step] for start in range(0, len(body), step)] or [b""]
         return b"".join(encode_frame(Frame(command_id, RESPONSE_VALUE, part)) for part in parts)
 
     def mirror(self, mirror_id: int) -> bytes:
-        """The mirrored empty packet and the one that always follows it."""
+        """Return the mirrored empty packet and the packet that always follows it."""
         mirrored = encode_frame(Frame(mirror_id, RESPONSE_VALUE))
         return mirrored + encode_frame(Frame(mirror_id, RESPONSE_VALUE, MIRROR_END))
 
 
 def _without_terminators(payload: bytes) -> bytes:
-    # Some servers forget one of the two NULs, or both; what stands in their place belongs to the body.
+    # Some servers omit one or both of the NULs; the bytes in their place belong to the body.
     if payload.endswith(_NULS):
         return payload[:-2]
     return payload.removesuffix(b"\x00")
 
 
 def _encode_line(text: str) -> bytes:
-    # A newline would start a second command. The text stays out of the message: it may be a secret.
+    # A newline would start a second command. The message omits the text, which may be a secret.
     if any(separator in text for separator in "\x00\n\r"):
-        raise ValueError("a command is one line without NUL")
+        raise ValueError("a command must be one line without NUL")
     body = text.encode("utf-8")
     if len(body) > MAX_COMMAND_BYTES:
-        raise ValueError(f"a command has at most {MAX_COMMAND_BYTES} bytes")
+        raise ValueError(f"a command may have at most {MAX_COMMAND_BYTES} bytes")
     return body
 
 

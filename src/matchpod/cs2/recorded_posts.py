@@ -1,9 +1,9 @@
-"""How is a recorded list of log posts read? Two forms: a text transcript and one JSON object a line.
+"""Read recorded log posts, from a text transcript or from JSON lines.
 
-The transcript is what receivers print while they watch a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`,
-`BODY:`, the body, `---`. Its clock has no date and no zone: the date comes from the post, and both clocks are read as
-UTC. Ours is `{"receivedAt": 0, "headers": {}, "body": ""}` a line, with `bodyBase64` where the bytes are not UTF-8.
-A recording is a file of ours, not a server's word: what is wrong with it is an error that names the line.
+A transcript is what log receivers print for a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`, `BODY:`, the
+body, `---`. Its times have no date and no zone: the date comes from the post, and both are read as UTC. A JSON line is
+`{"receivedAt": 0, "headers": {}, "body": ""}`, with `bodyBase64` instead of `body` if the bytes are not UTF-8.
+Unlike server input, an invalid recording is an error, which names the line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matchpod.cs2.log_batches import LogPost, read_post
 from matchpod.cs2.log_clock import parse_stamp
 
 MAX_TIME_MS = 253_402_300_800_000
-"""The year 10000; nothing later can be written as a date."""
+"""The year 10000; later times cannot be represented as a date."""
 
 _DAY_MS = 86_400_000
 _STAMP_CHARS = 25
@@ -29,18 +29,18 @@ _OPENING = re.compile(rb"\[(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\] POST \S+\r?\n")
 _HEADERS = re.compile(rb"HEADERS: ?([^\r\n]*)\r?\n")
 _BODY = re.compile(rb"BODY:\r?\n")
 _CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n|\Z)")
-# Without a length: a body may hold a line of three dashes, so it ends at the one before the next post or the end.
+# If the length is unknown: a body may contain a line of dashes, so it ends at the one before the next post or the end.
 _LAST_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n\s*\[\d\d:\d\d:\d\d|\s*\Z)")
 _LENGTH = re.compile(r"[0-9]{1,15}")
 _NAMED = re.compile(r"([A-Za-z0-9-]+)=(.*)", re.DOTALL)
 
 
 class RecordingError(ValueError):
-    """A recording that is not one; the message names the line."""
+    """An invalid recording; the message names the line."""
 
 
 class RecordingForm(StrEnum):
-    """How a recording is written down."""
+    """The format of a recording."""
 
     TRANSCRIPT = "transcript"
     JSON_LINES = "json_lines"
@@ -53,8 +53,8 @@ class _RecordedPost(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     body_base64: str | None = None
 
 
-def looks_like_posts(first_bytes: bytes) -> RecordingForm | None:
-    """The form of a recording by its first bytes, None for anything else, such as a log file."""
+def detect_form(first_bytes: bytes) -> RecordingForm | None:
+    """Return the format of a recording by its first bytes; None for anything else, such as a log file."""
     start = first_bytes.lstrip()
     if _OPENING.match(start):
         return RecordingForm.TRANSCRIPT
@@ -62,8 +62,8 @@ def looks_like_posts(first_bytes: bytes) -> RecordingForm | None:
 
 
 def read_posts(recording: bytes) -> Iterator[LogPost]:
-    """The posts of a recording in their order; RecordingError at the first fault."""
-    form = looks_like_posts(recording)
+    """Yield the posts of a recording in order; raise RecordingError at the first invalid one."""
+    form = detect_form(recording)
     if form is RecordingForm.TRANSCRIPT:
         return _read_transcript(recording)
     if form is RecordingForm.JSON_LINES:
@@ -80,23 +80,23 @@ def _read_transcript(recording: bytes) -> Iterator[LogPost]:
         start = _expect(_BODY, recording, named.end(), "`BODY:`").end()
         length = _length(headers)
         closing = _find_closing(recording, start, length)
-        body = _fit(recording[start : closing.start()], length)
+        body = _fit_length(recording[start : closing.start()], length)
         yield read_post(headers, body, received_ms=_received_ms(opening[1].decode(), headers, body))
         at = _skip_blank(recording, closing.end())
 
 
 def _find_closing(recording: bytes, start: int, length: int | None) -> re.Match[bytes]:
-    """The end of a body: where its length says, else at the first closing line that a post or the end follows."""
+    """Find the end of a body: by its length, else at the first closing line before a post or the end of the file."""
     exact = None if length is None else _CLOSING.match(recording, start + length)
-    # The line end before the dashes belongs to the closing; that of an empty body may be the one after `BODY:`.
+    # The line end before the dashes belongs to the closing; for an empty body it may be the one after `BODY:`.
     closing = exact or _LAST_CLOSING.search(recording, start - 1)
     if closing is None:
-        raise RecordingError(f"line {_line_of(recording, start)}: the body does not end with a line `---`")
+        raise RecordingError(f"line {_line_of(recording, start)}: the body does not end with the line `---`")
     return closing
 
 
-def _fit(body: bytes, length: int | None) -> bytes:
-    """Mend what editors do to the last line end of a body, so that its length is the one the server gave."""
+def _fit_length(body: bytes, length: int | None) -> bytes:
+    """Undo changes that editors make to the last line end of a body, so that its length is the one sent."""
     if length is None:
         return body
     if len(body) == length - 1:
@@ -105,7 +105,7 @@ def _fit(body: bytes, length: int | None) -> bytes:
 
 
 def _length(headers: dict[str, str]) -> int | None:
-    """How many bytes the body had: by its length header, else by its offsets."""
+    """Return the length of the body by its length header, else by its offsets; None if unknown."""
     if _LENGTH.fullmatch(headers.get("content-length", "")):
         return int(headers["content-length"])
     offsets = read_post(headers, b"", received_ms=0)
@@ -115,7 +115,7 @@ def _length(headers: dict[str, str]) -> int | None:
 
 
 def _split_headers(text: str) -> dict[str, str]:
-    """`name=value` parts between `; `, names in lower case. A part without a name belongs to the value before it."""
+    """Split `name=value; …`, with names in lower case. A part without a name belongs to the value before it."""
     headers: dict[str, str] = {}
     last = ""
     for part in text.split("; "):
@@ -129,7 +129,7 @@ def _split_headers(text: str) -> dict[str, str]:
 
 
 def _received_ms(clock: str, headers: dict[str, str], body: bytes) -> int:
-    """The time of day of the transcript on the day that brings it closest to the server's own time."""
+    """Return the transcript's time of day, on the day that is closest to the server's own time."""
     time_of_day = parse_stamp(f"01/01/1970 - {clock[:8]}.{clock[9:].ljust(3, '0')}") or 0
     sent_ms = parse_stamp(headers.get("x-timestamp", ""))
     if sent_ms is None:
@@ -151,17 +151,17 @@ def _read_json_lines(recording: bytes) -> Iterator[LogPost]:
 
 def _recorded_body(recorded: _RecordedPost) -> bytes:
     if (recorded.body is None) == (recorded.body_base64 is None):
-        raise ValueError("expected one of `body` and `bodyBase64`")
+        raise ValueError("expected either `body` or `bodyBase64`")
     if recorded.body_base64 is not None:
         return b64decode(recorded.body_base64, validate=True)
     return (recorded.body or "").encode()
 
 
 def _recorded_ms(received_at: int | str) -> int:
-    """Milliseconds as they are, or an ISO time; without a zone it is UTC."""
+    """Return milliseconds since the epoch from a number or an ISO time, which is UTC without a zone."""
     if isinstance(received_at, int):
         if not 0 <= received_at < MAX_TIME_MS:
-            raise ValueError("receivedAt is no time")
+            raise ValueError("receivedAt is not a valid time in milliseconds")
         return received_at
     at = datetime.fromisoformat(received_at)
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

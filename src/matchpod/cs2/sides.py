@@ -1,9 +1,9 @@
-"""Who plays for which team, and where does each team stand? Teams are told by roster and company, never by side.
+"""Track which players belong to which team, and which side each team is on.
 
-Listed players belong to the team that lists them. Others belong to the team whose side they stood on when a round
-began. Where team1 stands is a vote of the players, held when a freeze time starts (at halftime the server moves them
-one by one), and again when a round starts and ends among those seen since the round before, in case their moves were
-lost. The score is the second witness: no team's score ever falls, and at halftime the game swaps both numbers.
+Listed players belong to the team that lists them; others to the team on whose side they were when a round began.
+The side of team1 is a majority vote of the players' sides: when freeze time starts (at halftime the server moves them
+one by one), and when a round starts or ends, among players seen since the last round, in case lines of team changes
+were lost. The score is a second source: no team's score decreases, and at halftime the game swaps both numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
 
 MAX_MEMBERS = 1024
-"""Far more people than ever stand on one server."""
+"""Far more players than join a server during one match."""
 
 
 class Sides(msgspec.Struct):
@@ -23,16 +23,16 @@ class Sides(msgspec.Struct):
 
     listed: dict[PlayerId, Team] = {}
     names: dict[Team, str] = {}
-    """What the caller calls his teams, as far as the match plugin lets names through."""
+    """The caller's team names, reduced to the characters that the match plugin shows."""
     members: dict[PlayerId, Team] = {}
-    standing: dict[PlayerId, Side] = {}
+    player_sides: dict[PlayerId, Side] = {}
     seen: dict[PlayerId, Side] = {}
-    """Who was seen where since the last round was decided."""
+    """The sides of players seen since the last round was decided."""
     team1_side: Side = Side.CT
 
     @staticmethod
     def of(settings: GameSettings) -> Sides:
-        """The sides of a match before anybody joined: team1 begins as CT."""
+        """Return the sides of a match before any player joined: team1 starts as CT."""
         named = {Team.TEAM1: settings.team1, Team.TEAM2: settings.team2}
         return Sides(
             listed={player: team for player in settings.roster if (team := settings.team_of(player))},
@@ -40,111 +40,111 @@ class Sides(msgspec.Struct):
         )
 
     @property
-    def has_people(self) -> bool:
-        """A human stands on a side."""
-        return any(map(is_human, self.standing))
+    def has_humans(self) -> bool:
+        """True if a human is on a side."""
+        return any(map(is_human, self.player_sides))
 
-    def stand(self, player_id: PlayerId, side: Side | None) -> None:
-        """A player is on a side now; None takes him off the field."""
+    def set_side(self, player_id: PlayerId, side: Side | None) -> None:
+        """Set the side of a player; None removes them from both sides."""
         if side is None:
-            self.standing.pop(player_id, None)
+            self.player_sides.pop(player_id, None)
             self.seen.pop(player_id, None)
         else:
-            self.standing[player_id] = self.seen[player_id] = side
+            self.player_sides[player_id] = self.seen[player_id] = side
 
-    def clear_field(self) -> None:
-        """Everybody leaves the field, as at a map change, and team1 begins as CT; who belongs where is remembered."""
-        self.standing.clear()
+    def clear_sides(self) -> None:
+        """Remove all players from the sides, as at a map change; team1 starts as CT, and team membership is kept."""
+        self.player_sides.clear()
         self.seen.clear()
         self.team1_side = Side.CT
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """The player's team: as listed, else as he was last counted, else by where he stands."""
+        """Return a player's team: as listed, else as in the last lineup, else by their current side."""
         team = self.listed.get(player_id) or self.members.get(player_id)
-        if team is None and (side := self.standing.get(player_id)) is not None:
+        if team is None and (side := self.player_sides.get(player_id)) is not None:
             return self.team_on(side)
         return team
 
     def team_on(self, side: Side) -> Team:
-        """The team that stands on a side."""
+        """Return the team on a side."""
         return Team.TEAM1 if side is self.team1_side else Team.TEAM2
 
     def by_team(self, ct: int, t: int) -> tuple[int, int]:
-        """A score by side as a score by team."""
+        """Convert a score by side to a score by team."""
         return (ct, t) if self.team1_side is Side.CT else (t, ct)
 
-    def begin(self, side_names: Mapping[Side, str | None]) -> None:
-        """Settle where team1 stands as a map goes live: by listed players, the names on the server, else company."""
-        lean = self._lean(self.listed) or self._lean_of_names(side_names)
-        if lean:
-            self.team1_side = Side.CT if lean > 0 else Side.T
+    def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:
+        """Set team1's side as a map goes live: by listed players, else the team names on the server, else a vote."""
+        balance = self._vote_balance(self.listed) or self._name_balance(side_names)
+        if balance:
+            self.team1_side = Side.CT if balance > 0 else Side.T
         else:
             self.vote()
 
-    def vote(self, *, is_fresh: bool = False) -> bool:
-        """Settle where team1 stands by where the players are; True if the teams changed sides.
+    def vote(self, *, is_seen_only: bool = False) -> bool:
+        """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
-        A tie, or nobody to ask, leaves everything as it was. A fresh vote asks only those seen since the last round,
-        and needs more than half of all: it may overrule what was believed before.
+        A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
+        they need more than half of all players: such a vote may overrule an earlier one.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
-            known = sum(player in voters for player in self.standing)
+            known = sum(player in voters for player in self.player_sides)
             if known:
-                lean = self._lean(voters, is_fresh=is_fresh)
-                is_enough = 2 * abs(lean) > known if is_fresh else lean != 0
-                return is_enough and self._move(Side.CT if lean > 0 else Side.T)
+                balance = self._vote_balance(voters, is_seen_only=is_seen_only)
+                is_enough = 2 * abs(balance) > known if is_seen_only else balance != 0
+                return is_enough and self._set_team1_side(Side.CT if balance > 0 else Side.T)
         return False
 
-    def match_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Let the score decide where team1 stands; True if it says the teams changed sides."""
+    def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
+        """Swap sides if only then no team's score decreased; True if the teams changed sides."""
         ct, t = by_side
-        if not _has_grown(by_team, self.by_team(ct, t)) and _has_grown(by_team, self.by_team(t, ct)):
-            return self.turn()
+        if not _has_not_decreased(by_team, self.by_team(ct, t)) and _has_not_decreased(by_team, self.by_team(t, ct)):
+            return self.swap()
         return False
 
-    def turn(self) -> bool:
-        """The teams stand the other way round."""
-        return self._move(self.team1_side.other)
+    def swap(self) -> bool:
+        """Swap the sides of the teams."""
+        return self._set_team1_side(self.team1_side.other)
 
-    def line_ups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
-        """Both teams as they stand now; from here on unlisted players belong to the team they stand with."""
+    def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
+        """Return the current players of both teams; assigns unlisted players to the team of their side."""
         if len(self.members) > MAX_MEMBERS:
             self.members.clear()
         teams: dict[Team, list[PlayerId]] = {Team.TEAM1: [], Team.TEAM2: []}
-        for player_id, side in self.standing.items():
+        for player_id, side in self.player_sides.items():
             team = self.listed.get(player_id)
             if team is None:
                 team = self.members[player_id] = self.team_on(side)
             teams[team].append(player_id)
         return tuple(teams[Team.TEAM1]), tuple(teams[Team.TEAM2])
 
-    def _lean(self, voters: Mapping[PlayerId, Team], *, is_fresh: bool = False) -> int:
-        """Above 0 when these players say that team1 is CT, below when they say T."""
-        lean = 0
-        for player_id, side in self.standing.items():
+    def _vote_balance(self, voters: Mapping[PlayerId, Team], *, is_seen_only: bool = False) -> int:
+        """Return votes for team1 as CT minus votes for team1 as T."""
+        balance = 0
+        for player_id, side in self.player_sides.items():
             team = voters.get(player_id)
-            if team is not None and (not is_fresh or player_id in self.seen):
-                lean += 1 if (team is Team.TEAM1) == (side is Side.CT) else -1
-        return lean
+            if team is not None and (not is_seen_only or player_id in self.seen):
+                balance += 1 if (team is Team.TEAM1) == (side is Side.CT) else -1
+        return balance
 
-    def _lean_of_names(self, side_names: Mapping[Side, str | None]) -> int:
+    def _name_balance(self, side_names: Mapping[Side, str | None]) -> int:
         shown = (_plain(side_names.get(Side.CT) or ""), _plain(side_names.get(Side.T) or ""))
         ours = (self.names.get(Team.TEAM1, ""), self.names.get(Team.TEAM2, ""))
         if not all(ours) or ours[0] == ours[1]:
             return 0
         return (shown == ours) - (shown == ours[::-1])
 
-    def _move(self, team1_side: Side) -> bool:
+    def _set_team1_side(self, team1_side: Side) -> bool:
         has_moved = team1_side is not self.team1_side
         self.team1_side = team1_side
         return has_moved
 
 
-def _has_grown(before: tuple[int, int], after: tuple[int, int]) -> bool:
+def _has_not_decreased(before: tuple[int, int], after: tuple[int, int]) -> bool:
     return before[0] <= after[0] and before[1] <= after[1]
 
 
 def _plain(name: str) -> str:
-    """A team name as the match plugin shows it: letters, digits, blanks, `_` and `-`."""
+    """Reduce a team name to what the match plugin shows: letters, digits, spaces, `_` and `-`."""
     return "".join(char for char in name if char.isalnum() or char in " _-").strip()

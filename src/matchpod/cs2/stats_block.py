@@ -1,7 +1,7 @@
-"""What did the game count itself? The `round_stats` block of a freeze start, line by line, as one event.
+"""Parse the game's own `round_stats` block, printed line by line at the start of freeze time.
 
-The block is not JSON: commas are missing and the host name stands unescaped in its quotes. Columns 0 to 20 mean what
-their labels say; the labels after that are wrong and differ between builds, so those columns are not read at all.
+The block is not valid JSON: commas are missing and the host name is not escaped. Columns 0 to 20 match their labels;
+the labels after that are wrong and differ between builds, so those columns are ignored.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from matchpod.cs2.steam_id import MAX_ACCOUNT, from_account
 
 COLUMNS_READ = 21
 MAX_ROWS = 128
-"""A server seats 64; a longer block is not the server's."""
+"""A server has at most 64 players; a longer block is invalid."""
 
 
 class StatsBlock(msgspec.Struct):
-    """The block being read, if one is open."""
+    """The block being parsed, if one is open."""
 
     is_open: bool = False
     round_number: int = 0
     rows: list[GameCount] = []
 
-    def see_mark(self, line: StatsMark) -> bool:
-        """Open or close the block; True when it is complete and its numbers can be taken."""
+    def read_mark(self, line: StatsMark) -> bool:
+        """Open or close the block; True if it is complete and can be used."""
         if line.mark == STATS_BEGIN:
             self.is_open, self.round_number, self.rows = True, 0, []
         elif line.mark == STATS_END and self.is_open:
@@ -34,13 +34,13 @@ class StatsBlock(msgspec.Struct):
             return self.round_number > 0
         return False
 
-    def see_field(self, line: StatsField) -> None:
-        """Take the number of the round about to start."""
+    def read_field(self, line: StatsField) -> None:
+        """Store the number of the round about to start."""
         if line.name == "round_number" and line.value.isascii() and line.value.isdigit() and len(line.value) < 6:
             self.round_number = int(line.value)
 
-    def see_player(self, line: StatsPlayer) -> None:
-        """Take a player's row; bots and CSTV have account 0 and are passed over."""
+    def read_player(self, line: StatsPlayer) -> None:
+        """Append a player's row; bots and CSTV have account 0 and are skipped."""
         row = _read_row(line.columns)
         if self.is_open and row is not None and len(self.rows) < MAX_ROWS:
             self.rows.append(row)

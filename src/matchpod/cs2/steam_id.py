@@ -1,8 +1,8 @@
-"""Which player does this id name? One account, three spellings, one 64-bit decimal string.
+"""Convert Steam ids between `[U:1:N]`, `STEAM_X:Y:Z` and 64-bit ids.
 
-Only individual accounts of the public universe are players: `[U:1:N]`, `STEAM_X:Y:Z` and 64-bit ids name the same
-account number N, from 1 to 2**32 - 1. Bots, game servers, pending and garbage ids are None, never an error.
-Leading zeros are read in `STEAM_X:Y:Z` only, where anonymised logs have them.
+Only individual accounts of the public universe are players: all three formats contain the account number N, from 1 to
+2**32 - 1. Ids of bots and game servers, pending and invalid ids are None, not an error.
+Leading zeros are accepted in `STEAM_X:Y:Z` only, as they occur in anonymised logs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 FIRST_ID64 = 76561197960265728
-"""The 64-bit id of account 0, which is nobody: universe public, type individual, instance desktop."""
+"""The 64-bit id of account 0, which is not a player: universe public, type individual, instance desktop."""
 
 MAX_ACCOUNT = 2**32 - 1
 """An account number has 32 bits."""
@@ -20,12 +20,12 @@ LAST_ID64 = FIRST_ID64 + MAX_ACCOUNT
 _SEVENTEEN_DIGITS = re.compile(r"[1-9][0-9]{16}")
 
 _BRACKETED = re.compile(r"\[U:1:([1-9][0-9]{0,9})\]")
-# The engines print 0 or 1 for the public universe; Z is 31 bits, at most 2147483647.
+# X, the public universe, is printed as 0 or 1; Z has 31 bits, at most 2147483647.
 _CLASSIC = re.compile(r"STEAM_[01]:([01]):([0-9]{1,10})")
 
 
 def to_id64(text: str) -> str | None:
-    """The 64-bit id of a player in any spelling a log or console prints, None for everything else."""
+    """Return the 64-bit id of a player from any format that logs or consoles print, else None."""
     match = _BRACKETED.fullmatch(text)
     if match:
         return _id64_of_account(int(match[1]))
@@ -36,23 +36,23 @@ def to_id64(text: str) -> str | None:
 
 
 def from_account(account: int) -> str:
-    """The 64-bit id of an account number; ValueError outside 1 to 2**32 - 1."""
+    """Return the 64-bit id of an account number; raise ValueError outside 1 to 2**32 - 1."""
     id64 = _id64_of_account(account)
     if id64 is None:
-        raise ValueError("an account number is between 1 and 4294967295")
+        raise ValueError("an account number must be between 1 and 4294967295")
     return id64
 
 
 def account_of(id64: str) -> int | None:
-    """The account number of a 64-bit id, None when it names no individual player."""
+    """Return the account number of a 64-bit id; None if it is not an individual player's."""
     if not _SEVENTEEN_DIGITS.fullmatch(id64):
         return None
     account = int(id64) - FIRST_ID64
     return account if 1 <= account <= MAX_ACCOUNT else None
 
 
-def format_u(id64: str) -> str:
-    """The spelling of CS2 logs, `[U:1:N]`; ValueError when the id names no player."""
+def format_steam3(id64: str) -> str:
+    """Return the format of CS2 logs, `[U:1:N]`; raise ValueError if the id is not a player's."""
     account = account_of(id64)
     if account is None:
         raise ValueError("not the 64-bit id of a player")

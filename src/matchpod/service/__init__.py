@@ -1,1 +1,1 @@
-"""The use cases: what Matchpod does, over its ports."""
+"""The use cases of Matchpod, implemented against its ports."""

@@ -1,6 +1,6 @@
-"""What does a caller get when a match has ended? The bytes of the one callback, made once and stored.
+"""Build the body of the callback that a match sends when it ends.
 
-A result is embedded byte for byte as it is stored, so that the callback and a later look-up say the same.
+The stored result is embedded byte for byte, so the callback equals a later GET of the result.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import PlayerId
+from matchpod.core.outcome import Outcome
 from matchpod.core.result import GAME, iso_time
 
 
 class CallbackSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The match a callback is about; its session is the server's `gameId`."""
+    """The match of a callback; its session is the server's `gameId`."""
 
     server_id: str
     session_id: str
@@ -23,7 +24,7 @@ class CallbackSubject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The fields in the order in which they are sent."""
+    """All callbacks, with their fields in the order in which they are sent."""
 
     event_type: str
     game_id: str
@@ -32,29 +33,25 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: str
     timestamp: str
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    reason: str | msgspec.UnsetType = msgspec.UNSET
+    reason: CancelReason | msgspec.UnsetType = msgspec.UNSET
     missing_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
     connected_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
 
 
 def match_over(subject: CallbackSubject, *, at_ms: int, result: bytes) -> bytes:
-    """The callback of a match that ended with this result, given as JSON."""
+    """The callback of a finished match; the result is JSON."""
     body = _body("match_over", subject, at_ms)
     return msgspec.json.encode(msgspec.structs.replace(body, result=msgspec.Raw(result)))
 
 
-def match_canceled(
-    subject: CallbackSubject,
-    *,
-    at_ms: int,
-    reason: str,
-    missing_players: Sequence[PlayerId] = (),
-    connected_players: Sequence[PlayerId] = (),
-) -> bytes:
-    """The callback of a match that ended without a result; only an incomplete roster tells who was missing."""
-    body = msgspec.structs.replace(_body("match_canceled", subject, at_ms), reason=reason)
-    if reason == CancelReason.INCOMPLETE_ROSTER:
-        body = msgspec.structs.replace(body, missing_players=missing_players, connected_players=connected_players)
+def match_canceled(subject: CallbackSubject, outcome: Outcome) -> bytes:
+    """The callback of a canceled match; the player lists are sent for an incomplete roster only."""
+    body = _body("match_canceled", subject, outcome.at_ms)
+    body = msgspec.structs.replace(body, reason=outcome.reason or msgspec.UNSET)
+    if outcome.reason is CancelReason.INCOMPLETE_ROSTER:
+        body = msgspec.structs.replace(
+            body, missing_players=outcome.missing_players, connected_players=outcome.connected_players
+        )
     return msgspec.json.encode(body)
 
 

@@ -1,7 +1,7 @@
-"""How does a caller learn how his match ended? The outbox takes callbacks that are due and sends each on its own.
+"""Deliver the callbacks in the outbox that are due, each in its own task.
 
-Two attempts, the second 5 s after the first one failed; one more whenever an operator asks for it. An attempt is
-recorded after it was made, so one that our own death cut off is made again: same id, same bytes, same number.
+A callback gets two attempts, the second 5 s after the first one failed, and one more per operator request. An attempt
+is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from matchpod.ports import (
     CallbackSender,
     Clock,
     Database,
-    DatabaseAwayError,
+    DatabaseUnavailableError,
     Delivery,
     NothingChangedError,
     Vault,
 )
-from matchpod.service.measures import Measures
+from matchpod.service.metrics import Metrics
 from matchpod.service.webhook_signature import attempt_headers
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import CallbackRow
 
 MAX_ATTEMPTS: Final = 2
-"""As promised to callers: one, and one more."""
+"""Attempts without an operator, as documented for callers."""
 
 RETRY_AFTER_MS: Final = 5_000
-"""From the end of a failed attempt to the next: a receiver that restarts is back by then."""
+"""From the end of a failed attempt to the next one; a restarting receiver is back by then."""
 
-MAX_UNDER_WAY: Final = 256
-"""Attempts at a time, a connection each: receivers that all hang still leave 25 attempts a second to the others."""
+MAX_IN_FLIGHT: Final = 256
+"""Concurrent attempts, one connection each. Even if all receivers hang, this allows 25 attempts per second."""
 
 ATTEMPT_S: Final = 15.0
-"""An attempt takes 10 s; one that outlives this would outlive its lease next, and be made by two."""
+"""Timeout of an attempt, above the sender's own 10 s and below the lease: two processes must not send the same one."""
 
 POLL_S: Final = 1.0
-"""The longest time between two looks: other processes end matches too, and their callbacks may be left to us."""
+"""How often the outbox is polled without being woken: other processes end matches too."""
 
-AWAY_S: Final = 1.0
-"""Until a database that is away is asked again."""
+DATABASE_RETRY_S: Final = 1.0
+"""Before the database is tried again after an error."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class Outbox:
-    """The callbacks that this process delivers; any number of processes may share a database."""
+class CallbackDispatcher:
+    """Delivers callbacks; any number of processes may share a database."""
 
     def __init__(
         self,
@@ -62,22 +62,22 @@ class Outbox:
         clock: Clock,
         vault: Vault,
         sender: CallbackSender,
-        measures: Measures,
+        metrics: Metrics,
         owner: str,
         version: str,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        """`wall_s` is the time that receivers compare a signature with: unlike our clock, it is set right."""
+        """`wall_s` is the system time, which receivers check the signature against; `clock` ignores its jumps."""
         self._db = db
         self._clock = clock
         self._vault = vault
         self._sender = sender
-        self._measures = measures
+        self._metrics = metrics
         self._owner = owner
         self._version = version
         self._wall_s = wall_s
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._retries: deque[int] = deque()  # when attempts of ours are to be repeated, the earliest first
+        self._in_flight: dict[str, asyncio.Task[None]] = {}
+        self._retries: deque[int] = deque()  # when our failed attempts are due again, earliest first
         self._woken = asyncio.Event()
         self._is_draining = False
         self._is_over = False
@@ -86,36 +86,36 @@ class Outbox:
         self._has_stopped.set()
 
     async def run(self) -> None:
-        """Deliver callbacks until drained, or until cancelled: then attempts under way are cut off."""
+        """Deliver callbacks until drained. If cancelled, attempts in flight are cancelled too."""
         self._has_stopped.clear()
         try:
             while not self._is_draining:
-                await self._look()
+                await self._poll()
         except asyncio.CancelledError:
-            await self._cut_off()
+            await self._cancel_in_flight()
             raise
         finally:
             self._has_stopped.set()
 
     def wake(self) -> None:
-        """A callback is due now: do not wait for the next look."""
+        """Poll now: a callback is due."""
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Take no more callbacks, let attempts under way end; those that do not in time are cut off, to be repeated."""
+        """Stop claiming and wait for attempts in flight; after the timeout they are cancelled, to be repeated later."""
         self._is_draining = True
         self._woken.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._has_stopped.wait()  # what is being claimed right now is still to be sent
-                if self._under_way:
-                    await asyncio.wait(self._under_way.values())
-        await self._cut_off()
+                await self._has_stopped.wait()  # callbacks that are being claimed are still sent
+                if self._in_flight:
+                    await asyncio.wait(self._in_flight.values())
+        await self._cancel_in_flight()
 
-    # --- which callbacks ------------------------------------------------------------------------------------------
+    # --- due callbacks --------------------------------------------------------------------------------------------
 
-    async def _look(self) -> None:
-        """Take what is due, then wait for more; whatever happens, there is a next look."""
+    async def _poll(self) -> None:
+        """Claim what is due, then wait. Never raises, except when cancelled."""
         try:
             now_ms = self._clock.now_ms()
             while self._retries and self._retries[0] <= now_ms:
@@ -123,45 +123,45 @@ class Outbox:
             await self._claim(now_ms)
             self._is_waiting_for_database = False
             await self._wait()
-        except DatabaseAwayError:
+        except DatabaseUnavailableError:
             if not self._is_waiting_for_database:
-                self._is_waiting_for_database = True  # said once, not every second
-                _log.warning("callbacks wait for the database")
-            await asyncio.sleep(AWAY_S)
+                self._is_waiting_for_database = True  # log it once, not every second
+                _log.warning("database unavailable, callbacks are delayed")
+            await asyncio.sleep(DATABASE_RETRY_S)
         except Exception:  # noqa: BLE001 - the loop must survive
-            _log.exception("the callback loop failed and goes on")
-            self._measures.crashes.inc("callbacks")
-            await asyncio.sleep(AWAY_S)
+            _log.exception("callback loop failed")
+            self._metrics.crashes.inc("callbacks")
+            await asyncio.sleep(DATABASE_RETRY_S)
 
     async def _claim(self, now_ms: int) -> None:
-        room = MAX_UNDER_WAY - len(self._under_way)
+        room = MAX_IN_FLIGHT - len(self._in_flight)
         if room <= 0:
             return
         for row in await outbox.claim_callbacks(self._db, owner=self._owner, now_ms=now_ms, limit=room):
-            # Its lease may end while its record waits for the database: it was sent all the same. And a claim that
-            # was answered after the end of draining is left to run out.
-            if row.id not in self._under_way and not self._is_over:
+            # Its lease may have expired while recording the attempt waits for the database: do not send it again.
+            # A claim that completes after draining is left to expire.
+            if row.id not in self._in_flight and not self._is_over:
                 task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
-                self._under_way[row.id] = task
-                task.add_done_callback(partial(self._ended, row.id))
+                self._in_flight[row.id] = task
+                task.add_done_callback(partial(self._forget, row.id))
 
-    def _ended(self, callback_id: str, _: asyncio.Task[None]) -> None:
-        if len(self._under_way) >= MAX_UNDER_WAY:
-            self._woken.set()  # there was no room, now there is
-        del self._under_way[callback_id]
+    def _forget(self, callback_id: str, _: asyncio.Task[None]) -> None:
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            self._woken.set()  # there was no room until now
+        del self._in_flight[callback_id]
 
     async def _wait(self) -> None:
         wait_s = POLL_S
-        if self._retries:  # one may have become due since the claim: then there is no wait
+        if self._retries:  # if one became due since the claim, do not wait
             wait_s = min(wait_s, (self._retries[0] - self._clock.now_ms() + 1) / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._woken.wait()
         self._woken.clear()
 
-    async def _cut_off(self) -> None:
+    async def _cancel_in_flight(self) -> None:
         self._is_over = True
-        tasks = tuple(self._under_way.values())
+        tasks = tuple(self._in_flight.values())
         for task in tasks:
             task.cancel()
         if tasks:
@@ -173,25 +173,25 @@ class Outbox:
         try:
             request = await self._request(row)
             if request is None:
-                return  # its lease runs out, then it is tried again
-            # Waiting for the database may have used up the lease: then the attempt is somebody else's.
+                return  # retried when its lease has expired
+            # The lease may have expired while we waited for the database: then another process sends it.
             if self._clock.now_ms() + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
                 return
             began_ms = self._clock.now_ms()
             delivery = request if isinstance(request, Delivery) else await self._send(request)
             await self._record(row, delivery, began_ms)
         except Exception:  # noqa: BLE001 - one callback must not end the others
-            _log.exception("a callback failed and is tried again", extra=_names(row))
-            self._measures.crashes.inc("callbacks")
+            _log.exception("callback failed, will be retried", extra=_log_fields(row))
+            self._metrics.crashes.inc("callbacks")
 
     async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery | None:
-        """What is to be sent; a delivery that failed where it cannot be signed, ever.
+        """The request to send, or a failed delivery if the callback can never be signed.
 
-        None where its secrets do not open: no attempt is used up, so that with the right key it is still delivered.
+        None if its secrets cannot be decrypted: no attempt is recorded, so it is delivered once the vault key is right.
         """
-        organization = await _patiently(lambda: organizations.get(self._db, row.org_id))
+        organization = await _retry_while_unavailable(lambda: organizations.get(self._db, row.org_id))
         if organization is None:
-            return self._unsendable(row, "there is no such organization")
+            return self._unsendable(row, "the organization does not exist")
         try:
             secret = self._vault.open(organization.webhook_secret)
             authorization = None if row.auth is None else self._vault.open(row.auth)
@@ -213,7 +213,7 @@ class Outbox:
         return CallbackRequest(url=row.url, headers=headers, body=row.body)
 
     def _unsendable(self, row: CallbackRow, why: str) -> Delivery:
-        _log.error("a callback cannot be signed", extra=_names(row) | {"org_id": row.org_id, "error": why})
+        _log.error("callback cannot be signed", extra=_log_fields(row) | {"org_id": row.org_id, "error": why})
         return Delivery(error=f"not sent: {why}")
 
     async def _send(self, request: CallbackRequest) -> Delivery:
@@ -221,19 +221,19 @@ class Outbox:
             async with asyncio.timeout(ATTEMPT_S):
                 return await self._sender.send(request)
         except TimeoutError:
-            return Delivery(duration_ms=int(ATTEMPT_S * 1000), error="no end within the limit")
-        except Exception:  # noqa: BLE001 - a sender never raises; if it does, the attempt counts, or there is no end
-            _log.exception("the sender of callbacks failed")
-            self._measures.crashes.inc("callbacks")
-            return Delivery(error="the sender failed")
+            return Delivery(duration_ms=int(ATTEMPT_S * 1000), error="attempt timed out")
+        except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
+            _log.exception("callback sender failed")
+            self._metrics.crashes.inc("callbacks")
+            return Delivery(error="internal error")
 
     async def _record(self, row: CallbackRow, delivery: Delivery, began_ms: int) -> None:
         number = row.attempts + 1
-        # Nothing is to come after an attempt that an operator asked for: its number is past the promised ones.
-        is_last = delivery.is_done or number >= MAX_ATTEMPTS
+        # An attempt that an operator requested has a higher number, so it is not repeated.
+        is_last = delivery.is_success or number >= MAX_ATTEMPTS
         next_at_ms = None if is_last else self._clock.now_ms() + RETRY_AFTER_MS
-        self._tell(row, delivery, is_given_up=is_last and not delivery.is_done)
-        statements = outbox.attempted(
+        self._report(row, delivery, is_given_up=is_last and not delivery.is_success)
+        statements = outbox.record_attempt(
             row.id,
             number=number,
             at_ms=began_ms,
@@ -241,42 +241,42 @@ class Outbox:
             duration_ms=delivery.duration_ms,
             error=delivery.error,
             next_at_ms=next_at_ms,
-            delivered=delivery.is_done,
+            delivered=delivery.is_success,
         )
         try:
-            await _patiently(lambda: self._db.write(statements))
+            await _retry_while_unavailable(lambda: self._db.write(statements))
         except NothingChangedError:
-            # Our lease ended before we could tell: the receiver knows the repeated id.
-            _log.warning("a callback was sent by two", extra=_names(row))
+            # Our lease expired before we recorded the attempt. The receiver recognizes the repeated id.
+            _log.warning("duplicate callback delivery", extra=_log_fields(row))
             return
         if next_at_ms is not None:
             self._retries.append(next_at_ms)
-            self._woken.set()  # the wait that is under way does not know of it
+            self._woken.set()  # the current wait may be too long
 
-    def _tell(self, row: CallbackRow, delivery: Delivery, *, is_given_up: bool) -> None:
-        fields = _names(row) | {"status": delivery.status, "error": delivery.error, "is_given_up": is_given_up}
-        if delivery.is_done:
+    def _report(self, row: CallbackRow, delivery: Delivery, *, is_given_up: bool) -> None:
+        fields = _log_fields(row) | {"status": delivery.status, "error": delivery.error, "is_given_up": is_given_up}
+        if delivery.is_success:
             _log.info("callback delivered", extra=fields)
         else:
             _log.warning("callback attempt failed", extra=fields)
-        self._measures.callback_attempts.inc(_outcome(delivery))
-        self._measures.callback_s.observe(delivery.duration_ms / 1000)
+        self._metrics.callback_attempts.inc(_outcome(delivery))
+        self._metrics.callback_s.observe(delivery.duration_ms / 1000)
 
 
-def _names(row: CallbackRow) -> dict[str, str | int | bool | None]:
+def _log_fields(row: CallbackRow) -> dict[str, str | int | bool | None]:
     return {"callback_id": row.id, "server_id": row.server_id, "attempt": row.attempts + 1}
 
 
 def _outcome(delivery: Delivery) -> str:
-    if delivery.is_done:
+    if delivery.is_success:
         return "delivered"
     return "no_answer" if delivery.status is None else "refused"
 
 
-async def _patiently(work: Callable[[], Awaitable[_T]]) -> _T:
-    """Do this when the database is there, however long that takes: an attempt that was made must be known."""
+async def _retry_while_unavailable(work: Callable[[], Awaitable[_T]]) -> _T:
+    """Retry until the database is available, without a limit: an attempt that was made must be recorded."""
     while True:
         try:
             return await work()
-        except DatabaseAwayError:
-            await asyncio.sleep(AWAY_S)
+        except DatabaseUnavailableError:
+            await asyncio.sleep(DATABASE_RETRY_S)

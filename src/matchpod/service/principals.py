@@ -1,4 +1,4 @@
-"""Who makes a request, and what do operators see of keys? Roles, scopes and views, made from what is stored."""
+"""Define roles, scopes and principals, and build the operator views of organizations and keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.storage.organizations import Organization
 
 
 class Role(StrEnum):
-    """What the holder of a key is to the organization."""
+    """The role of a key's holder in the organization."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -20,14 +20,14 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key was made for."""
+    """What a key may access."""
 
     SERVERS_READ = "servers:read"
     SERVERS_WRITE = "servers:write"
 
 
 class KeyState(StrEnum):
-    """Whether a key opens anything."""
+    """Whether a key can be used."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -35,7 +35,7 @@ class KeyState(StrEnum):
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who makes a request: an organization, by one of its keys."""
+    """The authenticated sender of a request: an organization and one of its keys."""
 
     org_id: str
     key_id: str
@@ -44,12 +44,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_create(self) -> bool:
-        """True when the key can create and cancel matches."""
+        """True if the key can create and cancel matches."""
         return Scope.SERVERS_WRITE in self.scopes and self.role in (Role.OWNER, Role.ADMIN)
 
 
 class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An organization as operators see it."""
+    """An organization, as shown to operators."""
 
     id: str
     name: str
@@ -57,7 +57,7 @@ class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A key as operators see it: everything but its text."""
+    """A key, as shown to operators: without its text."""
 
     id: str
     name: str
@@ -72,7 +72,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that was just made, with the text that is never seen again."""
+    """A new key with its text, which is not stored."""
 
     text: str
     view: KeyView
@@ -82,35 +82,35 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_past(at_ms: int | None, now_ms: int) -> bool:
-    """True for a time that has come; None never comes."""
+    """True if the time has passed; None never passes."""
     return at_ms is not None and at_ms <= now_ms
 
 
 def state_of(key: ApiKey, now_ms: int) -> KeyState:
-    """Whether a key opens anything now."""
+    """The state of a key at this time."""
     if key.revoked_at_ms is not None:
         return KeyState.REVOKED
     return KeyState.EXPIRED if is_past(key.expires_at_ms, now_ms) else KeyState.ACTIVE
 
 
 def scopes_of(key: ApiKey) -> tuple[Scope, ...]:
-    """What a key was made for."""
-    # A scope that only a newer version knows opens nothing here.
+    """The scopes of a key."""
+    # Ignore scopes that only a newer version knows.
     return tuple(scope for scope in Scope if scope in key.scopes)
 
 
 def principal_of(key: ApiKey) -> Principal:
-    """Whoever shows this key."""
+    """The principal of a key."""
     return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(scopes_of(key)))
 
 
 def organization_view(row: Organization) -> OrganizationView:
-    """An organization as operators see it."""
+    """The operator view of an organization."""
     return OrganizationView(id=row.id, name=row.name, created_at=iso_time(row.created_at_ms))
 
 
 def key_view(key: ApiKey, now_ms: int) -> KeyView:
-    """A key as operators see it."""
+    """The operator view of a key."""
     return KeyView(
         id=key.id,
         name=key.name,

@@ -1,6 +1,6 @@
-"""What is deleted when it is old, and how old is that? The same for the daily sweep and for `matchpod prune`.
+"""Delete log entries and events past their retention, for the daily sweep and `matchpod prune`.
 
-Results, series, maps and statistics are kept forever. Nothing of a match that goes on is deleted.
+Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """For how many days after it was written something is kept."""
+    """For how many days log entries and events are kept."""
 
     raw_log_days: int
     event_days: int
 
     def log_from_ms(self, now_ms: int) -> int:
-        """Log entries from this time on are kept."""
+        """Older log entries are deleted."""
         return now_ms - self.raw_log_days * DAY_MS
 
     def events_from_ms(self, now_ms: int) -> int:
-        """Events from this time on are kept."""
+        """Older events are deleted."""
         return now_ms - self.event_days * DAY_MS
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """How much was deleted, or would be."""
+    """How many rows were deleted, or would be."""
 
     log_entries: int = 0
     events: int = 0
@@ -39,18 +39,18 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     empty_counts: int = 0
 
     @property
-    def is_nothing(self) -> bool:
-        """Nothing was old enough."""
+    def is_empty(self) -> bool:
+        """True if there was nothing to delete."""
         return self == Pruned()
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete what is past its time, in short transactions; what was deleted before a failure stays deleted."""
+    """Delete what is past its retention, in short transactions; after a failure, what was deleted stays deleted."""
     return Pruned(
         log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
-        idempotency_keys=await servers.forget_idempotency(db, now_ms - servers.IDEMPOTENCY_MS),
-        empty_counts=await history_counts.forget_empty(db),
+        idempotency_keys=await servers.prune_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
+        empty_counts=await history_counts.delete_empty(db),
     )
 
 
@@ -59,6 +59,6 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
     return Pruned(
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
-        idempotency_keys=await servers.count_forgettable_idempotency(db, now_ms - servers.IDEMPOTENCY_MS),
+        idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),
     )

@@ -1,6 +1,6 @@
-"""Should this process be sent requests? It says so itself: while it starts or drains, and without its database, no.
+"""Readiness of this process: it is not ready while it starts or drains, or if its database is unavailable.
 
-Nor with a wrong clock: leases and deadlines in a shared database mean the same to all only if their clocks agree.
+Nor if its clock is wrong: leases and deadlines in a shared database require that the clocks of all processes agree.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from matchpod.storage.migrate import current_version
 from matchpod.storage.time_check import database_ms
 
 CHECK_S: Final = 2.0
-"""The longest wait for the database; a prober gives up soon after."""
+"""Timeout of the database check, shorter than that of a usual probe."""
 MAX_DIFFERENCE_MS: Final = 5_000
-"""Between our clock and the database's: a sixth of the time for which a match or a callback is claimed."""
+"""Tolerated difference between our clock and the database's: a sixth of a lease."""
 
 _log = logging.getLogger(__name__)
 
 
 class ReadinessState(StrEnum):
-    """Where the process stands."""
+    """The lifecycle of a process."""
 
     STARTING = "starting"
     READY = "ready"
@@ -31,7 +31,7 @@ class ReadinessState(StrEnum):
 
 
 class Readiness:
-    """What this process answers to those who ask whether it takes requests."""
+    """Whether this process accepts requests."""
 
     def __init__(self, *, db: Database, clock: Clock) -> None:
         self._db = db
@@ -41,43 +41,43 @@ class Readiness:
 
     @property
     def state(self) -> ReadinessState:
-        """Where the process stands."""
+        """The current state."""
         return self._state
 
-    def became_ready(self) -> None:
-        """Everything runs; a process that drains already stays so."""
+    def mark_ready(self) -> None:
+        """Startup is complete; has no effect on a draining process."""
         if self._state is ReadinessState.STARTING:
             self._state = ReadinessState.READY
 
     def drain(self) -> None:
-        """The process is about to end: others are to take its requests."""
+        """The process is about to stop; requests should go to other processes."""
         self._state = ReadinessState.DRAINING
 
     async def compare_clocks(self) -> None:
-        """Note how far our clock is from that of a shared database."""
+        """Measure how far our clock differs from that of a shared database."""
         before_ms = self._clock.now_ms()
-        there_ms = await database_ms(self._db)
-        if there_ms is None:
+        theirs_ms = await database_ms(self._db)
+        if theirs_ms is None:
             return
-        # The answer is from some moment in between: only what lies outside is a difference.
-        self._difference_ms = there_ms - max(before_ms, min(there_ms, self._clock.now_ms()))
+        # The database read its clock at some time during the query: only a time outside that range is a difference.
+        self._difference_ms = theirs_ms - max(before_ms, min(theirs_ms, self._clock.now_ms()))
         if self._has_wrong_clock():
-            _log.warning("clock differs from the database", extra={"difference_s": self._difference_ms / 1000})
+            _log.warning("clock differs from the database clock", extra={"difference_s": self._difference_ms / 1000})
 
     def _has_wrong_clock(self) -> bool:
         return abs(self._difference_ms) > MAX_DIFFERENCE_MS
 
     async def check(self) -> list[str]:
-        """What is wrong, one sentence each; none when requests are welcome."""
+        """What is wrong, one sentence each; empty if ready."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
         try:
             async with asyncio.timeout(CHECK_S):
                 await current_version(self._db)
         except (DatabaseError, TimeoutError):
-            return ["The database is away."]
+            return ["The database is unavailable."]
         if self._has_wrong_clock():
             seconds = abs(self._difference_ms) / 1000
             where = "behind" if self._difference_ms > 0 else "ahead of"
-            return [f"The clock is {seconds:.1f} s {where} the database's; set it, then start the service again."]
+            return [f"The clock is {seconds:.1f} s {where} the database's. Correct it and restart the service."]
         return []

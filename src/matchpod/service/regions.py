@@ -1,4 +1,4 @@
-"""Which regions are there, and do they take new matches? Settings say which, a flag in the database says whether."""
+"""Regions: defined in the settings, and switched on and off by a flag in the database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 
 from matchpod.core.validation import RegionRules
 from matchpod.ports import Database, Fleet
-from matchpod.service.availability import unavailable_when_away
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.storage import region_flags
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """A region with the fleet its servers come from; `speed` divides the waits of a match."""
+    """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it."""
 
     code: str
     name: str
@@ -24,7 +24,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A region as callers see it."""
+    """A region, as returned by the API."""
 
     code: str
     name: str
@@ -40,16 +40,16 @@ class Regions:
         self._db = db
 
     def get(self, code: str) -> Region | None:
-        """The region of this code."""
+        """The region with this code."""
         return self._regions.get(code)
 
     def all(self) -> Sequence[Region]:
-        """All of them, in the order of the settings."""
+        """All regions, in the order of the settings."""
         return tuple(self._regions.values())
 
-    @unavailable_when_away
+    @unavailable_on_outage
     async def views(self) -> list[RegionView]:
-        """All of them, as callers see them."""
+        """All regions, as returned by the API."""
         flags = await region_flags.active_flags(self._db)
         return [
             RegionView(
@@ -61,11 +61,11 @@ class Regions:
             for region in self.all()
         ]
 
-    async def rules(self, asked: object) -> dict[str, RegionRules]:
-        """What the creation of a match must know of each; whether it is switched off, of the one asked for only."""
-        is_active = not isinstance(asked, str) or asked not in self._regions
-        is_active = is_active or await region_flags.is_active(self._db, str(asked))
+    async def rules(self, requested: object) -> dict[str, RegionRules]:
+        """What validation needs to know about each region; whether it is active is read for the requested one only."""
+        is_active = not isinstance(requested, str) or requested not in self._regions
+        is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {
-            code: RegionRules(is_active=is_active or code != asked, is_simulated=region.allows_simulator)
+            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
             for code, region in self._regions.items()
         }

@@ -1,4 +1,4 @@
-"""What do callers see of a server and its match? The two shapes, made from a row; secrets are handed in or left out."""
+"""Build the API views of a server and its match from a row; decrypted secrets are passed in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.storage.servers import ServerSummary
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A server; the answer to a creation has no `match`."""
+    """A server; `match` is omitted from the response to a creation."""
 
     server_id: str
     game_id: str
@@ -28,7 +28,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A match as its caller knows it; the result is byte for byte that of the callback."""
+    """A match; its result equals that of the callback byte for byte."""
 
     external_match_id: str | None
     server_id: str
@@ -39,14 +39,14 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def has_ended(row: ServerSummary) -> bool:
-    """True once the match has its outcome, whether or not the server is gone already."""
+    """True once the match has an outcome, even if its server is not released yet."""
     return row.phase not in OPEN_PHASES
 
 
 def server_view(
     row: ServerSummary, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
 ) -> ServerView:
-    """The server of a row; its address only when it was proven to be right."""
+    """The view of a server; its address only if it has been running, which proves that the address is right."""
     was_running = row.running_at_ms is not None
     return ServerView(
         server_id=row.id,
@@ -65,7 +65,7 @@ def server_view(
 
 
 def match_view(row: ServerSummary, *, result: bytes | None) -> MatchView:
-    """The match of a row with its stored result, given as JSON."""
+    """The view of a match with its stored result (JSON)."""
     return MatchView(
         external_match_id=row.external_match_id,
         server_id=row.id,

@@ -1,7 +1,7 @@
-"""How does a receiver know that a callback is ours? By a signature after Standard Webhooks, over id, time and body.
+"""Sign and verify callbacks according to Standard Webhooks: an HMAC over id, timestamp and body.
 
-A secret is `whsec_` and base64; the signature header may hold several signatures, so that a secret can be replaced
-while receivers still know the old one.
+A secret is `whsec_` followed by base64. The signature header may hold several signatures, so that a secret can be
+replaced while receivers still use the old one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
-"""Of a new secret; Standard Webhooks asks for 24 to 64."""
+"""Size of a new secret; Standard Webhooks requires 24 to 64."""
 
 MIN_SECRET_BYTES = 24
 MAX_SECRET_BYTES = 64
 
 TOLERANCE_S = 300
-"""How far the time of a callback may be from the receiver's: a recorded one is of no use later."""
+"""Allowed difference between the timestamp and the receiver's clock; prevents replay of a recorded callback."""
 
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
@@ -33,15 +33,15 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 def new_secret(random_bytes: bytes) -> str:
-    """A secret of these bytes, as receivers are given it."""
+    """Encode random bytes as a secret."""
     _check_size(random_bytes)
     return SECRET_PREFIX + base64.b64encode(random_bytes).decode()
 
 
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
-    """One signature; ValueError for a secret that is none, or an id that would blur where it ends."""
+    """Return the signature; ValueError if the secret is invalid or the id makes the signed text ambiguous."""
     if not _MESSAGE_ID.fullmatch(message_id):
-        raise ValueError("the id of a callback is visible ASCII without a full stop")
+        raise ValueError("the id of a callback must be visible ASCII without a full stop")
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
     digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
     return f"{_SCHEME},{base64.b64encode(digest).decode()}"
@@ -50,20 +50,20 @@ def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
 def verify(
     secrets: Sequence[str], headers: Mapping[str, str], body: bytes, *, now_s: int, tolerance_s: int = TOLERANCE_S
 ) -> bool:
-    """True when one of the signatures is of one of these secrets and the time is near; headers in any case."""
-    given = {name.lower(): value for name, value in headers.items()}
-    message_id, timestamp = given.get(ID_HEADER, ""), given.get(TIMESTAMP_HEADER, "")
+    """True if a signature matches one of the secrets and the timestamp is recent; header names in any case."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    message_id, timestamp = lowered.get(ID_HEADER, ""), lowered.get(TIMESTAMP_HEADER, "")
     if not _MESSAGE_ID.fullmatch(message_id) or not _TIMESTAMP.fullmatch(timestamp):
         return False
     if abs(now_s - int(timestamp)) > tolerance_s:
         return False
-    signatures = [text.encode(errors="replace") for text in given.get(SIGNATURE_HEADER, "").split()]
-    is_ours = False
+    signatures = [text.encode(errors="replace") for text in lowered.get(SIGNATURE_HEADER, "").split()]
+    is_valid = False
     for secret in secrets:
         expected = sign(secret, message_id, int(timestamp), body).encode()
         for signature in signatures:
-            is_ours |= hmac.compare_digest(expected, signature)  # all are compared: time tells nothing
-    return is_ours
+            is_valid |= hmac.compare_digest(expected, signature)  # compare all: the duration must reveal nothing
+    return is_valid
 
 
 def attempt_headers(
@@ -76,7 +76,7 @@ def attempt_headers(
     version: str,
     authorization: str | None = None,
 ) -> dict[str, str]:
-    """The headers of one attempt, signed with every secret; a repeated one has the same id and its own time."""
+    """The headers of one attempt, signed with every secret. A repeated attempt has the same id and a new timestamp."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Matchpod/{version}",
@@ -93,15 +93,15 @@ def attempt_headers(
 def _key(secret: str) -> bytes:
     encoded = secret.removeprefix(SECRET_PREFIX)
     if encoded == secret:
-        raise ValueError(f"a webhook secret begins with {SECRET_PREFIX}")
+        raise ValueError(f"a webhook secret must begin with {SECRET_PREFIX}")
     try:
         key = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as exc:
-        raise ValueError("a webhook secret is base64 after its prefix") from exc
+        raise ValueError("a webhook secret must be base64 after its prefix") from exc
     _check_size(key)
     return key
 
 
 def _check_size(key: bytes) -> None:
     if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
-        raise ValueError(f"a webhook secret has {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes")
+        raise ValueError(f"a webhook secret must have {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes")

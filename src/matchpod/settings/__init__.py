@@ -1,4 +1,4 @@
-"""EVERY SETTING with its default and meaning; the only reader of the environment's names."""
+"""All settings with their defaults and meaning; the only code that reads the environment variables."""
 
 from matchpod.settings.loading import SettingsError, load_settings
 from matchpod.settings.values import (
@@ -7,7 +7,7 @@ from matchpod.settings.values import (
     Secret,
     Settings,
     StaticFleetSettings,
-    StaticServer,
+    StaticServerSettings,
 )
 
 __all__ = [
@@ -17,6 +17,6 @@ __all__ = [
     "Settings",
     "SettingsError",
     "StaticFleetSettings",
-    "StaticServer",
+    "StaticServerSettings",
     "load_settings",
 ]

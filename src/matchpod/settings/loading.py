@@ -1,6 +1,6 @@
-"""How do environment and file become settings? Environment beats file beats default, and every fault is told at once.
+"""Load settings from environment, file and defaults, in this order of precedence, and report all faults at once.
 
-Pure: the environment is a mapping, the file comes through a function. No message shows a secret.
+Pure: the environment is a mapping, the file is read through a function. No message contains a secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from matchpod.core.text_rules import nearest, shown
+from matchpod.core.text_rules import nearest, printable
 from matchpod.settings.table import (
     DEFAULT_REGION,
     PREFIX,
@@ -30,19 +30,19 @@ from matchpod.settings.values import (
     RegionSettings,
     Settings,
     StaticFleetSettings,
-    StaticServer,
+    StaticServerSettings,
 )
 
 FLEET_KINDS = ("process", "static")
 
 EVERY_ADDRESS = "0.0.0.0"
-"""Listens on all of a machine's addresses, so it shares its ports with none of them."""
+"""Listens on all addresses of a machine, so its ports conflict with those of every other address."""
 
 Values = dict[str, object]
 
 
 class SettingsError(Exception):
-    """The settings are wrong; `faults` has one sentence for each thing to mend."""
+    """The settings are invalid; `faults` has one sentence for each problem."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -55,14 +55,14 @@ def load_settings(
     *,
     python: str = sys.executable,
 ) -> Settings:
-    """All settings; SettingsError with every fault. `read_file` answers None for a file that does not exist."""
+    """Load all settings; raise SettingsError with every fault. `read_file` returns None if the file does not exist."""
     faults: list[str] = []
     from_environment = _read_environment(environment, faults)
     defaults = {setting.key: setting.rule.read(setting.default) for setting in SERVICE if setting.default is not None}
     file, parsed = _find_file({**defaults, **from_environment}, read_file, faults)
     in_file = _Table(f" in {file}" if file else "", faults)
     keys = [setting for setting in SERVICE if setting.in_file]
-    from_file = in_file.read(keys, parsed, more=("regions",))
+    from_file = in_file.read(keys, parsed, ignored=("regions",))
     regions = in_file.regions(parsed.get("regions", [DEFAULT_REGION]), python)
     if faults:
         raise SettingsError(faults)
@@ -74,13 +74,13 @@ def load_settings(
 def _read_environment(environment: Mapping[str, str], faults: list[str]) -> Values:
     known = {setting.variable: setting for setting in SERVICE}
     values: Values = {}
-    # An empty variable is how compose files and unit files write "not set".
+    # An empty variable counts as not set, as in compose and unit files.
     for name, value in sorted((name, value) for name, value in environment.items() if name.startswith(PREFIX)):
         setting = known.get(name)
         if setting is None:
-            # Compared without the prefix: with it every name is near every other.
-            meant = nearest(name.removeprefix(PREFIX), (other.removeprefix(PREFIX) for other in known))
-            faults.append(_unknown(shown(name), "setting", meant and PREFIX + meant))
+            # Compared without the prefix, which would make all names similar.
+            similar = nearest(name.removeprefix(PREFIX), (other.removeprefix(PREFIX) for other in known))
+            faults.append(_unknown(printable(name), "setting", similar and PREFIX + similar))
         elif value:
             _read_one(setting, value, name, faults, into=values)
     return values
@@ -89,41 +89,41 @@ def _read_environment(environment: Mapping[str, str], faults: list[str]) -> Valu
 def _find_file(
     values: Values, read_file: Callable[[Path], bytes | None], faults: list[str]
 ) -> tuple[Path | None, dict[str, object]]:
-    named, folder = values.get("config"), values["data_dir"]
-    place = named if isinstance(named, Path) else Path(str(folder)) / CONFIG_FILE
-    content = read_file(place)
+    config, folder = values.get("config"), values["data_dir"]
+    path = config if isinstance(config, Path) else Path(str(folder)) / CONFIG_FILE
+    content = read_file(path)
     if content is None:
-        if named is not None:
-            faults.append(f"{PREFIX}CONFIG is {_quoted(str(place))}; it must be a file that exists.")
+        if config is not None:
+            faults.append(f"{PREFIX}CONFIG is {_quoted(str(path))}; it must be a file that exists.")
         return None, {}
     try:
-        return place, tomllib.loads(content.decode())
+        return path, tomllib.loads(content.decode())
     except UnicodeDecodeError as exc:
-        faults.append(f"The file {place} is not UTF-8 text (byte {exc.start}).")
-    except (ValueError, RecursionError) as exc:  # besides its own: numbers too long, tables too deep
-        faults.append(f"The file {place} is not TOML: {exc}.")
-    return place, {}
+        faults.append(f"The file {path} is not UTF-8 text (byte {exc.start}).")
+    except (ValueError, RecursionError) as exc:  # besides TOML errors: numbers too long, tables nested too deeply
+        faults.append(f"The file {path} is not TOML: {exc}.")
+    return path, {}
 
 
 class _Table:
-    """Reads the tables of one file; `where` ends the name of each place in a message."""
+    """Reads the tables of one file; `where` is appended to each key in a message."""
 
     def __init__(self, where: str, faults: list[str]) -> None:
         self._where = where
         self._faults = faults
 
     def read(
-        self, settings: Iterable[Setting], raw: Mapping[str, object], *, inside: str = "", more: tuple[str, ...] = ()
+        self, settings: Iterable[Setting], raw: Mapping[str, object], *, inside: str = "", ignored: tuple[str, ...] = ()
     ) -> Values:
-        """The values that were given and are right; `more` are keys that somebody else reads."""
+        """Return the valid values; keys in `ignored` are known but read elsewhere."""
         known = {setting.key: setting for setting in settings}
         values: Values = {}
         for name, value in raw.items():
-            place = f"{inside}{shown(name)}{self._where}"
+            place = f"{inside}{printable(name)}{self._where}"
             if name in known:
                 _read_one(known[name], value, place, self._faults, into=values)
-            elif name not in more:
-                self._faults.append(_unknown(place, "key", nearest(name, (*known, *more))))
+            elif name not in ignored:
+                self._faults.append(_unknown(place, "key", nearest(name, (*known, *ignored))))
         for setting in known.values():
             if setting.is_required and setting.key not in raw:
                 place = f"{inside}{setting.key}{self._where}"
@@ -133,22 +133,22 @@ class _Table:
         return values
 
     def regions(self, raw: object, python: str) -> list[RegionSettings]:
-        """Every region that is right; faults that concern two of them are found as well."""
+        """Return all valid regions; also report conflicts between regions."""
         if not raw or not isinstance(raw, list) or not all(isinstance(region, dict) for region in raw):
             self._faults.append(f"regions{self._where} must be one or more tables that begin with [[regions]].")
             return []
         read = [self._region(region, f"regions[{number}].", python) for number, region in enumerate(raw, start=1)]
         regions = [region for region in read if region is not None]
         for code in _repeated(region.code for region in regions):
-            self._faults.append(f"regions{self._where} has the code {code} more than once; each must be its own.")
-        if shared := _repeated(_places([region.fleet for region in regions])):
-            places = shared[0] if len(shared) == 1 else f"{shared[0]} and {len(shared) - 1} more addresses"
-            self._faults.append(f"regions{self._where} use {places} more than once; each must belong to one fleet.")
+            self._faults.append(f"regions{self._where} has the code {code} more than once; codes must be unique.")
+        if shared := _repeated(_addresses([region.fleet for region in regions])):
+            found = shared[0] if len(shared) == 1 else f"{shared[0]} and {len(shared) - 1} more addresses"
+            self._faults.append(f"regions{self._where} use {found} more than once; each must belong to one fleet.")
         return regions
 
     def _region(self, raw: Mapping[str, object], inside: str, python: str) -> RegionSettings | None:
         before = len(self._faults)
-        values = self.read(REGION, raw, inside=inside, more=("fleet",))
+        values = self.read(REGION, raw, inside=inside, ignored=("fleet",))
         fleet = raw.get("fleet")
         values["fleet"] = self._fleet(fleet if isinstance(fleet, dict) else {}, f"{inside}fleet.", python)
         if len(self._faults) > before:
@@ -167,13 +167,13 @@ class _Table:
             return self._process_fleet(raw, inside, python)
         if kind == "static":
             return self._static_fleet(raw, inside)
-        is_given = f"is {_quoted(kind)}" if "kind" in raw else "is missing"
-        self._faults.append(f"{inside}kind{self._where} {is_given}; it must be {' or '.join(FLEET_KINDS)}.")
+        problem = f"is {_quoted(kind)}" if "kind" in raw else "is missing"
+        self._faults.append(f"{inside}kind{self._where} {problem}; it must be {' or '.join(FLEET_KINDS)}.")
         return None
 
     def _process_fleet(self, raw: Mapping[str, object], inside: str, python: str) -> ProcessFleetSettings | None:
         before = len(self._faults)
-        values = self.read(PROCESS_FLEET, raw, inside=inside, more=("kind",))
+        values = self.read(PROCESS_FLEET, raw, inside=inside, ignored=("kind",))
         if values.get("host") == EVERY_ADDRESS and "public_ip" not in raw:
             self._faults.append(
                 f"{inside}public_ip{self._where} is missing; players cannot connect to {EVERY_ADDRESS}."
@@ -181,13 +181,13 @@ class _Table:
         if len(self._faults) > before:
             return None
         command = msgspec.convert(values.get("command", SIMULATOR_COMMAND), tuple[str, ...])
-        values["command"] = tuple(word.replace("{python}", python) for word in command)
+        values["command"] = tuple(argument.replace("{python}", python) for argument in command)
         unset: Values = {"public_ip": values["host"], "environment": {}, "working_dir": None, "memory_mb": None}
         return msgspec.convert({**unset, **values, "kind": "process"}, ProcessFleetSettings)
 
     def _static_fleet(self, raw: Mapping[str, object], inside: str) -> StaticFleetSettings | None:
         before = len(self._faults)
-        self.read((), raw, inside=inside, more=("kind", "servers"))
+        self.read((), raw, inside=inside, ignored=("kind", "servers"))
         listed = raw.get("servers")
         if not listed or not isinstance(listed, list) or not all(isinstance(server, dict) for server in listed):
             sample = '[{ address = "203.0.113.7:27015", rcon_password = "…" }]'
@@ -202,45 +202,45 @@ class _Table:
         return StaticFleetSettings(servers=tuple(_static_server(values) for values in read))
 
 
-def _static_server(values: Values) -> StaticServer:
+def _static_server(values: Values) -> StaticServerSettings:
     host, port = msgspec.convert(values["address"], tuple[str, int])
-    return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServer)
+    return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServerSettings)
 
 
 def _read_one(setting: Setting, value: object, place: str, faults: list[str], *, into: Values) -> None:
     try:
         into[setting.key] = setting.rule.read(value)
     except ValueError:
-        is_given = "has a value that is not shown here" if setting.is_secret else f"is {_quoted(value)}"
-        faults.append(f"{place} {is_given}; it must be {setting.rule.allowed}.")
+        problem = "has an invalid value (not shown)" if setting.is_secret else f"is {_quoted(value)}"
+        faults.append(f"{place} {problem}; it must be {setting.rule.allowed}.")
 
 
-def _unknown(place: str, noun: str, meant: str | None) -> str:
-    return f"{place} is no known {noun}" + (f"; did you mean {meant}?" if meant else ".")
+def _unknown(place: str, noun: str, similar: str | None) -> str:
+    return f"{place} is not a known {noun}" + (f"; did you mean {similar}?" if similar else ".")
 
 
 def _quoted(value: object) -> str:
     if isinstance(value, str) and "@" in value:
-        return "a text that may carry a password"
+        return "a text that may contain a password"
     if isinstance(value, str):
-        return f'"{shown(value)}"'
+        return f'"{printable(value)}"'
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return shown(str(value))
-    # A list or table may have a secret somewhere inside.
+        return printable(str(value))
+    # A list or table may contain a secret.
     return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a date or time"
 
 
-def _places(fleets: list[ProcessFleetSettings | StaticFleetSettings]) -> list[str]:
-    """The addresses all servers listen on."""
+def _addresses(fleets: list[ProcessFleetSettings | StaticFleetSettings]) -> list[str]:
+    """Return the addresses that the servers of all fleets listen on."""
     started = [
         (fleet.host, port) for fleet in fleets if isinstance(fleet, ProcessFleetSettings) for port in fleet.ports
     ]
     everywhere = {port for host, port in started if host == EVERY_ADDRESS}
-    lent = [server.address for fleet in fleets if isinstance(fleet, StaticFleetSettings) for server in fleet.servers]
-    return [*(f"{EVERY_ADDRESS if port in everywhere else host}:{port}" for host, port in started), *lent]
+    static = [server.address for fleet in fleets if isinstance(fleet, StaticFleetSettings) for server in fleet.servers]
+    return [*(f"{EVERY_ADDRESS if port in everywhere else host}:{port}" for host, port in started), *static]
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, times in Counter(names).items() if times > 1]
+    return [name for name, count in Counter(names).items() if count > 1]

@@ -1,6 +1,6 @@
-"""Which values may a setting have? A rule reads a value of the environment or the file, and says what it allows.
+"""Define the rules that parse setting values and describe what they allow.
 
-Numbers and lists are text in the environment and TOML values in the file; a rule takes both.
+Numbers and lists are text in the environment and TOML values in the file; a rule accepts both.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from matchpod.core.text_rules import callback_url_fault, unprintable_in
 from matchpod.settings.values import Secret
 
 KEY_BYTES = 32
-"""What the cipher takes."""
+"""The key size of the cipher."""
 
 MAX_TEXT = 4096
-"""No path, URL or word of a command needs more."""
+"""No path, URL or command argument needs more."""
 
 MAX_PORT = 65535
 
 PLACEHOLDERS = ("python", "ip", "port", "map", "game_type", "game_mode", "rcon_password", "players", "speed")
-"""What a word of a fleet's command may ask for, in braces."""
+"""Names that may be used in braces in the arguments of a fleet's command."""
 
-NEEDED_PLACEHOLDERS = ("port", "rcon_password")
-"""Both are new for each server: a command that ignores one starts a server that nobody can reach."""
+REQUIRED_PLACEHOLDERS = ("port", "rcon_password")
+"""Both differ for each server: a command without them starts a server that cannot be reached."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
@@ -43,59 +43,59 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """`read` answers the value or raises ValueError; `allowed` follows the words "it must be"."""
+    """`read` returns the value or raises ValueError; `allowed` completes the sentence "it must be …"."""
 
     allowed: str
     read: Callable[[object], object]
 
 
-def whole_number(least: int, most: int, *, off: str | None = None) -> Rule:
-    """A whole number, or the word `off` for None."""
+def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule:
+    """A whole number; the text `off`, if given, stands for None."""
 
     def read(value: object) -> int | None:
         if off is not None and value == off:
             return None
         if isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise ValueError
         return value
 
-    return Rule(f"{off} or " * (off is not None) + f"a whole number from {least} to {most}", read)
+    return Rule(f"{off} or " * (off is not None) + f"a whole number from {minimum} to {maximum}", read)
 
 
-def number(least: float, most: float) -> Rule:
+def number(minimum: float, maximum: float) -> Rule:
     """A number with or without a fraction."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError
-        if not least <= value <= most:
+        if not minimum <= value <= maximum:
             raise ValueError
         return float(value)
 
-    return Rule(f"a number from {least:g} to {most:g}", read)
+    return Rule(f"a number from {minimum:g} to {maximum:g}", read)
 
 
-def one_of(*words: str) -> Rule:
-    """One word of a few."""
+def one_of(*choices: str) -> Rule:
+    """One of a few texts."""
 
     def read(value: object) -> str:
-        if value not in words:
+        if value not in choices:
             raise ValueError
         return str(value)
 
-    return Rule(f"{', '.join(words[:-1])} or {words[-1]}", read)
+    return Rule(f"{', '.join(choices[:-1])} or {choices[-1]}", read)
 
 
 def flag(yes: str, no: str) -> Rule:
-    """One of two words that stand for True and False."""
-    words = one_of(yes, no)
-    return Rule(words.allowed, lambda value: words.read(value) == yes)
+    """One of two texts that stand for True and False."""
+    choice = one_of(yes, no)
+    return Rule(choice.allowed, lambda value: choice.read(value) == yes)
 
 
-def truth() -> Rule:
-    """`true` or `false` of the file."""
+def boolean() -> Rule:
+    """The TOML values `true` and `false`."""
 
     def read(value: object) -> bool:
         if not isinstance(value, bool):
@@ -105,13 +105,13 @@ def truth() -> Rule:
     return Rule("true or false", read)
 
 
-def text(most: int = 64) -> Rule:
+def text(max_length: int = 64) -> Rule:
     """A line of visible text."""
-    return Rule(f"1 to {most} visible characters", lambda value: _text(value, most))
+    return Rule(f"1 to {max_length} visible characters", lambda value: _text(value, max_length))
 
 
 def path() -> Rule:
-    """A path; a relative one counts from the folder the service is started in."""
+    """A path, relative to the working directory of the service unless absolute."""
     return Rule("a path", lambda value: Path(_text(value, MAX_TEXT)))
 
 
@@ -121,12 +121,12 @@ def host() -> Rule:
 
 
 def ip_address() -> Rule:
-    """An IPv4 address: the game speaks nothing else, and players are shown it as it is."""
+    """An IPv4 address: the game supports nothing else, and players see it unchanged."""
     return Rule("an IPv4 address", lambda value: str(ipaddress.IPv4Address(_text(value, MAX_TEXT))))
 
 
 def web_url() -> Rule:
-    """An absolute http or https address without query; a slash at its end is dropped."""
+    """An absolute http or https URL without query; a trailing slash is dropped."""
 
     def read(value: object) -> str:
         url = _text(value, MAX_TEXT)
@@ -138,22 +138,22 @@ def web_url() -> Rule:
 
 
 def postgres_url() -> Rule:
-    """A PostgreSQL address; it may carry a password."""
+    """A PostgreSQL URL; it may contain a password."""
 
     def read(value: object) -> Secret:
         url = _text(value, MAX_TEXT)
         parts = urlsplit(url)
-        # No host is fine: it may stand in the query, or the driver takes the local socket.
+        # The host may be missing: it may be in the query, or the driver uses the local socket.
         if parts.scheme not in ("postgresql", "postgres") or not url.startswith(f"{parts.scheme}://"):
             raise ValueError
-        _ = parts.port  # raises ValueError when it is no number or too large
+        _ = parts.port  # raises ValueError if it is not a number or too large
         return Secret(url)
 
     return Rule("a URL like postgresql://user:password@host:5432/name", read)
 
 
 def key() -> Rule:
-    """32 bytes in base64, of either alphabet."""
+    """32 bytes in base64, standard or URL-safe."""
 
     def read(value: object) -> Secret:
         given = _text(value, MAX_TEXT).strip()
@@ -169,7 +169,7 @@ def key() -> Rule:
 
 
 def password() -> Rule:
-    """A console password: what can be sent in one quoted word."""
+    """A console password: it must fit into one quoted argument."""
 
     def read(value: object) -> Secret:
         given = _text(value, 128)
@@ -181,12 +181,12 @@ def password() -> Rule:
 
 
 def region_code() -> Rule:
-    """What callers write to choose a region."""
+    """The code by which callers choose a region."""
     return Rule("1 to 32 of a-z 0-9 and -, not beginning with -", lambda value: _matching(_CODE, value)[0])
 
 
 def port_range() -> Rule:
-    """Ports from first to last."""
+    """A range of ports, including both ends."""
 
     def read(value: object) -> tuple[int, ...]:
         found = _matching(_PORTS, value)
@@ -223,21 +223,21 @@ def names() -> Rule:
 
 
 def command() -> Rule:
-    """A program and its words, with placeholders in braces."""
+    """A program and its arguments, with placeholders in braces."""
 
     def read(value: object) -> tuple[str, ...]:
-        words = tuple(_text(word, MAX_TEXT) for word in _sequence(value))
-        asked = {name for word in words for name in _PLACEHOLDER.findall(word)}
-        if not set(NEEDED_PLACEHOLDERS) <= asked <= set(PLACEHOLDERS):
+        arguments = tuple(_text(argument, MAX_TEXT) for argument in _sequence(value))
+        used = {name for argument in arguments for name in _PLACEHOLDER.findall(argument)}
+        if not set(REQUIRED_PLACEHOLDERS) <= used <= set(PLACEHOLDERS):
             raise ValueError
-        return words
+        return arguments
 
-    needed, known = (" ".join(f"{{{name}}}" for name in some) for some in (NEEDED_PLACEHOLDERS, PLACEHOLDERS))
-    return Rule(f"a list of words with the placeholders {needed} and no others than {known}", read)
+    required, known = (" ".join(f"{{{name}}}" for name in names) for names in (REQUIRED_PLACEHOLDERS, PLACEHOLDERS))
+    return Rule(f"a list of arguments that contains {required} and no other placeholders than {known}", read)
 
 
 def variables() -> Rule:
-    """Variables of the environment a game server is started with."""
+    """Environment variables for game servers."""
 
     def read(value: object) -> Mapping[str, str]:
         if not isinstance(value, dict):
@@ -248,11 +248,11 @@ def variables() -> Rule:
                 raise ValueError
         return dict(value)
 
-    return Rule('a table of texts, like { HOME = "/srv/cs2" }', read)
+    return Rule('a table of strings, like { HOME = "/srv/cs2" }', read)
 
 
-def _text(value: object, most: int) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= most or not value.strip() or unprintable_in(value):
+def _text(value: object, max_length: int) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= max_length or not value.strip() or unprintable_in(value):
         raise ValueError
     return value
 
@@ -274,7 +274,7 @@ def _host(given: str) -> str:
     try:
         return str(ipaddress.ip_address(given))
     except ValueError:
-        # A last part of digits only is a mistyped address: no top-level domain looks like that.
+        # A last label of only digits is a mistyped IP address: no top-level domain looks like that.
         labels = given.removesuffix(".").split(".")
         if len(given) > 253 or not all(map(_HOST_LABEL.fullmatch, labels)) or labels[-1].isdigit():
             raise

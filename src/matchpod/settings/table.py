@@ -1,4 +1,4 @@
-"""Which settings are there? One table each for the service, its regions and their fleets, with default and meaning.
+"""Define all settings with default and meaning: one table each for the service, its regions and their fleets.
 
 Loading, error messages and docs/configuration.md are driven by these tables: a setting is added here and in
 `values.py`, nowhere else.
@@ -18,7 +18,7 @@ SIMULATOR_COMMAND = (
     *("+game_type", "{game_type}", "+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}"),
     *("--players", "{players}", "--speed", "{speed}", "--quiet"),
 )
-"""What a process fleet runs when it names no command of its own."""
+"""The command of a process fleet that does not define its own."""
 
 DEFAULT_REGION = {
     "code": "sandbox",
@@ -27,24 +27,24 @@ DEFAULT_REGION = {
     "speed": 30,
     "fleet": {"kind": "process", "ports": "27100-27199"},
 }
-"""The only region where no file names any, written like in the file."""
+"""The only region if the file defines none, in the form of the file."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting. `default` is written as in the file; None: `otherwise` says what holds without it."""
+    """One setting. `default` is written as in the file; if it is None, `fallback` describes what applies instead."""
 
     key: str
     rule: Rule
     meaning: str
     default: str | int | None = None
-    otherwise: str = ""
+    fallback: str = ""
     is_secret: bool = False
     is_required: bool = False
     in_file: bool = True
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """The name of its environment variable."""
         return PREFIX + self.key.upper()
 
 
@@ -52,124 +52,124 @@ SERVICE = (
     Setting(
         key="config",
         rule=rules.path(),
-        otherwise="matchpod.toml in the data folder, if it exists",
-        meaning="The settings file. A file that is named here must exist.",
+        fallback="matchpod.toml in the data folder, if it exists",
+        meaning="The settings file. If set, the file must exist.",
         in_file=False,
     ),
     Setting(
         key="data_dir",
         rule=rules.path(),
         default="./var",
-        meaning="The data folder: database, key file, state of fleets. A relative path counts from the folder the "
-        "service is started in.",
+        meaning="The data folder: database, key file, state of fleets. A relative path is resolved against the working "
+        "directory of the service.",
     ),
     Setting(
         key="host",
         rule=rules.host(),
         default="127.0.0.1",
-        meaning="Where the service listens. `0.0.0.0` listens on every interface.",
+        meaning="The address the service listens on. `0.0.0.0` listens on every interface.",
     ),
     Setting(
         key="port",
         rule=rules.whole_number(0, rules.MAX_PORT),
         default=8080,
-        meaning="The port it listens on; 0 takes any free one.",
+        meaning="The port the service listens on; 0 chooses any free port.",
     ),
     Setting(
         key="public_url",
         rule=rules.web_url(),
-        otherwise="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
-        meaning="Where game servers reach the service, to post their logs and fetch their match file. Game servers on "
-        "other machines need one that leads here.",
+        fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
+        meaning="The URL at which game servers reach the service, to post their logs and fetch their match file. Set "
+        "it if game servers run on other machines.",
     ),
     Setting(
         key="database_url",
         rule=rules.postgres_url(),
-        otherwise="the SQLite file matchpod.sqlite3 in the data folder",
-        meaning="A PostgreSQL database; several processes may share it. An SQLite file belongs to one process.",
+        fallback="the SQLite file matchpod.sqlite3 in the data folder",
+        meaning="A PostgreSQL database, which several processes may share. An SQLite file is used by one process only.",
         is_secret=True,
     ),
     Setting(
         key="secret_key",
         rule=rules.key(),
-        otherwise="the key file secret.key in the data folder, made on first use",
-        meaning="The key that stored secrets are sealed with. Processes that share a database need the same one.",
+        fallback="the key file secret.key in the data folder, created on first use",
+        meaning="The key that encrypts stored secrets. Processes that share a database need the same key.",
         is_secret=True,
     ),
     Setting(
         key="log_format",
         rule=rules.one_of("human", "json"),
         default="human",
-        meaning="How the service writes its own log: lines for people or a JSON object a line.",
+        meaning="The format of the service's own log: lines for people, or one JSON object per line.",
     ),
     Setting(
         key="log_level",
         rule=rules.one_of("debug", "info", "warning", "error"),
         default="info",
-        meaning="The least important messages that are still written.",
+        meaning="The lowest level of messages that are logged.",
     ),
     Setting(
         key="callback_private",
         rule=rules.flag("allow", "deny"),
         default="allow",
-        meaning="Whether callbacks may go to private, loopback and link-local addresses. Deny it where callers may not "
-        "reach what this machine can reach.",
+        meaning="Whether callbacks may go to private, loopback and link-local addresses. Use `deny` if callers must "
+        "not reach the internal network of this machine.",
     ),
     Setting(
         key="pending_s",
         rule=rules.whole_number(0, 86_400),
         default=600,
-        meaning="How many seconds a match waits for a free server before it fails with `no_capacity`.",
+        meaning="Seconds that a match waits for a free server before it fails with `no_capacity`.",
     ),
     Setting(
         key="raw_log_days",
         rule=rules.whole_number(1, 3650),
         default=30,
-        meaning="How many days the logs of ended matches are kept, from which `matchpod recompute` reads them again. "
+        meaning="Days that the logs of ended matches are kept; `matchpod recompute` needs them. "
         "Results are kept forever.",
     ),
     Setting(
         key="event_days",
         rule=rules.whole_number(1, 3650),
         default=365,
-        meaning="How many days the events of ended matches are kept. Series, maps and statistics are kept forever.",
+        meaning="Days that the events of ended matches are kept. Series, maps and statistics are kept forever.",
     ),
     Setting(
         key="rate_limit",
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default="off",
-        meaning="How many requests a minute one API key may make before it is answered 429. "
-        "Each process counts for itself.",
+        meaning="Requests per minute that one API key may make before it gets status 429. "
+        "Each process counts separately.",
     ),
     Setting(
         key="max_body_bytes",
         rule=rules.whole_number(16_384, 67_108_864),
         default=262_144,
-        meaning="The largest body of an API request; a larger one is answered 413.",
+        meaning="The maximum body size of an API request; a larger one gets status 413.",
     ),
     Setting(
         key="extra_cvars",
         rule=rules.names(),
-        otherwise="none",
-        meaning="Console variables that `customCvars` may set besides the built-in list.",
+        fallback="none",
+        meaning="Console variables that `customCvars` may set in addition to the built-in list.",
     ),
 )
 
 REGION = (
-    Setting(key="code", rule=rules.region_code(), is_required=True, meaning="What callers write as `region`."),
-    Setting(key="name", rule=rules.text(), otherwise="the code", meaning="Its name for people."),
-    Setting(key="location", rule=rules.text(), otherwise="the name", meaning="Where its servers stand, for people."),
+    Setting(key="code", rule=rules.region_code(), is_required=True, meaning="The value of `region` in requests."),
+    Setting(key="name", rule=rules.text(), fallback="the code", meaning="Display name."),
+    Setting(key="location", rule=rules.text(), fallback="the name", meaning="Display name of the servers' location."),
     Setting(
         key="speed",
         rule=rules.number(1, 1000),
         default=1,
-        meaning="How many times as fast as real its servers run; the waits of a match are divided by it. Only "
-        "simulated servers run faster than 1.",
+        meaning="How much faster than real time its servers run; the timeouts of a match are divided by it. Only "
+        "simulated servers support more than 1.",
     ),
     Setting(
         key="allows_simulator",
-        rule=rules.truth(),
-        otherwise="true when the fleet names no command of its own, else false",
+        rule=rules.boolean(),
+        fallback="true if a process fleet has no `command`, else false",
         meaning="Whether `customCvars` may set the variables of the simulator (`sim_…`).",
     ),
 )
@@ -179,44 +179,44 @@ PROCESS_FLEET = (
         key="ports",
         rule=rules.port_range(),
         is_required=True,
-        meaning="The ports of the servers, first and last; their number is the number of matches at a time.",
+        meaning="The first and last port of the servers; the number of ports limits the number of concurrent matches.",
     ),
     Setting(
         key="command",
         rule=rules.command(),
-        otherwise="the simulator",
-        meaning="What is started for each match, word by word, without a shell. A word that is empty once its "
-        "placeholders are filled in is dropped together with the option before it.",
+        fallback="the simulator",
+        meaning="The program started for each match and its arguments; no shell is involved. An argument that is empty "
+        "after its placeholders are replaced is dropped together with the option before it.",
     ),
-    Setting(key="host", rule=rules.ip_address(), default="127.0.0.1", meaning="The address servers listen on."),
+    Setting(key="host", rule=rules.ip_address(), default="127.0.0.1", meaning="The address that servers listen on."),
     Setting(
         key="public_ip",
         rule=rules.ip_address(),
-        otherwise="`host`",
-        meaning="The address players connect to. Must be given when `host` is `0.0.0.0`.",
+        fallback="`host`",
+        meaning="The address that players connect to. Required if `host` is `0.0.0.0`.",
     ),
     Setting(
         key="environment",
         rule=rules.variables(),
-        otherwise="none",
-        meaning="Variables a server is started with, besides the usual ones.",
+        fallback="none",
+        meaning="Additional environment variables for servers.",
     ),
     Setting(
         key="working_dir",
         rule=rules.path(),
-        otherwise="the folder the service is started in",
-        meaning="The folder a server is started in.",
+        fallback="the working directory of the service",
+        meaning="The working directory of servers.",
     ),
     Setting(
         key="memory_mb",
         rule=rules.whole_number(16, 1_048_576),
-        otherwise="no limit",
-        meaning="How much memory one server may take, in MiB.",
+        fallback="no limit",
+        meaning="The memory limit of one server, in MiB.",
     ),
 )
 
 STATIC_SERVER = (
-    Setting(key="address", rule=rules.address(), is_required=True, meaning="Where it is, for players and its console."),
+    Setting(key="address", rule=rules.address(), is_required=True, meaning="Its address, for players and its console."),
     Setting(
         key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its console password."
     ),

@@ -1,6 +1,6 @@
-"""What does the service know once its settings are read? Frozen values, complete and checked.
+"""Hold the loaded settings as frozen values, complete and validated.
 
-The names of the fields are the keys of the file, and in capitals after `MATCHPOD_` the names in the environment.
+A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONFIG_FILE = "matchpod.toml"
 
 
 class Secret:
-    """A text that no log, error or debugger shows by accident."""
+    """A text that does not appear in logs, errors or debuggers by accident."""
 
     __slots__ = ("_text",)
 
@@ -25,7 +25,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself: to be used, never to be kept or shown."""
+        """Return the text itself; do not store or log it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -38,11 +38,11 @@ class Secret:
         return hash(self._text)
 
     def __reduce__(self) -> str:
-        raise TypeError("a secret is not to be copied to another place")
+        raise TypeError("a secret cannot be copied or pickled")
 
 
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
-    """Servers that are processes of this machine, one a port."""
+    """A fleet of local processes, one per port."""
 
     command: tuple[str, ...]
     ports: tuple[int, ...]
@@ -54,12 +54,12 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 
     @property
     def memory_bytes(self) -> int | None:
-        """The limit as the system counts it."""
+        """The memory limit in bytes."""
         return None if self.memory_mb is None else self.memory_mb * 1024 * 1024
 
 
-class StaticServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that somebody else runs."""
+class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that is not started by this service."""
 
     host: str
     port: int
@@ -67,18 +67,18 @@ class StaticServer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Host and port in one text."""
+        """Host and port as one text."""
         return f"{self.host}:{self.port}"
 
 
 class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
-    """Servers that run already and are used again and again."""
+    """A fleet of servers that are already running and reused for every match."""
 
-    servers: tuple[StaticServer, ...]
+    servers: tuple[StaticServerSettings, ...]
 
 
 class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A region and where its servers come from."""
+    """A region and its fleet."""
 
     code: str
     name: str
@@ -89,7 +89,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings of one process; None where a feature is off or a default follows from others."""
+    """All settings of one process; None if a feature is off or the default depends on other settings."""
 
     config: Path | None
     data_dir: Path
@@ -111,23 +111,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def database_path(self) -> Path:
-        """The SQLite file, used when there is no `database_url`."""
+        """The SQLite file, used if there is no `database_url`."""
         return self.data_dir / DATABASE_FILE
 
     @property
     def key_path(self) -> Path:
-        """The key file, used when there is no `secret_key`."""
+        """The key file, used if there is no `secret_key`."""
         return self.data_dir / KEY_FILE
 
     def ingest_base(self, bound_port: int | None = None) -> str:
-        """Where game servers reach this process; `bound_port` is the real port when the setting is 0."""
+        """Return the URL at which game servers reach this process; `bound_port` replaces a port setting of 0."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
 
 
 def _reachable(host: str) -> str:
-    """An address to connect to: that of all interfaces is one to listen on only."""
+    """Return an address to connect to: clients cannot connect to the unspecified address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

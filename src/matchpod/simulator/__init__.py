@@ -1,1 +1,1 @@
-"""A CS2 server that is not one: real RCON socket, real log posts, made-up players."""
+"""A simulated CS2 server: real RCON socket, real log posts, generated players."""

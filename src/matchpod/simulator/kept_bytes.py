@@ -1,6 +1,6 @@
-"""Where do the bytes of a map's log wait, in case somebody wants them again? In memory, the older ones compressed.
+"""Keep the log bytes of a map in memory for resending, older ones compressed.
 
-Nearly all reading is of the newest bytes, which lie open. A whole map has 1 to 2 MB; packed it is a sixth of that.
+Nearly all reads are of the newest bytes, which stay uncompressed. A map has 1 to 2 MB, compressed a sixth of that.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import zlib
 from bisect import bisect_right
 
 PACK_BYTES = 32 * 1024
-"""How much is packed at a time: smaller pieces pack worse, larger ones keep more bytes open."""
+"""Block size of compression: smaller blocks compress worse, larger ones keep more bytes uncompressed."""
 
 FASTEST = 1
-"""The level of compression: a microsecond for a line, where the best one takes ten for a third less memory."""
+"""Compression level: a microsecond per line. The best level takes ten, for a third less memory."""
 
 
 class KeptBytes:
-    """A growing stretch of bytes that can be read anywhere."""
+    """An append-only byte sequence with random access."""
 
     __slots__ = ("_open", "_open_from", "_packed", "_starts")
 
@@ -31,13 +31,13 @@ class KeptBytes:
 
     @property
     def held_bytes(self) -> int:
-        """How much memory the bytes take."""
+        """Memory used by the bytes."""
         return len(self._open) + sum(map(len, self._packed))
 
     def append(self, more: bytes) -> None:
-        """Add bytes at the end."""
+        """Append bytes at the end."""
         self._open += more
-        # The newest PACK_BYTES stay open: they are about to be read.
+        # The newest PACK_BYTES stay uncompressed, because they are about to be read.
         while len(self._open) >= 2 * PACK_BYTES:
             self._starts.append(self._open_from)
             self._packed.append(zlib.compress(self._open[:PACK_BYTES], FASTEST))
@@ -45,7 +45,7 @@ class KeptBytes:
             self._open_from += PACK_BYTES
 
     def read(self, begin: int, end: int) -> bytes:
-        """The bytes from `begin` to before `end`."""
+        """Return the bytes from `begin` to `end` (exclusive)."""
         if begin >= self._open_from:
             return bytes(self._open[begin - self._open_from : end - self._open_from])
         first = bisect_right(self._starts, begin) - 1

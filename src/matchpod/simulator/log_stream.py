@@ -1,9 +1,9 @@
-"""Which log lines does a server send to whom, and what becomes of the answers? No sockets.
+"""Buffer a server's log and decide what to post to each HTTP listener. No sockets.
 
-The rules: lines are sent by whole ticks, in batches, the bytes of a map are numbered from 0. Each listener has its own
-place and one request under way. 200 moves it on, 205 back to the start of the map, 410 removes it; anything else is no
-answer, and the same bytes go out again with what came since. A map load forgets what was not sent. Nothing is recorded
-while nobody listens, unless told otherwise; nothing is recorded or sent while the log is off.
+Lines are posted in batches of whole ticks; byte offsets start at 0 on each map. Each listener has its own position and
+at most one request in flight. Status 200 advances it, 205 rewinds it to the start of the map, 410 removes it; anything
+else counts as no response, and the same bytes are sent again together with newer ones. A map load discards unsent
+lines. Nothing is recorded without listeners (unless `records_early` is set) or while the log is off.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from matchpod.simulator.agenda import TICKS_PER_S, Agenda
 from matchpod.simulator.kept_bytes import KeptBytes
 
 MAX_BODY_BYTES = 250_000
-"""A post is not filled beyond this; one batch alone is sent whatever its size."""
+"""Maximum size of a post. A single larger batch is still sent."""
 
 FIRST_TICK = 71
-"""The tick in which a map's log begins; twelve real loads had 69 to 72."""
+"""Number of the tick in which a map's log begins. Twelve real map loads had 69 to 72."""
 
 BATCH_LINES = 256
-"""Ticks are closed into a batch when they have so many lines, or when somebody is ready to take them."""
+"""Completed ticks become a batch when they have this many lines, or when a listener is ready for a request."""
 
 ACKNOWLEDGED = 200
 REWIND = 205
@@ -34,7 +34,7 @@ GONE = 410
 
 
 class GameHeaders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a post says of the game besides its lines."""
+    """State of the game for the headers of a post."""
 
     map_name: str
     state: str = "Warmup"
@@ -45,15 +45,15 @@ class GameHeaders(msgspec.Struct, frozen=True, kw_only=True):
     server_address: str
     """Address and port."""
     steam_id: str
-    """The server's own, such as `[A:1:2404786178:50561]`."""
+    """The server's own Steam ID, such as `[A:1:2404786178:50561]`."""
     instance_token: str
-    """16 hexadecimal digits, the same as long as the process lives."""
+    """16 hexadecimal digits, constant for the lifetime of the process."""
     token_secret: str = ""
-    """The value of logaddress_token_secret."""
+    """Value of `logaddress_token_secret`."""
 
 
 class LogRequest(msgspec.Struct, frozen=True):
-    """A post to make: where, its header lines in their order, each with its line end, and its body."""
+    """A log post: URL, header lines in order (each with its line end) and body."""
 
     url: str
     head: bytes
@@ -61,21 +61,21 @@ class LogRequest(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Names and values of the header lines."""
+        """The header lines as (name, value) pairs."""
         lines = self.head.decode().split("\r\n")[:-1]
         return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
 
 
 class ListenerState(msgspec.Struct, frozen=True):
-    """A listener as the console lists it."""
+    """A log listener as `logaddress_list_http` shows it."""
 
     url: str
     has_pending_request: bool
     acknowledged_tick: int
 
 
-class Listener:
-    """One address that gets the log."""
+class LogReceiver:
+    """One URL that receives the log, with its position in it."""
 
     __slots__ = (
         "acknowledged_tick",
@@ -93,10 +93,10 @@ class Listener:
         self.next_batch = 0
         self.acknowledged_tick = 0
         self.requested_to: int | None = None
-        """The batch after the last one of the request under way; None: none is."""
+        """End (exclusive) of the batches of the request in flight; None if there is none."""
         self.requested_load = 0
         self.not_before_s = 0.0
-        """A note of whoever sends: when the next request may be made, by a clock of its own."""
+        """Earliest time of the next request. Set and read by the sender, in the time of its own clock."""
 
 
 class LogStream:
@@ -107,13 +107,13 @@ class LogStream:
         agenda: Agenda,
         *,
         describe: Callable[[], GameHeaders],
-        is_losing: Callable[[], bool] | None = None,
+        is_tick_lost: Callable[[], bool] | None = None,
     ) -> None:
-        """`is_losing` is asked once for each tick that has lines: True loses them on their way out."""
+        """`is_tick_lost` is called once per tick that has lines. If it returns True, they are never sent."""
         self._agenda = agenda
         self._describe = describe
-        self._is_losing = is_losing
-        self._listeners: list[Listener] = []
+        self._is_tick_lost = is_tick_lost
+        self._listeners: list[LogReceiver] = []
         self._is_on = False
         self._records_early = False
         self._is_recording = False
@@ -125,88 +125,88 @@ class LogStream:
 
     @property
     def is_on(self) -> bool:
-        """`log on`, `log off`: off at first, as in the game."""
+        """State of `log on` and `log off`. Initially off, as in the game."""
         return self._is_on
 
     @is_on.setter
     def is_on(self, is_on: bool) -> None:
         self._is_on = is_on
-        self._choose_recording()
+        self._update_recording()
 
     @property
     def records_early(self) -> bool:
-        """Record before anybody listens (sv_log_http_record_before_any_listeners)."""
+        """Record while there are no listeners (`sv_log_http_record_before_any_listeners`)."""
         return self._records_early
 
     @records_early.setter
     def records_early(self, records_early: bool) -> None:
         self._records_early = records_early
-        self._choose_recording()
+        self._update_recording()
 
     def write(self, line: Line) -> None:
-        """Log a line at the present tick."""
+        """Log a line at the current tick."""
         if not self._is_recording:
             return
         if self._agenda.tick != self._tick:
-            self._turn_to(self._agenda.tick)
+            self._start_tick(self._agenda.tick)
         self._texts.append(f"{self._prefix}{line.text()}\n")
 
     def begin_map(self) -> None:
-        """A map load begins: what was not sent of the map before is lost, bytes and ticks count from 0 again."""
+        """Start the log of a new map: discard unsent lines, restart byte offsets and ticks at 0."""
         self._begin()
         for listener in self._listeners:
             listener.next_batch = 0
             listener.acknowledged_tick = 0
 
     def add(self, url: str, delay_ms: int = 0) -> None:
-        """Send the log there, so much later than it happens, from the start of the map as far as it was recorded.
+        """Add a listener, from the start of the current map as far as it was recorded, delayed by `delay_ms`.
 
-        A URL that is already listening stays as it is.
+        Does nothing if the URL is already a listener.
         """
         if all(listener.url != url for listener in self._listeners):
-            self._listeners.append(Listener(url, delay_ms))
-            self._choose_recording()
+            self._listeners.append(LogReceiver(url, delay_ms))
+            self._update_recording()
 
     def remove(self, url: str) -> bool:
-        """Send the log there no more; False when it never was."""
-        kept = [listener for listener in self._listeners if listener.url != url]
-        is_known = len(kept) < len(self._listeners)
-        self._listeners = kept
-        self._choose_recording()
+        """Remove a listener. Return False if the URL is not a listener."""
+        remaining = [listener for listener in self._listeners if listener.url != url]
+        is_known = len(remaining) < len(self._listeners)
+        self._listeners = remaining
+        self._update_recording()
         return is_known
 
     def remove_all(self) -> None:
-        """Send the log nowhere."""
+        """Remove all listeners."""
         self._listeners = []
-        self._choose_recording()
+        self._update_recording()
 
     def list(self) -> Sequence[ListenerState]:
-        """Who gets the log, in the order they came."""
+        """The listeners in the order they were added."""
         return [
             ListenerState(listener.url, listener.requested_to is not None, listener.acknowledged_tick)
             for listener in self._listeners
         ]
 
     @property
-    def idle_listeners(self) -> Sequence[Listener]:
-        """Those without a request under way."""
+    def idle_listeners(self) -> Sequence[LogReceiver]:
+        """Listeners without a request in flight."""
         return [listener for listener in self._listeners if listener.requested_to is None]
 
     @property
     def is_acknowledged(self) -> bool:
-        """True when every listener acknowledged all lines of the ticks that are over; delayed listeners aside."""
+        """True if every listener without a delay has acknowledged all lines of completed ticks."""
         self._close_ticks()
-        batches = len(self._begins) if self._is_on else 0
+        batches = len(self._offsets) if self._is_on else 0
         return all(listener.delay_ticks or listener.next_batch >= batches for listener in self._listeners)
 
-    def has_lines_for(self, listener: Listener) -> bool:
-        """True when a listener is to get lines it did not acknowledge yet, whether their tick is over or not."""
-        return self._is_on and (listener.next_batch < len(self._begins) or bool(self._texts and not self._is_lost))
+    def has_lines_for(self, listener: LogReceiver) -> bool:
+        """True if there are lines that this listener has not acknowledged, including those of the current tick."""
+        return self._is_on and (listener.next_batch < len(self._offsets) or bool(self._texts and not self._is_lost))
 
-    def next_request(self, listener: Listener) -> LogRequest | None:
-        """What to send a listener now; None when there is nothing or a request is under way.
+    def next_request(self, listener: LogReceiver) -> LogRequest | None:
+        """Return the next request to a listener, or None if there is nothing to send or a request is in flight.
 
-        Its outcome is to be told by `answered`. Time is the agenda's: move it to the present before.
+        Advance the agenda to the current time first, and report the outcome with `handle_response`.
         """
         if listener.requested_to is not None or not self._is_on or listener not in self._listeners:
             return None
@@ -214,7 +214,7 @@ class LogStream:
         first = listener.next_batch
         last_tick = self._agenda.tick - listener.delay_ticks
         after = first
-        while after < len(self._begins) and self._last_ticks[after] <= last_tick and self._fits(first, after):
+        while after < len(self._offsets) and self._last_ticks[after] <= last_tick and self._fits(first, after):
             after += 1
         if after == first:
             return None
@@ -222,8 +222,8 @@ class LogStream:
         listener.requested_load = self._load
         return self._request(listener, first, after)
 
-    def answered(self, listener: Listener, status: int | None) -> None:
-        """Take the answer to a listener's request; None: there was none, or not in time."""
+    def handle_response(self, listener: LogReceiver, status: int | None) -> None:
+        """Apply the response to a listener's request. Status None means no response, or not in time."""
         requested_to, listener.requested_to = listener.requested_to, None
         if requested_to is None or listener.requested_load != self._load or listener not in self._listeners:
             return
@@ -236,39 +236,39 @@ class LogStream:
             self.remove(listener.url)
 
     def _begin(self) -> None:
-        """Forget all lines; byte 0 and the first tick are here."""
+        """Discard all lines and restart byte offsets and ticks."""
         self._load += 1
         self._tick_0 = self._agenda.tick - FIRST_TICK
-        # Of the last line, of the one before, of the first one of the batch.
+        # Ticks of the last line, of the last line in an earlier tick, and of the first line of the batch.
         self._tick = self._last_tick = self._batch_tick = -1
         self._texts: list[str] = []
-        self._open_from = 0  # where the lines of the present tick begin
+        self._open_from = 0  # index of the first line of the current tick
         self._is_lost = False
         self._end = 0
         self._kept = KeptBytes()
-        # Batches, as columns, which take a tenth of the memory of objects: the number of the first byte, the place
-        # after the last one in `_kept` (lost bytes have numbers but no place), the first and the last tick.
-        self._begins = array("q")
-        self._places = array("q")
+        # Batches are stored as columns, which need a tenth of the memory of objects: offset of the first byte, end
+        # position in `_kept` (lost bytes have offsets but no position), first and last tick.
+        self._offsets = array("q")
+        self._positions = array("q")
         self._first_ticks = array("q")
         self._last_ticks = array("q")
 
-    def _choose_recording(self) -> None:
+    def _update_recording(self) -> None:
         was_recording = self._is_recording
-        has_reader = bool(self._listeners) or self._records_early
-        self._is_recording = self._is_on and has_reader
-        if was_recording and not has_reader:
-            self._begin_unheard()
+        is_needed = bool(self._listeners) or self._records_early
+        self._is_recording = self._is_on and is_needed
+        if was_recording and not is_needed:
+            self._discard_recording()
 
-    def _begin_unheard(self) -> None:
-        """Forget what was recorded for listeners that are gone; the ticks of the map go on."""
+    def _discard_recording(self) -> None:
+        """Discard the lines recorded for removed listeners. Ticks of the map keep counting."""
         tick_0 = self._tick_0
         self._begin()
         self._tick_0 = tick_0
 
-    def _turn_to(self, tick: int) -> None:
-        """The first line of a tick is about to be written."""
-        is_lost = self._is_losing is not None and self._is_losing()
+    def _start_tick(self, tick: int) -> None:
+        """Prepare for the first line of a tick."""
+        is_lost = self._is_tick_lost is not None and self._is_tick_lost()
         if len(self._texts) >= BATCH_LINES or is_lost != self._is_lost:
             self._open_from = len(self._texts)
             self._close_batch()
@@ -282,13 +282,13 @@ class LogStream:
     def _stamp_now(self) -> str:
         now_ms = self._agenda.now_ms
         minute, millis = divmod(now_ms, 60_000)
-        if minute != self._minute:  # most of a stamp is that of a moment ago
+        if minute != self._minute:  # date, hour and minute are cached
             self._minute = minute
             self._stamp = format_stamp(now_ms, millis=False)[:-2]
         return f"{self._stamp}{millis // 1000:02}.{millis % 1000:03}"
 
     def _close_ticks(self) -> None:
-        """Make a batch of the lines whose tick is over."""
+        """Put the lines of completed ticks into a batch."""
         if self._tick != self._agenda.tick:
             self._open_from = len(self._texts)
         self._close_batch()
@@ -300,8 +300,8 @@ class LogStream:
         body = "".join(self._texts[: self._open_from]).encode("utf-8", "replace")
         if not self._is_lost:
             self._kept.append(body)
-            self._begins.append(self._end)
-            self._places.append(len(self._kept))
+            self._offsets.append(self._end)
+            self._positions.append(len(self._kept))
             self._first_ticks.append(self._batch_tick)
             self._last_ticks.append(self._last_tick if still_open else self._tick)
         self._end += len(body)
@@ -309,20 +309,20 @@ class LogStream:
         self._open_from = 0
         self._batch_tick = self._tick
 
-    def _place_of(self, batch: int) -> int:
-        return self._places[batch - 1] if batch else 0
+    def _position_of(self, batch: int) -> int:
+        return self._positions[batch - 1] if batch else 0
 
     def _fits(self, first: int, batch: int) -> bool:
-        """True when a batch can follow in the request that begins with another: no lost bytes between, not too long."""
+        """True if a request starting at batch `first` can include `batch`: no lost bytes between, not too long."""
         if batch == first:
             return True
-        place = self._place_of(first)
-        follows = self._begins[batch] - self._begins[first] == self._place_of(batch) - place
-        return follows and self._places[batch] - place <= MAX_BODY_BYTES
+        position = self._position_of(first)
+        follows = self._offsets[batch] - self._offsets[first] == self._position_of(batch) - position
+        return follows and self._positions[batch] - position <= MAX_BODY_BYTES
 
-    def _request(self, listener: Listener, first: int, after: int) -> LogRequest:
-        body = self._kept.read(self._place_of(first), self._place_of(after))
-        begin = self._begins[first]
+    def _request(self, listener: LogReceiver, first: int, after: int) -> LogRequest:
+        body = self._kept.read(self._position_of(first), self._position_of(after))
+        begin = self._offsets[first]
         game = self._describe()
         unique = f"X-Server-Unique-Token: {_unique_token(game)}\r\n" if game.token_secret else ""
         head = (
@@ -358,11 +358,11 @@ def _host(url: str) -> str:
 
 
 def _one_line(value: str) -> str:
-    """A value that cannot end its header line: names of teams and maps are anybody's."""
+    """Replace control characters, so that a team or map name cannot end its header line."""
     return value if value.isprintable() else "".join(char if char >= " " and char != "\x7f" else " " for char in value)
 
 
 def _unique_token(game: GameHeaders) -> str:
-    # Receivers take it for a CRC64 of secret and address; of which bytes exactly is not known, so any 16 digits do.
+    # Documented as a CRC64 of secret and address, but not of which bytes exactly, so any stable 16 digits do.
     secret = f"{game.token_secret}{game.server_address}".encode("utf-8", "replace")
     return f"{crc32(secret):08x}{crc32(secret[::-1]):08x}"

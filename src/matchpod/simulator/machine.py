@@ -1,47 +1,48 @@
-"""What is one simulated server, sockets aside? Its parts put together, and the scenarios that end it badly.
+"""Assemble one simulated server without its sockets, and implement the scenarios that crash or hang it.
 
-Everything in here happens in simulated time. Whoever owns a machine moves its agenda, passes console commands in, and
-does what it asks of the world outside.
+Everything here happens in simulated time. The owner of a machine advances its agenda, passes in console commands and
+performs what the machine requests through `Outside`.
 """
 
 from __future__ import annotations
 
 from matchpod.core.model import Side
-from matchpod.simulator.agenda import Agenda, Planned
+from matchpod.simulator.agenda import Agenda, ScheduledTask
 from matchpod.simulator.console.console import Console
 from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
-from matchpod.simulator.play.flow.game import Game, Phase
+from matchpod.simulator.play.flow.game import Game, GamePhase
 from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.plugin.match_plugin import MatchPlugin
+from matchpod.simulator.plugin.shot_counter import ShotCounter
 from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variables import Variables
 
 BOOT_MS = 600_000
-"""A server is started before it is there for others: so far back its time begins, more than any map takes to load."""
+"""How long before `start_ms` the simulated clock begins. Longer than any map load, so the server is up by then."""
 
 FATAL_ROUND = 4
-"""In which round a server of the scenarios `server_crash` and `server_hang` stops: the match is well under way."""
+"""Round in which the scenarios `server_crash` and `server_hang` stop the server, in the middle of a match."""
 
 FATAL_AFTER_MS = 12_000
-"""How long after the start of that round."""
+"""Time from the start of that round until the server stops."""
 
 LOSS_SHARE = 0.02
-"""Which share of ticks with lines begins a stretch that is lost, in the scenario `log_loss`."""
+"""In the scenario `log_loss`: probability that a gap begins at a tick with lines."""
 
 LOSS_TICKS = 4
-"""How many ticks with lines such a stretch has at most."""
+"""Maximum number of ticks with lines in such a gap."""
 
-_STATES = {Phase.LIVE: "Live", Phase.OVER: "GameOver"}
-"""`X-Game-State`. Only `Warmup` was ever seen in a real post; the others are guesses."""
+_STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
+"""Values of `X-Game-State`. Only `Warmup` was observed in real posts; the others are guesses."""
 
 
 class Machine(Watcher):
-    """One server: its time, log, console, game, plugin and visitors."""
+    """One server: clock, log, console, game, plugin and visitors."""
 
     def __init__(self, options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> None:
         self._options = options
@@ -49,11 +50,11 @@ class Machine(Watcher):
         self._instance_token = instance_token
         self._lost_ticks = 0
         self._maps_played = 0
-        self._end: Planned | None = None
+        self._end: ScheduledTask | None = None
         self._start_ms = start_ms
         self.agenda = Agenda(start_ms - BOOT_MS)
         self.variables = Variables()
-        self.stream = LogStream(self.agenda, describe=self._describe, is_losing=self._is_losing)
+        self.stream = LogStream(self.agenda, describe=self._describe, is_tick_lost=self._is_tick_lost)
         self.arena = Arena(self.agenda, self.stream, self.variables)
         self.door = Door(self.arena)
         self.game = Game(self.arena)
@@ -62,29 +63,34 @@ class Machine(Watcher):
         self.plugin = MatchPlugin(
             self.arena, self.game, self.door, self.visitors, console=self.console, outside=outside
         )
+        ShotCounter(self.arena, outside, console=self.console, map_number=self._map_number)
         self.arena.watchers.append(self)
-        self._losses = self.arena.dice("losses")
+        self._losses = self.arena.rng("losses")
+
+    def _map_number(self) -> int:
+        series = self.plugin.course.series
+        return 1 if series is None else series.map_number + 1
 
     @property
     def is_busy(self) -> bool:
-        """True while a map loads: the console is silent."""
+        """True while a map loads and the console does not respond."""
         return self.arena.is_busy
 
     @property
     def is_lockstep(self) -> bool:
-        """True when time waits for the log to be acknowledged."""
+        """True if the clock waits until the log is acknowledged."""
         return self.variables.is_on("sim_lockstep")
 
     @property
     def rcon_password(self) -> str:
-        """What a console must know; empty: none gets in."""
+        """The RCON password. If empty, every password is rejected."""
         return self.variables.text("rcon_password")
 
     def boot(self) -> None:
-        """Take the settings of the command line and load the map; when this returns the server is up."""
+        """Apply the options of the command line and load the map. When this returns, the server is up."""
         options = self._options
         if options.max_players is not None:
-            self.door.seats = options.max_players
+            self.door.max_players = options.max_players
         settings = {
             "sim_seed": str(options.seed),
             "sim_scenario": options.scenario,
@@ -99,38 +105,38 @@ class Machine(Watcher):
             self.variables.set(name, value)
         self.game.load_map(options.map)
         self.agenda.run_until(self._start_ms)
-        # Only now: the config of the mode would have undone them.
+        # After the map load, because the config of the mode would have overwritten them.
         for command in options.commands:
             self.console.execute(command, "")
 
     def execute(self, text: str, source: str) -> str:
-        """Run a console command and answer what it printed; `source` is the address it came from, empty for none."""
+        """Run a console command and return its output. `source` is the address of the RCON client, or empty."""
         return self.console.execute(text, source)
 
     def map_closing(self) -> None:
-        """A map change cuts the consoles off."""
+        """Drop RCON connections, as a map change on a real server does."""
         if self.variables.is_on("sim_rcon_drop"):
-            self._outside.drop_consoles()
+            self._outside.drop_rcon_connections()
 
-    # --- the end of some scenarios ------------------------------------------------------------------------------
+    # --- scenarios that end the server --------------------------------------------------------------------------
 
     def map_ended(self) -> None:
-        """Maps are told apart by how many were played before them."""
+        """Count played maps; the count is part of the seed of the next map's losses."""
         self._maps_played += 1
 
     def went_live(self) -> None:
-        """What is lost depends on the seed and the map only; a deathmatch counts its fatal moment from here."""
-        self._losses = self.arena.dice("losses", self._maps_played)
+        """Seed the losses of this map. A deathmatch has no rounds, so its crash or hang is scheduled from here."""
+        self._losses = self.arena.rng("losses", self._maps_played)
         self._lost_ticks = 0
         if self.variables.mode_name == "deathmatch":
-            self._plan_end(FATAL_ROUND * FATAL_AFTER_MS)
+            self._schedule_end(FATAL_ROUND * FATAL_AFTER_MS)
 
     def round_started(self, round_number: int) -> None:
-        """The fatal round."""
+        """Schedule the crash or hang in the fatal round."""
         if round_number == min(FATAL_ROUND, max(1, self.variables.whole("mp_maxrounds"))):
-            self._plan_end(FATAL_AFTER_MS)
+            self._schedule_end(FATAL_AFTER_MS)
 
-    def _plan_end(self, wait_ms: int) -> None:
+    def _schedule_end(self, wait_ms: int) -> None:
         if self._end is not None:
             self._end.cancel()
         if self.arena.scenario is Scenario.SERVER_CRASH:
@@ -140,8 +146,8 @@ class Machine(Watcher):
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def _is_losing(self) -> bool:
-        # Without the first lines of a load nobody could tell that there was one.
+    def _is_tick_lost(self) -> bool:
+        # The first lines of a map load are never lost, because the load could not be recognized without them.
         if self.arena.scenario is not Scenario.LOG_LOSS or self.arena.is_busy:
             return False
         if self._lost_ticks == 0 and self._losses.random() < LOSS_SHARE:

@@ -1,8 +1,8 @@
-"""What does each mode set at a map load? The values of the game's `gamemode_*.cfg` files that shape play.
+"""Variables that each game mode sets at a map load: the relevant values of the game's `gamemode_*.cfg` files.
 
-The real files set every variable they know, so a later mode leaves nothing of an earlier one behind: each config here
-names the same variables. Values are those of the files the game ships; rounds and economy as CS2 changed them (24
-rounds instead of 30, 16 for wingman, 8 for retakes), the competitive ones as a real server logged them at a map load.
+The real files set all of their variables, so that no value of the previous mode remains; therefore all configs here set
+the same variables. Values are from the files shipped with the game; rounds and economy are those of CS2 (24 rounds
+instead of 30, 16 for wingman, 8 for retakes), and the competitive ones were logged by a real server at a map load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 DEFAULT_MODE = "casual"
-"""What a game type and mode stand for that no mode has."""
+"""Mode of unknown combinations of game type and game mode."""
 
 _MODES = MappingProxyType(
     {
@@ -34,9 +34,9 @@ ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
         "custom": (3, 0),
     }
 )
-"""Game type and mode by the name that `game_alias` and `map … gamemode=` take."""
+"""Game type and game mode by the names that `game_alias` and `map … gamemode=` accept."""
 
-# The casual file says mp_friendlyfire 1 and takes all of the damage away again: off is what players see.
+# The casual file has mp_friendlyfire 1 but reduces the damage to nothing, so players see it as off.
 _CASUAL = """
 bot_quota 10  bot_quota_mode fill  bot_difficulty 1  bot_chatter normal  bot_defer_to_human_goals 0
 cash_player_bomb_defused 200  cash_player_bomb_planted 200  cash_player_damage_hostage -30
@@ -69,7 +69,7 @@ spec_freeze_time 3  sv_allow_votes 1  sv_auto_full_alltalk_during_warmup_half_en
 sv_ignoregrenaderadio 0  sv_infinite_ammo 0  sv_talk_enemy_dead 1  sv_talk_enemy_living 0  tv_delay 30
 """
 
-# A real server logged these at the load of a competitive map, from mp_friendlyfire 1 to mp_roundtime 1.92.
+# Logged by a real server at the load of a competitive map, such as mp_friendlyfire 1 and mp_roundtime 1.92.
 _COMPETITIVE = """
 bot_difficulty 2  bot_defer_to_human_goals 1
 cash_player_bomb_defused 300  cash_player_bomb_planted 300  cash_player_killed_enemy_default 300
@@ -139,12 +139,12 @@ sv_talk_enemy_living 1
 
 
 def mode_of(game_type: int, game_mode: int) -> str:
-    """The name of a mode, as `Game Over` prints it."""
+    """Return the name of a mode as the `Game Over` line prints it."""
     return _MODES.get((game_type, game_mode), DEFAULT_MODE)
 
 
 def _config(*parts: str) -> Mapping[str, str]:
-    """One config out of packed pairs; later parts overwrite earlier ones."""
+    """Parse packed name-value pairs into a config. Later parts override earlier ones."""
     words = " ".join(parts).split()
     return MappingProxyType(dict(zip(words[::2], words[1::2], strict=True)))
 
@@ -160,4 +160,4 @@ MODE_CONFIGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "custom": _config(_CASUAL, _NO_MONEY, _CUSTOM),
     }
 )
-"""The config of each mode, by its name."""
+"""Config of each mode by name."""

@@ -1,4 +1,4 @@
-"""What does a simulated server ask of the world? Requests over HTTP, and its own death. Sockets are elsewhere."""
+"""Interface between a simulated server and its host process: HTTP requests, exit, speed. No sockets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 
-class Fetched(msgspec.Struct, frozen=True):
-    """What came of a request; status None when there was no answer, with the reason in words."""
+class FetchResult(msgspec.Struct, frozen=True):
+    """Result of an HTTP request. Status is None if there was no response; `reason` then says why."""
 
     status: int | None
     body: bytes = b""
@@ -17,22 +17,22 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Outside(Protocol):
-    """The world outside one server."""
+    """What a simulated server can request from the process that hosts it."""
 
-    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[Fetched], None]) -> None:
-        """GET a URL and call `done`, later or never if the server is gone. The game stands still until then."""
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
+        """GET a URL and call `done` later, or never if the server ends first. The game is frozen until then."""
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        """POST a plugin event, once, without waiting; whether it arrives is nobody's concern."""
+        """POST a plugin event once, without waiting and without checking whether it arrives."""
 
     def exit(self, *, is_crash: bool) -> None:
-        """End the server: with its last log lines sent, or at once and without a word."""
+        """End the server: after sending its last log lines, or immediately if it crashes."""
 
     def hang(self) -> None:
-        """Stop for good with all sockets open: no answer, no log, no time."""
+        """Stop responding forever with all sockets open: no answers, no log, and the clock stops."""
 
     def set_speed(self, speed: float) -> None:
-        """Let simulated time run so many times as fast as real time from now on."""
+        """Run simulated time `speed` times as fast as real time from now on."""
 
-    def drop_consoles(self) -> None:
-        """Cut all RCON connections, as a map change or another password does."""
+    def drop_rcon_connections(self) -> None:
+        """Close all RCON connections, as a map change or a new password does."""

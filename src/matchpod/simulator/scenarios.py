@@ -1,7 +1,7 @@
-"""Which story does a simulated server tell? The scenarios by name, each with the sentence that lists it.
+"""Names and descriptions of the scenarios that a simulated server can play.
 
-What a scenario does is done where it happens: people that stay away in `play.visitors`, scores in `play.fate`, a
-server that dies in `machine`. Here is only what they are called.
+The behaviour is implemented where it takes effect: absent players in `play.people.visitors`, scores in
+`play.fights.fate`, a crashing server in `machine`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Scenario(StrEnum):
-    """The stories, as `--scenario` and `sim_scenario` name them."""
+    """Values of `--scenario` and `sim_scenario`."""
 
     FULL_MATCH = "full_match"
     NO_SHOW = "no_show"
@@ -35,24 +35,24 @@ class Scenario(StrEnum):
 
 
 DESCRIPTIONS = {
-    Scenario.FULL_MATCH: "everyone comes, plays to the end and leaves",
-    Scenario.NO_SHOW: "nobody ever comes",
-    Scenario.INCOMPLETE_ROSTER: "one or two of the expected players never come",
-    Scenario.LATE_JOIN: "the last player comes three minutes after the others",
-    Scenario.STRANGER: "somebody who is not listed tries to join, again and again",
-    Scenario.ALL_LEAVE: "everyone leaves in the middle of a round and nobody comes back",
-    Scenario.RAGE_QUIT_REJOIN: "one player leaves in anger and comes back some rounds later",
-    Scenario.OVERTIME: "regulation ends level and overtime decides, once or twice",
-    Scenario.TIE: "the map ends level (overtime, where it is on, is switched off)",
+    Scenario.FULL_MATCH: "all players join, play to the end and leave",
+    Scenario.NO_SHOW: "no player ever joins",
+    Scenario.INCOMPLETE_ROSTER: "one or two of the expected players never join",
+    Scenario.LATE_JOIN: "the last player joins three minutes after the others",
+    Scenario.STRANGER: "a player who is not on the roster tries to join again and again",
+    Scenario.ALL_LEAVE: "all players leave in the middle of a round and do not come back",
+    Scenario.RAGE_QUIT_REJOIN: "one player leaves during the match and rejoins some rounds later",
+    Scenario.OVERTIME: "regulation ends in a tie and one or two overtimes decide the map",
+    Scenario.TIE: "the map ends in a tie (overtime is switched off)",
     Scenario.ONE_SIDED: "one team wins nearly every round",
-    Scenario.ROUND_RESTORE: "a round is played again from its backup, twice, once across the half",
+    Scenario.ROUND_RESTORE: "a round backup is restored twice, once across halftime",
     Scenario.PAUSES: "tactical timeouts and a technical pause",
-    Scenario.CHEATER: "one player shoots as nobody can: his play should be reported",
-    Scenario.SPOOFER: "names and chat imitate lines of the server log",
-    Scenario.SERVER_CRASH: "the server dies in the middle of a round, with all its connections",
-    Scenario.SERVER_HANG: "the server stops in the middle of a round: sockets open, no answer, no log",
-    Scenario.SLOW_MAP_LOAD: "a map takes a minute and a half to load, and the console is silent meanwhile",
-    Scenario.WRONG_MAP: "the server loads another map than it was told",
-    Scenario.LOG_LOSS: "some stretches of the log never leave the server",
-    Scenario.PLUGIN_MISSING: "the match plugin is not installed: its commands are unknown",
+    Scenario.CHEATER: "one player plays inhumanly well and should be detected",
+    Scenario.SPOOFER: "player names and chat imitate lines of the server log",
+    Scenario.SERVER_CRASH: "the server crashes in the middle of a round and drops all connections",
+    Scenario.SERVER_HANG: "the server hangs in the middle of a round: sockets stay open, no responses, no log",
+    Scenario.SLOW_MAP_LOAD: "a map takes 90 seconds to load, and the console does not respond meanwhile",
+    Scenario.WRONG_MAP: "the server loads a different map than requested",
+    Scenario.LOG_LOSS: "parts of the log are never sent",
+    Scenario.PLUGIN_MISSING: "the match plugin is not installed, so its commands are unknown",
 }

@@ -1,8 +1,8 @@
-"""Which console variables does a server have? Name, kind, default and bounds of each.
+"""Table of console variables: name, kind, default and bounds.
 
-The names a match may set, those the service sets or asks besides, those a map load lists, and the simulator's own.
-Defaults and bounds are the game's, from its published list of variables (2025); where that list had none, a guess
-that shapes nothing here. Packed as `name=default` or `name=default:least:greatest`, an open end left empty.
+It covers the variables that a match may set, those the service sets or reads, those a map load lists, and the
+simulator's own. Defaults and bounds are from the game's published list of variables (2025); where it has none, they
+are guesses with no effect here. Packed as `name=default` or `name=default:min:max`; an open bound is left empty.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ from enum import StrEnum
 from types import MappingProxyType
 
 
-class Kind(StrEnum):
-    """How a variable reads and prints its value."""
+class VariableKind(StrEnum):
+    """How a variable parses and prints its value."""
 
     BOOL = "bool"
     INT = "int"
     FLOAT = "float"
     TEXT = "text"
     RAW = "raw"
-    """A variable of the simulator: text, whatever it means."""
+    """Text of a `sim_` variable, validated in `sim_settings`."""
 
 
 _LEADING_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
 _MAX_INT = 2**31 - 1
 _MAX_FLOAT = 3.4e38
-_WORDS = {"true": 1.0, "false": 0.0}
+_BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One console variable; `default` is written as the server prints it."""
+    """One console variable. `default` has the format in which the server prints it."""
 
     name: str
-    kind: Kind
+    kind: VariableKind
     default: str
-    least: float | None = None
-    greatest: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     is_hidden: bool = False
-    """Only for the game's developers: its value is listed at a map load, and the console does not know the name."""
+    """Developer-only variable: listed at a map load, but unknown to the console."""
 
-    def read(self, value: str) -> str:
-        """A value as the server prints it once it is set: cut to the bounds, 0 where it is no number."""
-        if self.kind is Kind.TEXT or self.kind is Kind.RAW:
+    def normalize(self, value: str) -> str:
+        """Return a value as the server prints it after setting it: clamped to the bounds, 0 if it is not a number."""
+        if self.kind is VariableKind.TEXT or self.kind is VariableKind.RAW:
             return value
         number = _number_in(value)
-        if self.kind is Kind.BOOL:
+        if self.kind is VariableKind.BOOL:
             return "true" if number else "false"
-        if self.least is not None:
-            number = max(self.least, number)
-        if self.greatest is not None:
-            number = min(self.greatest, number)
-        if self.kind is Kind.INT:
+        if self.minimum is not None:
+            number = max(self.minimum, number)
+        if self.maximum is not None:
+            number = min(self.maximum, number)
+        if self.kind is VariableKind.INT:
             return str(int(max(-_MAX_INT - 1, min(_MAX_INT, number))))
         return f"{max(-_MAX_FLOAT, min(_MAX_FLOAT, number)):.6f}"
 
 
 def _number_in(value: str) -> float:
-    word = _WORDS.get(value.strip().lower())
-    if word is not None:
-        return word
+    boolean = _BOOLEANS.get(value.strip().lower())
+    if boolean is not None:
+        return boolean
     found = _LEADING_NUMBER.match(value)
     return float(found[0]) if found else 0.0
 
@@ -245,7 +245,7 @@ sim_lockstep=0 sim_map_load=6 sim_players= sim_rcon_drop=1 sim_report_faults=0 s
 sim_scenario=full_match sim_seed=1 sim_speed=1
 """
 
-# Listed by every map load; for the game's developers only, so that the console does not know them.
+# Developer-only variables: every map load lists them, but the console does not know them.
 _HIDDEN_ON = "mp_forcerespawn"
 _HIDDEN_OFF = "mp_fadetoblack mp_teamplay mp_tournament mp_weaponstay"
 _HIDDEN_INTS = "mp_winlimit=0:0:"
@@ -258,16 +258,18 @@ sv_mover_pogofrequency=10 sv_rollangle=0 sv_rollspeed=200 sv_stepsize=18
 
 def _switches(names: str, value: str, *, is_hidden: bool = False) -> Iterator[Variable]:
     for name in names.split():
-        yield Variable(name, Kind.BOOL, value, is_hidden=is_hidden)
+        yield Variable(name, VariableKind.BOOL, value, is_hidden=is_hidden)
 
 
-def _values(packed: str, kind: Kind, *, is_hidden: bool = False) -> Iterator[Variable]:
+def _values(packed: str, kind: VariableKind, *, is_hidden: bool = False) -> Iterator[Variable]:
     for entry in packed.split():
         name, _, rest = entry.partition("=")
-        # A text may hold colons of its own, and has no bounds.
-        default, least, greatest = (rest, "", "") if kind in (Kind.TEXT, Kind.RAW) else (*rest.split(":"), "", "")[:3]
-        variable = Variable(name, kind, default, _bound(least), _bound(greatest), is_hidden)
-        yield replace(variable, default=variable.read(default))
+        # A text may contain colons and has no bounds.
+        default, minimum, maximum = (
+            (rest, "", "") if kind in (VariableKind.TEXT, VariableKind.RAW) else (*rest.split(":"), "", "")[:3]
+        )
+        variable = Variable(name, kind, default, _bound(minimum), _bound(maximum), is_hidden)
+        yield replace(variable, default=variable.normalize(default))
 
 
 def _bound(text: str) -> float | None:
@@ -277,15 +279,15 @@ def _bound(text: str) -> float | None:
 def _table() -> Iterator[Variable]:
     yield from _switches(_ON, "true")
     yield from _switches(_OFF, "false")
-    yield from _values(_INTS, Kind.INT)
-    yield from _values(_FLOATS, Kind.FLOAT)
-    yield from _values(_TEXTS, Kind.TEXT)
-    yield from _values(_RAWS, Kind.RAW)
+    yield from _values(_INTS, VariableKind.INT)
+    yield from _values(_FLOATS, VariableKind.FLOAT)
+    yield from _values(_TEXTS, VariableKind.TEXT)
+    yield from _values(_RAWS, VariableKind.RAW)
     yield from _switches(_HIDDEN_ON, "true", is_hidden=True)
     yield from _switches(_HIDDEN_OFF, "false", is_hidden=True)
-    yield from _values(_HIDDEN_INTS, Kind.INT, is_hidden=True)
-    yield from _values(_HIDDEN_FLOATS, Kind.FLOAT, is_hidden=True)
+    yield from _values(_HIDDEN_INTS, VariableKind.INT, is_hidden=True)
+    yield from _values(_HIDDEN_FLOATS, VariableKind.FLOAT, is_hidden=True)
 
 
 VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _table()})
-"""Every variable by its exact name."""
+"""All variables by exact name."""

@@ -1,1 +1,1 @@
-"""All SQL: one function a query, portable to SQLite and PostgreSQL."""
+"""All SQL: one function per query, portable to SQLite and PostgreSQL."""

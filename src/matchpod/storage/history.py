@@ -1,8 +1,8 @@
-"""What has a match left behind? Its maps and its series, from the creation of the match on, and the final numbers.
+"""Store the maps and series of a match, from its creation on, and their final statistics.
 
-Every write can be repeated: ids are derived from the match. Writes answer statements, so that they are made in one
-transaction with what they follow from. `status`, `sort_ms` and `map_name` are counted (see history_counts): what
-changes them does so between taking the rows off the counts and adding them again. The lists are in history_lists.
+Every write can be repeated: ids are derived from the match. Writes return statements, so that they join the
+transaction that causes them. `status`, `sort_ms` and `map_name` are counted (see history_counts): a change to them
+subtracts the rows from the counts first and adds them again afterwards. The lists are in history_lists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     org_id: str
     series_id: str | None = None
-    """As callers know the series (`ser_…`); None where a match is no series."""
+    """The series id that callers see (`ser_…`); None if the match is not a series."""
     map_number: int
     map_name: str
     game_mode: str
@@ -41,13 +41,13 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once nothing will change any more and its MapStats are stored."""
+    """True once the row no longer changes and its MapStats are stored."""
     sort_ms: int = 0
-    """When it started; 0 where it never did, so that it comes last."""
+    """When it started; 0 if it never did, so that it sorts last."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The series that a match is; the fields are the columns."""
+    """The series of a match; the fields are the columns."""
 
     id: str
     series_id: str
@@ -66,11 +66,11 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     finished_at_ms: int | None = None
     duration_s: int | None = None
     sort_ms: int = 0
-    """When it started; 0 where it never did, so that it comes last."""
+    """When it started; 0 if it never did, so that it sorts last."""
 
 
 class MapStats(msgspec.Struct, frozen=True, kw_only=True):
-    """The final numbers of a map, as JSON arrays; `leaderboard` has all players in no particular order."""
+    """The final statistics of a map, as JSON arrays; `leaderboard` has all players in no particular order."""
 
     map_id: str
     stats_version: int
@@ -80,7 +80,7 @@ class MapStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchHistory(msgspec.Struct, frozen=True):
-    """All that one match leaves behind; `stats` only of maps whose numbers are final."""
+    """All history rows of one match; `stats` only for maps whose statistics are final."""
 
     maps: tuple[MapRow, ...]
     series: SeriesRow | None = None
@@ -92,35 +92,35 @@ _SERIES_COLUMNS: Final = column_list(SeriesRow)
 _NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
 _COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
 _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
-"""`started_at_ms` is what `sort_ms` says in another way: the two change together."""
+"""`started_at_ms` changes together with `sort_ms`, which is derived from it."""
 
 
 # --- changes ------------------------------------------------------------------------------------------------------
 
 
-def begin(history: MatchHistory) -> list[Statement]:
-    """Insert the rows of a new match and count them; DuplicateError when they are there already."""
+def insert(history: MatchHistory) -> list[Statement]:
+    """Insert the rows of a new match and count them; DuplicateError if they exist."""
     if not history.maps:
         return []
     server_id = history.maps[0].server_id
-    return [*_insert(history, upsert=False), history_counts.count(server_id)]
+    return [*_insert(history, upsert=False), history_counts.add(server_id)]
 
 
 def replace(history: MatchHistory) -> list[Statement]:
-    """Make the rows of a match be these, also where they are missing; repeating it changes nothing."""
+    """Insert or overwrite the rows of a match; repeating it changes nothing."""
     if not history.maps:
         return []
     first = history.maps[0]
     return [
         history_counts.lock(first.org_id),
-        history_counts.uncount(first.server_id),
+        history_counts.subtract(first.server_id),
         *_insert(history, upsert=True),
-        history_counts.count(first.server_id),
+        history_counts.add(first.server_id),
     ]
 
 
 def refresh(history: MatchHistory) -> list[Statement]:
-    """Set everything that is not counted (score, names, players, …) in rows that are there; and the final numbers."""
+    """Update the columns that are not counted (score, names, players, …) in existing rows, and store `stats`."""
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
@@ -128,20 +128,20 @@ def refresh(history: MatchHistory) -> list[Statement]:
 
 
 def cancel_open(server_id: str) -> list[Statement]:
-    """Cancel the maps and the series of a server that are upcoming or live, whatever the others have become."""
+    """Cancel the upcoming and live maps and series of a server; leave the others unchanged."""
     params: dict[str, Value] = {"server_id": server_id}
     cancelled = "SET status = 'cancelled' WHERE server_id = :server_id AND status IN ('upcoming', 'live')"
     return [
-        history_counts.lock_of_server(server_id),
-        history_counts.uncount(server_id),
+        history_counts.lock_by_server(server_id),
+        history_counts.subtract(server_id),
         Statement(f"UPDATE maps {cancelled}", params),
         Statement(f"UPDATE series {cancelled}", params),
-        history_counts.count(server_id),
+        history_counts.add(server_id),
     ]
 
 
-def give_up(server_id: str) -> Statement:
-    """Nothing will change any more, although the final numbers are missing."""
+def mark_final(server_id: str) -> Statement:
+    """Mark all maps of a server as final, although their statistics are missing."""
     return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
 
 
@@ -155,10 +155,10 @@ def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
 
 
 def _insert_rows(table: str, rows: Sequence[msgspec.Struct], key: str | None) -> Statement:
-    """All rows at once, for each statement is a way to the database and back; `key` is what an upsert looks for."""
+    """Insert all rows in one statement, as each one costs a round trip; `key` is the conflict column of an upsert."""
     fields = rows[0].__struct_fields__
-    places = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(rows)))
-    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {places}"
+    values = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(rows)))
+    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {values}"
     if key is not None:
         changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
         sql += f" ON CONFLICT ({key}) DO UPDATE SET {changes}"
@@ -176,20 +176,20 @@ def _update(table: str, row: MapRow | SeriesRow) -> Statement:
 
 
 async def get_map(db: Database, map_id: str) -> MapRow | None:
-    """The map of this id, whoever owns it."""
-    row = await db.look_up(f"SELECT {_MAP_COLUMNS} FROM maps WHERE id = :id", {"id": map_id})
+    """Return the map with this id, of any organization."""
+    row = await db.read_one(f"SELECT {_MAP_COLUMNS} FROM maps WHERE id = :id", {"id": map_id})
     return None if row is None else from_row(MapRow, row)
 
 
 async def get_series(db: Database, series_id: str) -> SeriesRow | None:
-    """The series with this `id` or `series_id`, whoever owns it."""
+    """Return the series with this `id` or `series_id`, of any organization."""
     sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE id = :id OR series_id = :id"
-    row = await db.look_up(sql, {"id": series_id})
+    row = await db.read_one(sql, {"id": series_id})
     return None if row is None else from_row(SeriesRow, row)
 
 
 async def maps_of(db: Database, server_id: str) -> list[MapRow]:
-    """The maps of a server's match, in the order they are played."""
+    """Return the maps of a server's match, in the order they are played."""
     rows = await db.read(
         f"SELECT {_MAP_COLUMNS} FROM maps WHERE server_id = :server_id ORDER BY map_number", {"server_id": server_id}
     )
@@ -197,14 +197,14 @@ async def maps_of(db: Database, server_id: str) -> list[MapRow]:
 
 
 async def series_of(db: Database, server_id: str) -> SeriesRow | None:
-    """The series of a server's match."""
+    """Return the series of a server's match."""
     sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE server_id = :server_id"
-    row = await db.look_up(sql, {"server_id": server_id})
+    row = await db.read_one(sql, {"server_id": server_id})
     return None if row is None else from_row(SeriesRow, row)
 
 
 async def stats_of(db: Database, map_id: str) -> MapStats | None:
-    """The final numbers of a map; None while there are none."""
+    """Return the final statistics of a map; None while there are none."""
     sql = f"SELECT {column_list(MapStats)} FROM map_stats WHERE map_id = :map_id"
-    row = await db.look_up(sql, {"map_id": map_id})
+    row = await db.read_one(sql, {"map_id": map_id})
     return None if row is None else from_row(MapStats, row)

@@ -1,9 +1,9 @@
-"""How many maps and series does an organization have, for each filter of its lists? Counted when they change.
+"""Keep the number of maps and series of an organization for each list filter, updated with every change.
 
-Whoever changes what is counted takes a server's rows off, changes them and adds them again, all in one transaction and
-in SQL, so the counts follow the rows whatever they have become. `lock` comes first: a statement sees the rows as they
-were when it began, so one that had to wait for the counts would take off what was there before. On PostgreSQL the
-changes of an organization queue at that one row, and no two of them wait for each other.
+A change subtracts a server's rows, changes them and adds them again, all in SQL and in one transaction, so the counts
+always match the rows. `lock` must come first: a statement sees the rows as of its start, so one that had to wait for
+the counts would subtract outdated rows. On PostgreSQL the changes of an organization queue at that one row and so
+cannot deadlock.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Statement, Value
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
-"""Counts are kept by days, in UTC: few enough to be added up, short enough for the rest to be counted."""
+"""Counts are kept per UTC day: few enough to be summed, short enough to count the rows of a partial day."""
 _ALL_DAYS: Final = -1
 _ANY: Final = ""
 
-_ADD: Final = (
+_UPSERT: Final = (
     " ON CONFLICT (org_id, kind, status, map_name, day) DO UPDATE SET count = history_counts.count + excluded.count"
 )
 _OF_KEY: Final = (
     "FROM history_counts WHERE org_id = :org_id AND kind = :kind AND status = :status AND map_name = :map_name"
 )
-# Every row counts once by each choice of: its status or any, its map or any, its day or all. Both databases call the
-# columns of VALUES so. The first key is that of all maps on all days, where `lock` waits.
-_CHANGE: Final = f"""
+# Every row counts once for each combination of: its status or any, its map or any, its day or all days. Both databases
+# name the columns of VALUES column1, column2, …. The first key is all maps on all days, the row that `lock` locks.
+_UPDATE: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, kind,
         CASE WHEN column1 = 1 THEN status ELSE '{_ANY}' END,
@@ -48,28 +48,28 @@ _CHANGE: Final = f"""
     WHERE kind = 'map' OR column2 = 0
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     """
-_COUNT: Final = _CHANGE % "+" + _ADD
-_UNCOUNT: Final = _CHANGE % "-" + _ADD
+_ADD_ROWS: Final = _UPDATE % "+" + _UPSERT
+_SUBTRACT_ROWS: Final = _UPDATE % "-" + _UPSERT
 
 
-class Kind(StrEnum):
-    """What is counted."""
+class CountedKind(StrEnum):
+    """The kinds of rows that are counted."""
 
     MAP = "map"
     SERIES = "series"
 
 
 class CountKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of an organization's maps or series are meant; None is any."""
+    """Selects maps or series of an organization; None means any."""
 
     org_id: str
-    kind: Kind
+    kind: CountedKind
     status: MapStatus | None = None
     map_name: str | None = None
 
 
 class DaySpan(msgspec.Struct, frozen=True):
-    """Days from the first to the one before `end`; None is open."""
+    """Days from `first` up to but excluding `end`; None means no upper bound."""
 
     first: int
     end: int | None = None
@@ -79,40 +79,40 @@ class DaySpan(msgspec.Struct, frozen=True):
 
 
 def lock(org_id: str) -> Statement:
-    """Wait until nobody else changes the counts of an organization; then hold others up until the commit."""
+    """Lock the counts of an organization until the transaction ends."""
     return Statement(
         "INSERT INTO history_counts (org_id, kind, status, map_name, day, count)"
-        f" VALUES (:org_id, 'map', '{_ANY}', '{_ANY}', {_ALL_DAYS}, 0){_ADD}",
+        f" VALUES (:org_id, 'map', '{_ANY}', '{_ANY}', {_ALL_DAYS}, 0){_UPSERT}",
         {"org_id": org_id},
     )
 
 
-def lock_of_server(server_id: str) -> Statement:
-    """The same for the organization that a server belongs to."""
-    # Of the server, not of its maps: somebody may be about to write those.
+def lock_by_server(server_id: str) -> Statement:
+    """Lock the counts of the organization that owns a server."""
+    # Read from `servers`, not from `maps`: another transaction may be about to insert those rows.
     return Statement(
         "INSERT INTO history_counts (org_id, kind, status, map_name, day, count)"
-        f" SELECT org_id, 'map', '{_ANY}', '{_ANY}', {_ALL_DAYS}, 0 FROM servers WHERE id = :server_id{_ADD}",
+        f" SELECT org_id, 'map', '{_ANY}', '{_ANY}', {_ALL_DAYS}, 0 FROM servers WHERE id = :server_id{_UPSERT}",
         {"server_id": server_id},
     )
 
 
-def count(server_id: str) -> Statement:
-    """Add the maps and the series of a server as they are now."""
-    return Statement(_COUNT, {"server_id": server_id})
+def add(server_id: str) -> Statement:
+    """Add the current maps and series of a server to the counts."""
+    return Statement(_ADD_ROWS, {"server_id": server_id})
 
 
-def uncount(server_id: str) -> Statement:
-    """Take the maps and the series of a server off as they are now."""
-    return Statement(_UNCOUNT, {"server_id": server_id})
+def subtract(server_id: str) -> Statement:
+    """Subtract the current maps and series of a server from the counts."""
+    return Statement(_SUBTRACT_ROWS, {"server_id": server_id})
 
 
-# Not the count of all maps, which transactions of the organization wait for.
+# Not the count of all maps, which is the row that `lock` locks.
 _EMPTY: Final = f"count = 0 AND NOT (kind = 'map' AND status = '{_ANY}' AND map_name = '{_ANY}' AND day = {_ALL_DAYS})"
 
 
-async def forget_empty(db: Database) -> int:
-    """Delete counts that have become 0, one organization at a time; every map and day leaves some behind."""
+async def delete_empty(db: Database) -> int:
+    """Delete counts that are 0, one organization at a time; return how many. Every day and map leaves some behind."""
     organizations = await db.read(f"SELECT DISTINCT org_id FROM history_counts WHERE {_EMPTY} ORDER BY org_id")
     deleted = 0
     for (org_id,) in msgspec.convert(organizations, list[tuple[str]]):
@@ -125,7 +125,7 @@ async def forget_empty(db: Database) -> int:
 
 
 async def count_empty(db: Database) -> int:
-    """How many counts `forget_empty` would delete."""
+    """Return how many counts `delete_empty` would delete."""
     rows = await db.read(f"SELECT COUNT(*) FROM history_counts WHERE {_EMPTY}")
     return msgspec.convert(rows[0][0], int)
 
@@ -134,13 +134,13 @@ async def count_empty(db: Database) -> int:
 
 
 async def total_of_all_days(db: Database, key: CountKey) -> int:
-    """How many there are, whenever they started and if they never did."""
-    row = await db.look_up(f"SELECT count {_OF_KEY} AND day = {_ALL_DAYS}", key_params(key))
+    """Return how many there are in total, including those that never started."""
+    row = await db.read_one(f"SELECT count {_OF_KEY} AND day = {_ALL_DAYS}", key_params(key))
     return 0 if row is None else msgspec.convert(row[0], int)
 
 
 def days_sql(columns: str, span: DaySpan) -> tuple[str, dict[str, Value]]:
-    """A query of the counts of single days, for use with `key_params`, and the parameters that it has besides."""
+    """Return a query of the counts per day and its parameters, to be used together with `key_params`."""
     sql = f"SELECT {columns} {_OF_KEY} AND day >= :first_day"
     if span.end is None:
         return sql, {"first_day": span.first}
@@ -148,7 +148,7 @@ def days_sql(columns: str, span: DaySpan) -> tuple[str, dict[str, Value]]:
 
 
 def key_params(key: CountKey) -> dict[str, Value]:
-    """The parameters that say which counts are meant."""
+    """Return the parameters that select the counts of a key."""
     return {
         "org_id": key.org_id,
         "kind": key.kind.value,
@@ -158,12 +158,12 @@ def key_params(key: CountKey) -> dict[str, Value]:
 
 
 def skip_days(days: Sequence[tuple[int, int]], offset: int) -> tuple[int | None, int]:
-    """From which day a list is to be read, and how many of it to skip, when `offset` are to be skipped in all.
+    """Return the day to start reading a list from, and how many rows to skip from there, to skip `offset` in total.
 
-    `days` are pairs of day and count, the newest first; what is not among them is older. None: from the beginning.
+    `days` are pairs of day and count, newest first; all other rows are older. None: start at the beginning.
     """
-    for day, here in days:
-        if offset < here:
+    for day, count in days:
+        if offset < count:
             return day, offset
-        offset -= here
+        offset -= count
     return (days[-1][0] - 1 if days else None), offset

@@ -1,8 +1,8 @@
-"""Which maps and series does an organization have, page by page? As fast with a million as with a thousand.
+"""List the maps and series of an organization page by page, as fast with a million rows as with a thousand.
 
-The newest come first, those that never started last, equals by id. The ids of a page come from an index that has the
-filters in front; only then are the rows read. `total` comes from the counts, and with dates the two days at the edges
-are counted in the index. Deep pages skip whole days by their counts, and those near the end are read from there.
+Newest first, those that never started last, ties by id. The ids of a page come from an index that begins with the
+filters; only then are the rows read. `total` comes from the counts; with dates, the partial days at both ends are
+counted in the index. Deep pages skip whole days by their counts; pages near the end are read backwards from the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from matchpod.storage import history
 from matchpod.storage.history import MapRow, SeriesRow
 from matchpod.storage.history_counts import (
     DAY_MS,
+    CountedKind,
     CountKey,
     DaySpan,
-    Kind,
     days_sql,
     key_params,
     skip_days,
@@ -29,17 +29,17 @@ from matchpod.storage.history_counts import (
 from matchpod.storage.rows import column_list, from_row
 
 DEEP_OFFSET: Final = 2_000
-"""Up to here entries of an index are skipped one by one, in about a millisecond; further on by days."""
+"""Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
 
-_TABLES: Final = {Kind.MAP: "maps", Kind.SERIES: "series"}
+_TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
 _SERIES_FIELDS: Final = SeriesRow.__struct_fields__
 _SERIES_AND_MAP: Final = ", ".join(
     [f"series.{name}" for name in _SERIES_FIELDS] + [f"maps.{name}" for name in MapRow.__struct_fields__]
 )
 
 
-class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list has, all pages together; `from_ms` 0 where also what never started is wanted."""
+class _Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of a list on all its pages; `from_ms` 0 includes rows that never started."""
 
     key: CountKey
     from_ms: int
@@ -50,15 +50,15 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.from_ms > 0 or self.before_ms is not None
 
 
-class _Stretch(msgspec.Struct, frozen=True):
-    """Where a page lies in its list: so many rows, and how many come before and after them."""
+class _PageRange(msgspec.Struct, frozen=True):
+    """The position of a page in its list: its number of rows, and how many come before and after them."""
 
     before: int
     size: int
     after: int
 
     @classmethod
-    def of(cls, query: ListQuery, total: int) -> _Stretch:
+    def of(cls, query: ListQuery, total: int) -> _PageRange:
         before = (query.page - 1) * query.page_size
         size = min(query.page_size, total - before)
         return cls(before, size, total - before - size)
@@ -67,17 +67,19 @@ class _Stretch(msgspec.Struct, frozen=True):
 async def list_maps(
     db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
 ) -> tuple[int, list[MapRow]]:
-    """How many maps the query means in all, and those of its page."""
+    """Return the number of maps that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
     if query.server_id is not None:
-        maps = [row for row in await history.maps_of(db, query.server_id) if _is_meant(row, org_id, query)]
+        maps = [row for row in await history.maps_of(db, query.server_id) if _is_selected(row, org_id, query)]
         maps.sort(key=lambda row: (-row.sort_ms, row.id))
         return len(maps), maps[start : start + query.page_size]
-    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.MAP, status=query.status, map_name=query.map_name), query)
-    total = await _total(db, wanted)
+    selection = _selection(
+        CountKey(org_id=org_id, kind=CountedKind.MAP, status=query.status, map_name=query.map_name), query
+    )
+    total = await _total(db, selection)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, wanted, _Stretch.of(query, total), deep_offset)
+    page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
     rows = await db.read(
         f"SELECT {column_list(MapRow)} FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id",
         params,
@@ -88,18 +90,18 @@ async def list_maps(
 async def list_series(
     db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
 ) -> tuple[int, list[tuple[SeriesRow, list[MapRow]]]]:
-    """How many series the query means in all, and those of its page with their maps in order."""
+    """Return the number of series that match the query, and those of the requested page with their maps in order."""
     start = (query.page - 1) * query.page_size
     if query.server_id is not None:
         series = await history.series_of(db, query.server_id)
-        if series is None or not _is_meant(series, org_id, query):
+        if series is None or not _is_selected(series, org_id, query):
             return 0, []
         return 1, [(series, await history.maps_of(db, query.server_id))][start:]
-    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.SERIES, status=query.status), query)
-    total = await _total(db, wanted)
+    selection = _selection(CountKey(org_id=org_id, kind=CountedKind.SERIES, status=query.status), query)
+    total = await _total(db, selection)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, wanted, _Stretch.of(query, total), deep_offset)
+    page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
     rows = await db.read(
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
         " LEFT JOIN maps ON maps.server_id = series.server_id"
@@ -110,7 +112,7 @@ async def list_series(
 
 
 def _with_maps(rows: list[Row]) -> list[tuple[SeriesRow, list[MapRow]]]:
-    """Rows of a series and one of its maps each, put together; a series without maps has one with none."""
+    """Group joined rows by series; a series without maps has one row whose map columns are NULL."""
     width = len(_SERIES_FIELDS)
     return [
         (from_row(SeriesRow, series), [from_row(MapRow, row[width:]) for row in own if row[width] is not None])
@@ -118,29 +120,29 @@ def _with_maps(rows: list[Row]) -> list[tuple[SeriesRow, list[MapRow]]]:
     ]
 
 
-# --- what a query means -------------------------------------------------------------------------------------------
+# --- selection ----------------------------------------------------------------------------------------------------
 
 
-def _wanted(key: CountKey, query: ListQuery) -> _Wanted:
-    # What never started is on no day: with a date it is not meant.
+def _selection(key: CountKey, query: ListQuery) -> _Selection:
+    # Rows that never started have no date, so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
-    return _Wanted(key=key, from_ms=max(query.from_ms or 0, int(has_dates)), before_ms=query.before_ms)
+    return _Selection(key=key, from_ms=max(query.from_ms or 0, int(has_dates)), before_ms=query.before_ms)
 
 
-def _is_meant(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
-    wanted = _wanted(CountKey(org_id=org_id, kind=Kind.MAP), query)
+def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
+    selection = _selection(CountKey(org_id=org_id, kind=CountedKind.MAP), query)
     return (
         row.org_id == org_id
         and query.status in (None, row.status)
         and (not isinstance(row, MapRow) or query.map_name in (None, row.map_name))
-        and row.sort_ms >= wanted.from_ms
-        and (wanted.before_ms is None or row.sort_ms < wanted.before_ms)
+        and row.sort_ms >= selection.from_ms
+        and (selection.before_ms is None or row.sort_ms < selection.before_ms)
     )
 
 
-def _conditions(wanted: _Wanted) -> tuple[str, dict[str, Value]]:
-    """The WHERE of everything but the dates. As the indexes have them, so that one fits."""
-    params = key_params(wanted.key)
+def _conditions(selection: _Selection) -> tuple[str, dict[str, Value]]:
+    """Return the WHERE conditions except dates, with the same columns as the indexes so that one of them fits."""
+    params = key_params(selection.key)
     del params["kind"]
     for name in ("map_name", "status"):
         if not params[name]:
@@ -152,7 +154,7 @@ def _conditions(wanted: _Wanted) -> tuple[str, dict[str, Value]]:
 
 
 def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple[int, int]]]:
-    """The whole days of a time, and the one or two pieces of days at its edges, from and before."""
+    """Split a time range into its whole days and the partial days at its ends, as (from, before) pairs."""
     first = -(-from_ms // DAY_MS)
     if before_ms is None:
         end = None
@@ -164,61 +166,63 @@ def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple
     return DaySpan(first, end), [(lower, upper) for lower, upper in edges if lower < upper]
 
 
-async def _total(db: Database, wanted: _Wanted) -> int:
-    if not wanted.has_dates:
-        return await total_of_all_days(db, wanted.key)
-    span, edges = split_days(wanted.from_ms, wanted.before_ms)
+async def _total(db: Database, selection: _Selection) -> int:
+    if not selection.has_dates:
+        return await total_of_all_days(db, selection.key)
+    span, edges = split_days(selection.from_ms, selection.before_ms)
     whole, day_params = days_sql("CAST(COALESCE(SUM(count), 0) AS BIGINT)", span)
-    params = {**key_params(wanted.key), **day_params}
+    params = {**key_params(selection.key), **day_params}
     terms = [f"({whole})"]
     for number, (lower, upper) in enumerate(edges):
-        terms.append(f"({_count_between(wanted, f'lower_{number}', f'upper_{number}')})")
+        terms.append(f"({_count_between(selection, f'lower_{number}', f'upper_{number}')})")
         params |= {f"lower_{number}": lower, f"upper_{number}": upper}
     ((total,),) = await db.read(f"SELECT {' + '.join(terms)}", params)
     return msgspec.convert(total, int)
 
 
-def _count_between(wanted: _Wanted, lower: str, upper: str) -> str:
-    conditions, _ = _conditions(wanted)
-    table = _TABLES[wanted.key.kind]
+def _count_between(selection: _Selection, lower: str, upper: str) -> str:
+    conditions, _ = _conditions(selection)
+    table = _TABLES[selection.key.kind]
     return f"SELECT COUNT(*) FROM {table} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
 
 
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-async def _page_of_ids(db: Database, wanted: _Wanted, page: _Stretch, deep_offset: int) -> tuple[str, dict[str, Value]]:
-    """A query of the ids of a page, as `page_id`; in no order that is to be relied on."""
-    before_ms, offset, order = wanted.before_ms, page.before, "sort_ms DESC, id"
+async def _page_of_ids(
+    db: Database, selection: _Selection, page: _PageRange, deep_offset: int
+) -> tuple[str, dict[str, Value]]:
+    """Return a query of the ids of a page, as `page_id`, in unspecified order."""
+    before_ms, offset, order = selection.before_ms, page.before, "sort_ms DESC, id"
     if offset > deep_offset >= page.after:
         offset, order = page.after, "sort_ms, id DESC"
     elif offset > deep_offset:
-        day, offset = skip_days(await _newest_days(db, wanted), offset)
+        day, offset = skip_days(await _newest_days(db, selection), offset)
         if day is not None:
             day_ends_ms = (day + 1) * DAY_MS
             before_ms = day_ends_ms if before_ms is None else min(before_ms, day_ends_ms)
-    conditions, params = _conditions(wanted)
+    conditions, params = _conditions(selection)
     params |= {"page_size": page.size, "offset": offset}
-    if wanted.from_ms > 0:
+    if selection.from_ms > 0:
         conditions += " AND sort_ms >= :from_ms"
-        params["from_ms"] = wanted.from_ms
+        params["from_ms"] = selection.from_ms
     if before_ms is not None:
         conditions += " AND sort_ms < :before_ms"
         params["before_ms"] = before_ms
     sql = (
-        f"SELECT id AS page_id FROM {_TABLES[wanted.key.kind]} WHERE {conditions}"
+        f"SELECT id AS page_id FROM {_TABLES[selection.key.kind]} WHERE {conditions}"
         f" ORDER BY {order} LIMIT :page_size OFFSET :offset"
     )
     return sql, params
 
 
-async def _newest_days(db: Database, wanted: _Wanted) -> list[tuple[int, int]]:
-    """Days with their counts, the newest first; the oldest is left out where it is not meant as a whole."""
-    span, edges = split_days(wanted.from_ms, wanted.before_ms)
+async def _newest_days(db: Database, selection: _Selection) -> list[tuple[int, int]]:
+    """Return (day, count) pairs, newest first, without the oldest day if only part of it is selected."""
+    span, edges = split_days(selection.from_ms, selection.before_ms)
     sql, day_params = days_sql("day, count", span)
-    params = {**key_params(wanted.key), **day_params}
-    if wanted.before_ms is not None and edges and edges[-1][1] == wanted.before_ms:
-        sql += f" UNION ALL SELECT CAST(:edge_day AS BIGINT), ({_count_between(wanted, 'lower', 'upper')})"
+    params = {**key_params(selection.key), **day_params}
+    if selection.before_ms is not None and edges and edges[-1][1] == selection.before_ms:
+        sql += f" UNION ALL SELECT CAST(:edge_day AS BIGINT), ({_count_between(selection, 'lower', 'upper')})"
         lower, upper = edges[-1]
         params |= {"edge_day": lower // DAY_MS, "lower": lower, "upper": upper}
     rows = await db.read(f"{sql} ORDER BY 1 DESC", params)

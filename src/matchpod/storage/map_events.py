@@ -1,8 +1,8 @@
-"""What happened on a map, item by item? Timelines are stored in batches, numbered 1, 2, 3, … without gaps.
+"""Store the timeline of a map in batches; its items are numbered 1, 2, 3, … without gaps.
 
-A batch is a few lines of JSON under the number of its first one. Two who write on from the same item collide on that
-number, so of two writers one is refused. When the match has ended, batches are merged into larger, compressed ones;
-whoever reads sees no difference. Old ones are deleted.
+A batch is a few lines of JSON under the number of its first item. Two writers that continue from the same item
+collide on that number, and one of them is rejected. After the match, batches are merged into larger, compressed
+ones, which read the same. Old batches are deleted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Statem
 MERGED_ITEMS: Final = 500
 """Items of a merged batch: enough to compress well (to a tenth), few enough to unpack for one page."""
 PRUNE_BATCHES: Final = 1_000
-"""Batches deleted in one transaction: short enough that other writers hardly wait."""
+"""Batches deleted per transaction: short enough that other writers hardly wait."""
 
-# JSON has no raw newline, so that lines need no escaping.
-_BETWEEN_LINES: Final = b"\n"
+# JSON contains no raw newline, so lines need no escaping.
+_LINE_SEPARATOR: Final = b"\n"
 
-# The batch that has the next item, or the first there is when older ones were deleted, and from there on those that
-# have the wanted number of items. One query, for a merge between two would show.
+# The batch with the next item (or the first remaining one if older ones were deleted), then as many batches as can
+# hold the requested items. One query, so that a merge cannot happen in between.
 _READ_AFTER: Final = """
     SELECT first_seq, is_compressed, body FROM map_events
     JOIN (SELECT COALESCE(
@@ -40,11 +40,11 @@ _READ_AFTER: Final = """
 
 
 def append(map_id: str, first_seq: int, lines: Sequence[bytes], *, at_ms: int) -> Statement:
-    """Store items from a number on; DuplicateError when an item of that number is there, whoever wrote it."""
+    """Store items numbered from `first_seq`; DuplicateError if an item with that number exists."""
     if not lines:
         raise ValueError("a batch has at least one item")
-    # Merged batches begin elsewhere than the ones they were made of: the number is then that of the batch around it,
-    # which is taken.
+    # A merged batch may contain the number without starting at it: insert the start of that batch instead, so that
+    # the key collides.
     return Statement(
         "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body) VALUES (:map_id, COALESCE(("
         " SELECT CASE WHEN first_seq + count > :first_seq THEN first_seq END FROM map_events"
@@ -55,25 +55,25 @@ def append(map_id: str, first_seq: int, lines: Sequence[bytes], *, at_ms: int) -
             "first_seq": first_seq,
             "count": len(lines),
             "at_ms": at_ms,
-            "body": _BETWEEN_LINES.join(lines),
+            "body": _LINE_SEPARATOR.join(lines),
         },
     )
 
 
 async def read_after(db: Database, map_id: str, after_seq: int, *, limit: int) -> list[tuple[int, bytes]]:
-    """The next items after a number, at most `limit`, in order: number and JSON."""
+    """Return at most `limit` items after a number, in order, as (number, JSON) pairs."""
     rows = await db.read(_READ_AFTER, {"map_id": map_id, "next_seq": after_seq + 1, "items": limit})
     items: list[tuple[int, bytes]] = []
     for first_seq, is_compressed, body in msgspec.convert(rows, list[tuple[int, int, bytes]]):
         lines = _lines(body, is_compressed)
         items += [item for item in enumerate(lines, first_seq) if item[0] > after_seq]
         if len(items) >= limit:
-            break  # before the next one is unpacked for nothing
+            break  # do not decompress the next batch for nothing
     return items[:limit]
 
 
 async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
-    """The number of the last item of each map of a server that has any."""
+    """Return the number of the last item of each map of a server that has any."""
     rows = await db.read(
         "SELECT map_id, first_seq + count - 1 FROM maps JOIN map_events ON map_id = maps.id"
         " AND first_seq = (SELECT MAX(newest.first_seq) FROM map_events AS newest WHERE newest.map_id = maps.id)"
@@ -84,8 +84,8 @@ async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
 
 
 async def last_seq(db: Database, map_id: str) -> int:
-    """The number of the last item of a map; 0 where there is none. It may have items although its row is gone."""
-    row = await db.look_up(
+    """Return the number of a map's last item, or 0. A map without a row may still have items."""
+    row = await db.read_one(
         "SELECT first_seq + count - 1 FROM map_events WHERE map_id = :map_id ORDER BY first_seq DESC LIMIT 1",
         {"map_id": map_id},
     )
@@ -95,7 +95,7 @@ async def last_seq(db: Database, map_id: str) -> int:
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
-# Whoever writes on goes by the last item that is stored.
+# Matches in progress are excluded: their next item is numbered after the last stored one.
 _OLD: Final = (
     "FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
     " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
@@ -110,7 +110,7 @@ class _Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def compact(db: Database, server_id: str) -> None:
-    """Merge and compress the items of a match that has ended; reading them gives the same as before."""
+    """Merge and compress the items of an ended match; they read the same as before."""
     rows = await db.read("SELECT id FROM maps WHERE server_id = :server_id", {"server_id": server_id})
     for (map_id,) in msgspec.convert(rows, list[tuple[str]]):
         found = await db.read(
@@ -121,7 +121,7 @@ async def compact(db: Database, server_id: str) -> None:
         if found:
             batches = msgspec.convert(found, list[_Batch])
             merge = await asyncio.to_thread(_merge, map_id, batches)
-            # Somebody else was faster, and has merged them or deleted them.
+            # Another process has merged or deleted them in the meantime.
             with contextlib.suppress(DuplicateError, NothingChangedError):
                 await db.write(merge)
 
@@ -138,7 +138,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
     for run in _runs(batches):
         for start in range(0, len(run), MERGED_ITEMS):
             items = run[start : start + MERGED_ITEMS]
-            body = zlib.compress(_BETWEEN_LINES.join(line for _, _, line in items))
+            body = zlib.compress(_LINE_SEPARATOR.join(line for _, _, line in items))
             statements.append(
                 Statement(
                     "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body)"
@@ -147,7 +147,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
                         "map_id": map_id,
                         "first_seq": items[0][0],
                         "count": len(items),
-                        # Kept as long as the newest of them.
+                        # A merged batch is pruned with its newest item.
                         "at_ms": max(at_ms for _, at_ms, _ in items),
                         "body": body,
                     },
@@ -157,7 +157,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
 
 
 def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
-    """The items (number, time, JSON) of batches; a new run where one does not go on after the other."""
+    """Yield the items (number, time, JSON) of batches, split where the numbering has a gap."""
     run: list[tuple[int, int, bytes]] = []
     for batch in batches:
         if run and batch.first_seq != run[-1][0] + 1:
@@ -169,7 +169,7 @@ def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete batches that came before a time, except those of matches that go on; answers how many items they had."""
+    """Delete batches older than a time, except those of matches in progress; return the number of deleted items."""
     delete = Statement(
         "DELETE FROM map_events WHERE (map_id, first_seq) IN ("
         f" SELECT old.map_id, old.first_seq {_OLD} ORDER BY old.at_ms LIMIT :limit) RETURNING count",
@@ -184,12 +184,12 @@ async def prune(db: Database, before_ms: int) -> int:
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
-    """How many items `prune` would delete."""
-    # PostgreSQL adds BIGINTs up to a NUMERIC.
+    """Return how many items `prune` would delete."""
+    # In PostgreSQL the sum of BIGINTs is a NUMERIC.
     sql = f"SELECT CAST(COALESCE(SUM(old.count), 0) AS BIGINT) {_OLD}"
     rows = await db.read(sql, {"before_ms": before_ms})
     return msgspec.convert(rows[0][0], int)
 
 
 def _lines(body: bytes, is_compressed: int) -> list[bytes]:
-    return (zlib.decompress(body) if is_compressed else body).split(_BETWEEN_LINES)
+    return (zlib.decompress(body) if is_compressed else body).split(_LINE_SEPARATOR)

@@ -1,6 +1,6 @@
-"""How does a database get the tables of this version? Each migration is one transaction, so none is ever half done.
+"""Migrate a database to the newest schema, one transaction per migration.
 
-Replicas may start at the same moment: the first to write a version's row makes it, the others see it is there.
+Replicas may start at the same time: the first one to insert the row of a version applies it, the others skip it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from matchpod.ports import Database, DuplicateError, Statement
 from matchpod.storage.schema import MIGRATIONS
 
 
-class NewerSchema(Exception):  # noqa: N818 - reads as what was found
-    """The database was made by a newer version of Matchpod; this one must not touch it."""
+class NewerSchemaError(Exception):
+    """The database has the schema of a newer version of Matchpod; this version must not touch it."""
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(f"the database has version {found}, this Matchpod knows versions up to {known}")
@@ -23,23 +23,23 @@ class NewerSchema(Exception):  # noqa: N818 - reads as what was found
 
 
 async def migrate(db: Database) -> int:
-    """Apply the missing migrations and answer the version; NewerSchema when the database is ahead of us."""
-    # Two replicas that create the same table at once: PostgreSQL refuses one of them, and the table is there.
+    """Apply the missing migrations and return the version; NewerSchemaError if the database is newer."""
+    # If two replicas create the same table at once, PostgreSQL rejects one of them; the table exists.
     with contextlib.suppress(DuplicateError):
         await db.write([Statement("CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)")])
     version = await current_version(db)
     while version < len(MIGRATIONS):
         mark = Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": version + 1})
-        # Refused when another replica has just made this version: then ours was rolled back, and nothing is missing.
+        # A duplicate means that another replica has just applied this version, and ours was rolled back.
         with contextlib.suppress(DuplicateError):
             await db.write([mark, *(Statement(sql) for sql in MIGRATIONS[version])])
         version = await current_version(db)
     if version > len(MIGRATIONS):
-        raise NewerSchema(version, len(MIGRATIONS))
+        raise NewerSchemaError(version, len(MIGRATIONS))
     return version
 
 
 async def current_version(db: Database) -> int:
-    """The version of the tables; 0 when there are none yet."""
+    """Return the schema version; 0 if there are no tables yet."""
     rows = await db.read("SELECT COALESCE(MAX(version), 0) FROM schema_versions")
     return msgspec.convert(rows[0][0], int)

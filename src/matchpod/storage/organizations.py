@@ -1,4 +1,4 @@
-"""Who are our callers? Each organization sees its own matches only and signs its callbacks with its own secret."""
+"""Store organizations. Each one sees only its own matches and has its own secret for signing callbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.storage.rows import column_list, from_row, parameter_list, to_para
 
 
 class Organization(msgspec.Struct, frozen=True, kw_only=True):
-    """One caller."""
+    """One organization that uses the API."""
 
     id: str
     name: str
@@ -25,23 +25,23 @@ _COLUMNS: Final = column_list(Organization)
 
 
 async def create(db: Database, organization: Organization, *also: Statement) -> None:
-    """Add an organization, with other statements or not at all; DuplicateError when its name or id is taken."""
+    """Insert an organization in one transaction with other statements; DuplicateError if its name or id exists."""
     insert = f"INSERT INTO organizations ({_COLUMNS}) VALUES ({parameter_list(Organization)})"
     await db.write([Statement(insert, to_params(organization)), *also])
 
 
 async def get(db: Database, org_id: str) -> Organization | None:
-    """The organization of this id."""
+    """Return the organization with this id."""
     return await _one(db, "id = :id", {"id": org_id})
 
 
 async def by_name(db: Database, name: str) -> Organization | None:
-    """The organization of this name."""
+    """Return the organization with this name."""
     return await _one(db, "name = :name", {"name": name})
 
 
 async def set_webhook_secret(db: Database, org_id: str, webhook_secret: bytes) -> bool:
-    """Replace the sealed secret; False when there is no such organization."""
+    """Replace the sealed secret; False if the organization does not exist."""
     update = Statement(
         "UPDATE organizations SET webhook_secret = :webhook_secret WHERE id = :id RETURNING id",
         {"id": org_id, "webhook_secret": webhook_secret},
@@ -51,7 +51,7 @@ async def set_webhook_secret(db: Database, org_id: str, webhook_secret: bytes) -
 
 
 async def list(db: Database) -> builtins.list[Organization]:
-    """All organizations, by name."""
+    """Return all organizations, ordered by name."""
     rows = await db.read(f"SELECT {_COLUMNS} FROM organizations ORDER BY name")
     return [from_row(Organization, row) for row in rows]
 

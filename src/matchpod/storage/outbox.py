@@ -1,7 +1,7 @@
-"""How did a match end, and was its caller told? The outcome and its callback are written in one transaction.
+"""Store match outcomes and their callbacks, both written in one transaction.
 
-A callback is claimed under a lease, sent, and the attempt recorded afterwards: one that was cut off by our own death
-is sent again with the same id and the same bytes.
+A callback is claimed under a lease, sent, and the attempt recorded afterwards: if the process crashes in between,
+the callback is sent again with the same id and the same bytes.
 """
 
 from __future__ import annotations
@@ -12,49 +12,50 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import column_list, from_row, parameter_list, to_params
-from matchpod.storage.servers import NOTICE_MS
+from matchpod.storage.servers import HANDOVER_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
-"""How long a claimed callback is its claimer's: an attempt takes 10 s at most."""
+"""How long the lease of a callback lasts: an attempt takes at most 10 s."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended; there is one a match, and it never changes."""
+class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How a match ended; one per match, never changed."""
 
     server_id: str
     kind: str
     """`match_over` or `match_canceled`."""
-    reason: str | None = None
-    """Of a canceled match."""
+    reason: CancelReason | None = None
+    """Why the match was canceled."""
     at_ms: int
     result: bytes | None = None
     callback_body: bytes
 
 
 class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller is to be told, and how far that got."""
+    """A callback and the state of its delivery."""
 
     id: str
     server_id: str
     org_id: str
     url: str
     auth: bytes | None = None
-    """Sealed; gone once the callback is delivered or given up."""
+    """Sealed; deleted once the callback is delivered or given up."""
     body: bytes
     created_at_ms: int
     attempts: int = 0
     next_at_ms: int | None = None
-    """None when no attempt is to come."""
+    """None if no further attempt is scheduled."""
     delivered_at_ms: int | None = None
     lease_owner: str | None = None
     lease_until_ms: int | None = None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to deliver a callback; `status` None when no answer came."""
+    """One attempt to deliver a callback; `status` is None if no answer came."""
 
     callback_id: str
     number: int
@@ -65,7 +66,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallbackState(StrEnum):
-    """How far a callback got."""
+    """Delivery state of a callback."""
 
     WAITING = "waiting"
     DELIVERED = "delivered"
@@ -83,26 +84,27 @@ _STATE_CONDITIONS: Final = {
 # --- the end of a match -------------------------------------------------------------------------------------------
 
 
-def conclude(
+def end_statements(
     *,
     server_id: str,
     expected_phases: Sequence[ServerPhase],
     fence: int | None,
     status: ServerStatus,
-    outcome: Outcome,
+    outcome: OutcomeRow,
     callback: CallbackRow | None,
     now_ms: int,
 ) -> list[Statement]:
-    """End a match: its phase, its outcome and its callback, all or nothing.
+    """End a match: set its phase and insert its outcome and its callback, all or nothing.
 
-    NothingChangedError when the match is in none of the phases, or (given a fence) was claimed by somebody else.
-    The claim on the server ends, so its runner's next change is refused, and it is due, to be released: now, or
-    (without a fence, while somebody holds it) when he has noticed.
+    NothingChangedError if the match is in none of the expected phases or the fence, if given, is outdated.
+    The lease on the server ends, so the next write of its runner is rejected. The server is due for release now or,
+    if there is no fence and another process holds the lease, after HANDOVER_MS.
     """
     statements = [
         _end_server(server_id, expected_phases, fence, status=status, now_ms=now_ms),
         Statement(
-            f"INSERT INTO outcomes ({column_list(Outcome)}) VALUES ({parameter_list(Outcome)})", to_params(outcome)
+            f"INSERT INTO outcomes ({column_list(OutcomeRow)}) VALUES ({parameter_list(OutcomeRow)})",
+            to_params(outcome),
         ),
     ]
     if callback is not None:
@@ -122,13 +124,13 @@ def _end_server(
     }
     due = ":now_ms"
     if fence is None:
-        due = "CASE WHEN lease_until_ms > :now_ms THEN :noticed_ms ELSE :now_ms END"
-        params["noticed_ms"] = now_ms + NOTICE_MS
+        due = "CASE WHEN lease_until_ms > :now_ms THEN :handover_ms ELSE :now_ms END"
+        params["handover_ms"] = now_ms + HANDOVER_MS
     params |= {f"phase_{number}": phase.value for number, phase in enumerate(expected_phases)}
     phases = ", ".join(f":phase_{number}" for number in range(len(expected_phases)))
     sql = (
         f"UPDATE servers SET phase = :ending, status = :status, ended_at_ms = :now_ms, next_at_ms = {due},"
-        # The callback carries its own copy.
+        # The callback has its own copy of `callback_auth`.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases})"
     )
@@ -138,20 +140,20 @@ def _end_server(
     return Statement(sql, params, must_change=True)
 
 
-async def outcome_of(db: Database, server_id: str) -> Outcome | None:
-    """How the match ended; None while it goes on."""
+async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
+    """Return how the match ended; None while it is in progress."""
     rows = await db.read(
-        f"SELECT {column_list(Outcome)} FROM outcomes WHERE server_id = :server_id", {"server_id": server_id}
+        f"SELECT {column_list(OutcomeRow)} FROM outcomes WHERE server_id = :server_id", {"server_id": server_id}
     )
-    return from_row(Outcome, rows[0]) if rows else None
+    return from_row(OutcomeRow, rows[0]) if rows else None
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
 
 async def claim_callbacks(db: Database, *, owner: str, now_ms: int, limit: int) -> list[CallbackRow]:
-    """Take callbacks that are due and that nobody holds, the longest due first; no two claimers get the same one."""
-    # Said twice for the same reason as in servers.claim_due.
+    """Claim due callbacks without a valid lease, longest overdue first; no two processes get the same one."""
+    # The condition is repeated for the same reason as in servers.claim_due.
     is_due = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
     claim = Statement(
         "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms"
@@ -163,7 +165,7 @@ async def claim_callbacks(db: Database, *, owner: str, now_ms: int, limit: int) 
     return sorted((from_row(CallbackRow, row) for row in rows), key=lambda row: (row.next_at_ms or 0, row.id))
 
 
-def attempted(
+def record_attempt(
     callback_id: str,
     *,
     number: int,
@@ -174,9 +176,9 @@ def attempted(
     next_at_ms: int | None,
     delivered: bool,
 ) -> list[Statement]:
-    """Record attempt `number` and end the claim; NothingChangedError when this number is already recorded.
+    """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    `next_at_ms` None: no attempt is to come, and the sealed authorization is forgotten.
+    `next_at_ms` None: no further attempt is scheduled, and the sealed authorization is deleted.
     """
     attempt = AttemptRow(
         callback_id=callback_id, number=number, at_ms=at_ms, status=status, duration_ms=duration_ms, error=error
@@ -200,7 +202,7 @@ def attempted(
 
 
 async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
-    """The attempts that were made, in order."""
+    """Return the attempts that were made, in order."""
     rows = await db.read(
         f"SELECT {column_list(AttemptRow)} FROM callback_attempts WHERE callback_id = :id ORDER BY number",
         {"id": callback_id},
@@ -211,7 +213,7 @@ async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
 async def list_callbacks(
     db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
 ) -> list[CallbackRow]:
-    """Callbacks of one organization or of all, in one state or in any, the newest first."""
+    """Return callbacks of one organization or all, in one state or any, newest first."""
     conditions: list[str] = []
     params: dict[str, Value] = {"limit": limit}
     if org_id is not None:
@@ -227,7 +229,7 @@ async def list_callbacks(
 
 
 async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
-    """Make a callback due again, whatever became of it; False when there is none of this id."""
+    """Make a callback due again, in any state; False if it does not exist."""
     update = Statement(
         "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL WHERE id = :id RETURNING id",
         {"id": callback_id, "now_ms": now_ms},

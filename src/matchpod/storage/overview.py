@@ -1,4 +1,4 @@
-"""What does an operator look at? Servers of all organizations at a glance, and the callback of one."""
+"""Read servers of all organizations, and their callbacks, for operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CALLBACK_COLUMNS: Final = column_list(CallbackRow)
 
 
 async def newest_servers(db: Database, *, status: ServerStatus | None, limit: int) -> list[ServerRow]:
-    """Servers of one status or of any, the newest first; an id begins with its time."""
+    """Return servers with one status or any, newest first: an id begins with its creation time."""
     params: dict[str, Value] = {"limit": limit}
     where = ""
     if status is not None:
@@ -26,7 +26,7 @@ async def newest_servers(db: Database, *, status: ServerStatus | None, limit: in
 
 
 async def callback_of(db: Database, server_id: str) -> CallbackRow | None:
-    """The callback of a match; None while it goes on, and when its caller wanted none."""
+    """Return the callback of a match; None while the match is in progress or if the caller asked for none."""
     rows = await db.read(
         f"SELECT {_CALLBACK_COLUMNS} FROM callbacks WHERE server_id = :server_id", {"server_id": server_id}
     )

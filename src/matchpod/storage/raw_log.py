@@ -1,7 +1,7 @@
-"""What did a server send, byte for byte? Everything is stored here before anything is made of it.
+"""Store what game servers send, byte for byte, before it is processed.
 
-Entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. They are compressed
-when the match has ended, and deleted when they are old.
+The entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. They are compressed
+after the match has ended, and deleted when they are old.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from matchpod.ports import Database, Row, Statement, Value
 
 COMPRESS_ENTRIES: Final = 100
-"""Entries compressed in one transaction: short enough that other writers hardly wait."""
+"""Entries compressed per transaction: short enough that other writers hardly wait."""
 PRUNE_ENTRIES: Final = 1_000
-"""Entries deleted in one transaction, for the same reason."""
+"""Entries deleted per transaction, for the same reason."""
 
-# An entry of a match that goes on may be needed to fold it again, however old it is.
+# Entries of any age are kept while their match is in progress: replaying it may need them.
 _OLD: Final = (
     "FROM raw_log AS old WHERE old.received_ms < :before_ms AND NOT EXISTS ("
     " SELECT 1 FROM servers WHERE servers.id = old.server_id AND servers.phase <> 'released')"
@@ -27,12 +27,12 @@ _OLD: Final = (
 
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One post of a server's log, or one report of its plugin."""
+    """One log post of a server, or one report of its plugin."""
 
     server_id: str
     seq: int
     kind: str
-    """`log`, `report`, or another that the service knows."""
+    """`log`, `report`, or another kind defined by the service."""
     received_ms: int
     headers: bytes
     """JSON."""
@@ -44,7 +44,7 @@ def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body:
 
     Two statements, because the first one locks the server's head: a concurrent append waits for this transaction.
     """
-    count = Statement(
+    increment = Statement(
         "INSERT INTO raw_log_heads (server_id, seq) VALUES (:server_id, 1)"
         " ON CONFLICT (server_id) DO UPDATE SET seq = raw_log_heads.seq + 1",
         {"server_id": server_id},
@@ -57,17 +57,17 @@ def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body:
         {"server_id": server_id, "kind": kind, "received_ms": received_ms, "headers": headers, "body": body},
         must_change=True,
     )
-    return [count, insert]
+    return [increment, insert]
 
 
 async def newest_seq(db: Database, server_id: str) -> int:
-    """The number of a server's newest entry; 0 when there is none."""
-    row = await db.look_up("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
+    """Return the number of a server's newest entry; 0 if there is none."""
+    row = await db.read_one("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
     return 0 if row is None else msgspec.convert(row[0], int)
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
-    """The next entries after a number, at most `limit`, in order."""
+    """Return at most `limit` entries after a number, in order."""
     rows = await db.read(
         "SELECT server_id, seq, kind, received_ms, headers, body, is_compressed FROM raw_log"
         " WHERE server_id = :server_id AND seq > :seq ORDER BY seq LIMIT :limit",
@@ -77,7 +77,7 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
 
 
 async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int) -> bool:
-    """True when an entry of this kind was stored after a number."""
+    """True if an entry of this kind exists after a number."""
     rows = await db.read(
         "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind ORDER BY seq LIMIT 1",
         {"server_id": server_id, "seq": after_seq, "kind": kind},
@@ -86,7 +86,7 @@ async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int) -
 
 
 async def compress(db: Database, server_id: str) -> None:
-    """Make the entries of a match that has ended smaller; reading them gives the same bytes as before."""
+    """Compress the entries of an ended match; they read the same as before."""
     while True:
         rows = await db.read(
             "SELECT seq, body FROM raw_log WHERE server_id = :server_id AND is_compressed = 0"
@@ -96,11 +96,11 @@ async def compress(db: Database, server_id: str) -> None:
         if not rows:
             return
         entries = msgspec.convert(rows, list[tuple[int, bytes]])
-        await db.write(await asyncio.to_thread(_compressions, server_id, entries))
+        await db.write(await asyncio.to_thread(_compress_statements, server_id, entries))
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete entries that came before a time, except those of matches that go on; answers how many."""
+    """Delete entries older than a time, except those of matches in progress; return how many."""
     delete = Statement(
         f"DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT old.server_id, old.seq {_OLD} LIMIT :limit)"
         " RETURNING seq",
@@ -115,16 +115,16 @@ async def prune(db: Database, before_ms: int) -> int:
 
 
 async def count_prunable(db: Database, before_ms: int) -> int:
-    """How many entries `prune` would delete."""
+    """Return how many entries `prune` would delete."""
     rows = await db.read(f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
     return msgspec.convert(rows[0][0], int)
 
 
-def _compressions(server_id: str, entries: list[tuple[int, bytes]]) -> list[Statement]:
+def _compress_statements(server_id: str, entries: list[tuple[int, bytes]]) -> list[Statement]:
     statements = []
     for seq, body in entries:
         params: dict[str, Value] = {"server_id": server_id, "seq": seq, "body": zlib.compress(body)}
-        # The last condition keeps two compressions at the same time from compressing an entry twice.
+        # The last condition prevents concurrent calls from compressing an entry twice.
         statements.append(
             Statement(
                 "UPDATE raw_log SET body = :body, is_compressed = 1"

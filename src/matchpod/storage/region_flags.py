@@ -1,4 +1,4 @@
-"""Which regions did an operator switch on or off? A region without a row is as its settings say."""
+"""Store which regions an operator has switched on or off. A region without a row is on."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from matchpod.ports import Database, Statement
 
 
 async def active_flags(db: Database) -> dict[str, bool]:
-    """True or False for each region that was ever switched."""
+    """Return whether each region that was ever switched is on."""
     rows = await db.read("SELECT code, is_active FROM region_flags ORDER BY code")
     return {code: flag == 1 for code, flag in msgspec.convert(rows, list[tuple[str, int]])}
 
 
 async def is_active(db: Database, code: str) -> bool:
     """True unless the region was switched off."""
-    row = await db.look_up("SELECT is_active FROM region_flags WHERE code = :code", {"code": code})
+    row = await db.read_one("SELECT is_active FROM region_flags WHERE code = :code", {"code": code})
     return row is None or row[0] == 1
 
 
 async def set_active(db: Database, code: str, is_active: bool) -> None:
-    """Switch a region on or off; it stays so after a restart."""
+    """Switch a region on or off; persists across restarts."""
     switch = Statement(
         "INSERT INTO region_flags (code, is_active) VALUES (:code, :is_active)"
         " ON CONFLICT (code) DO UPDATE SET is_active = excluded.is_active",

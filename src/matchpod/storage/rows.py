@@ -1,6 +1,6 @@
-"""How do rows and structs become each other? The fields of a struct are the columns of its table, in order.
+"""Convert rows to structs and back. The fields of a struct are the columns of its table, in order.
 
-Booleans are 0 and 1 in the database; tuples of words are one text with spaces between them.
+Booleans are stored as 0 and 1, tuples of words as one text separated by spaces.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 def column_list(struct: type[msgspec.Struct]) -> str:
-    """The columns of the struct's table, as a SELECT lists them."""
+    """Return the columns of the struct's table, for a SELECT or an INSERT."""
     return ", ".join(struct.__struct_fields__)
 
 
 def parameter_list(struct: type[msgspec.Struct]) -> str:
-    """The parameters for an INSERT of all columns, in the order of column_list."""
+    """Return the parameters for an INSERT of all columns, in the order of column_list."""
     return ", ".join(f":{name}" for name in struct.__struct_fields__)
 
 
 def from_row(struct: type[_S], row: Row) -> _S:
-    """The struct of a row that was selected with column_list."""
+    """Convert a row that was selected with column_list."""
     values: dict[str, object] = dict(zip(struct.__struct_fields__, row, strict=True))
     flags, words = _special_fields(struct)
     for name in flags:
@@ -40,9 +40,9 @@ def from_row(struct: type[_S], row: Row) -> _S:
     return msgspec.convert(values, struct)
 
 
-@cache  # reading the annotations of a struct takes longer than reading a row
+@cache  # inspecting the annotations of a struct takes longer than converting a row
 def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields that are booleans, and those that are tuples of words."""
+    """Return the names of the boolean fields, and of the fields that are tuples of words."""
     fields = msgspec.structs.fields(struct)
     return (
         tuple(field.name for field in fields if field.type is bool),
@@ -51,12 +51,12 @@ def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tupl
 
 
 def to_params(value: msgspec.Struct) -> dict[str, Value]:
-    """The parameters for parameter_list."""
+    """Return the values for parameter_list."""
     return {name: _column(getattr(value, name)) for name in value.__struct_fields__}
 
 
 def plain(params: Mapping[str, Value]) -> dict[str, Value]:
-    """The parameters without the subtypes (booleans, enums) that a database driver may not know."""
+    """Convert booleans and enums, which a database driver may not support, to plain values."""
     return {name: _column(value) for name, value in params.items()}
 
 

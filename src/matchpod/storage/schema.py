@@ -1,6 +1,6 @@
-"""Which tables are there? Migrations in the order they were made; one that was released is never changed again.
+"""Define the tables as an ordered list of migrations. A released migration is never changed.
 
-Portable: TEXT, BIGINT (also for booleans, 0 and 1, and for times in ms) and BLOB, which PostgreSQL is told as BYTEA.
+Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL).
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ _FIRST = (
         error TEXT
     )
     """,
-    # Apart from the servers, which are read far more often than a match is picked up again.
+    # Separate from `servers`, which is read far more often than a match is resumed.
     "CREATE TABLE snapshots (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL, state BLOB NOT NULL)",
     "CREATE INDEX servers_by_owner ON servers (lease_owner) WHERE lease_owner IS NOT NULL",
-    # Only servers that still need something: the finished ones, nearly all, stay out of the index that is asked most.
+    # Only open servers: released ones, the vast majority, are kept out of the most frequently used index.
     "CREATE INDEX servers_due ON servers (next_at_ms) WHERE phase <> 'released'",
     "CREATE INDEX servers_waiting ON servers (region, created_at_ms) WHERE phase = 'pending'",
     "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id, created_at_ms)",
@@ -96,7 +96,7 @@ _FIRST = (
         PRIMARY KEY (region, slot)
     )
     """,
-    # The last number given out in a server's log. Its row is what concurrent appends wait for.
+    # The last number assigned in a server's log. Concurrent appends wait for the lock on this row.
     "CREATE TABLE raw_log_heads (server_id TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
     """
     CREATE TABLE raw_log (
@@ -152,8 +152,8 @@ _FIRST = (
     """,
 )
 
-# What matches leave behind. The lists are read from their indexes alone, so each filter that a list has begins one;
-# `sort_ms` is when it started, 0 where it never did.
+# History of matches. Lists are paged from indexes alone, so there is an index for each combination of filters.
+# `sort_ms` is when it started, or 0 if it never did.
 _HISTORY = (
     """
     CREATE TABLE maps (
@@ -208,7 +208,7 @@ _HISTORY = (
     "CREATE INDEX series_of_server ON series (server_id)",
     "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, id)",
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, id)",
-    # Apart from the maps, which are read by the hundred: the numbers of one are far longer than its row.
+    # Separate from `maps`, which are read by the hundred: the statistics of a map are far larger than its row.
     """
     CREATE TABLE map_stats (
         map_id TEXT PRIMARY KEY,
@@ -218,7 +218,7 @@ _HISTORY = (
         leaderboard BLOB NOT NULL
     )
     """,
-    # How many maps and series there are for each filter: counting them would take longer with every match played.
+    # Number of maps and series per filter: counting the rows would take longer with every match played.
     """
     CREATE TABLE history_counts (
         org_id TEXT NOT NULL,
@@ -245,4 +245,4 @@ _HISTORY = (
 )
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY)
-"""The statements that lead from version n to n + 1, at index n."""
+"""The statements at index n migrate from version n to n + 1."""

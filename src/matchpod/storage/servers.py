@@ -1,7 +1,7 @@
-"""What is known of each server, and who drives it? One row a match, from its creation to its release and after.
+"""Store servers and the leases on them: one row per match, kept after its release.
 
-Whoever claims a row holds its lease and a fence number; every claim raises the fence, so a change by somebody whose
-claim is over finds no row and is refused (NothingChangedError).
+A process that claims a row gets a lease and a fencing token (`fence`). Every claim increments the fence, so a write by
+a process that lost its lease matches no row and is rejected (NothingChangedError).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import column_list, from_row, parameter_list, plain, to_params
 
 LEASE_MS: Final = 30_000
-"""How long a claim lasts unless renewed: three missed renewals."""
+"""How long a lease lasts unless renewed: three missed renewals."""
 RENEW_MS: Final = 10_000
-"""How often claims are renewed; who renews is told which ones were taken from him."""
-NOTICE_MS: Final = RENEW_MS + 2_000
-"""By then whoever holds a match has noticed that its caller ended it through another process, and has let go."""
+"""How often leases are renewed; a renewal also reports which ones were lost."""
+HANDOVER_MS: Final = RENEW_MS + 2_000
+"""After this time a lease holder has noticed that the match was ended through another process, and has stopped."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
-"""How long a key answers the same server; after that it may be used anew."""
+"""How long an idempotency key returns the same server; after that it may be reused."""
 
 
 class ServerSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What callers are told of a server; read far more often than the rest, and half as long."""
+    """The part of a server that callers see; read far more often than the rest, and half the size."""
 
     id: str
     game_id: str
@@ -37,9 +37,9 @@ class ServerSummary(msgspec.Struct, frozen=True, kw_only=True):
     external_match_id: str | None = None
     callback_url: str | None = None
     rcon_password: bytes | None = None
-    """Sealed, as is everything secret here."""
+    """Sealed, as are all secrets in this table."""
     is_password_ours: bool = True
-    """False where the console's password is its operator's: callers do not see it."""
+    """False if the server's operator chose the console password: callers do not see it."""
     ip: str | None = None
     port: int | None = None
     created_at_ms: int
@@ -68,14 +68,14 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     tries: int = 0
     ended_at_ms: int | None = None
     log_from_seq: int = 0
-    """Its log counts after this number: what came before was said by a server that was given up."""
+    """Only log entries after this number count: earlier ones are from an abandoned server."""
     changed_cvars: bytes | None = None
-    """JSON: what console variables were set to, on a server that is used again, before this match changed them."""
+    """JSON: the original values of console variables that this match changed, on a server that is reused."""
     error: str | None = None
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
-    """The key a caller sent with a creation, and what it asked for."""
+    """The idempotency key of a create request, and the hash of its body."""
 
     org_id: str
     key: str
@@ -94,35 +94,35 @@ _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 async def create(
     db: Database, row: ServerRow, *, idempotency: Idempotency | None, also: Sequence[Statement] = ()
 ) -> None:
-    """Insert a server and its idempotency key; DuplicateError when the key was used within IDEMPOTENCY_MS."""
+    """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS."""
     statements = [
         Statement(f"INSERT INTO servers ({_COLUMNS}) VALUES ({parameter_list(ServerRow)})", to_params(row)),
         *also,
     ]
     if idempotency is not None:
-        statements += _use_key(idempotency, row.id)
+        statements += _insert_key(idempotency, row.id)
     await db.write(statements)
 
 
-def _use_key(used: Idempotency, server_id: str) -> list[Statement]:
-    name: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
+def _insert_key(used: Idempotency, server_id: str) -> list[Statement]:
+    key: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
     return [
         Statement(
             "DELETE FROM idempotency_keys"
             " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms < :expired_ms",
-            {**name, "expired_ms": used.created_at_ms - IDEMPOTENCY_MS},
+            {**key, "expired_ms": used.created_at_ms - IDEMPOTENCY_MS},
         ),
         Statement(
             "INSERT INTO idempotency_keys (org_id, idempotency_key, body_hash, server_id, created_at_ms)"
             " VALUES (:org_id, :idempotency_key, :body_hash, :server_id, :created_at_ms)",
-            {**name, "body_hash": used.body_hash, "server_id": server_id, "created_at_ms": used.created_at_ms},
+            {**key, "body_hash": used.body_hash, "server_id": server_id, "created_at_ms": used.created_at_ms},
         ),
     ]
 
 
 async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
-    """The hash of the body and the server that a key stands for, when it was used at or after `since_ms`."""
-    row = await db.look_up(
+    """Return the body hash and the server id of a key that was used at or after `since_ms`."""
+    row = await db.read_one(
         "SELECT body_hash, server_id FROM idempotency_keys"
         " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",
         {"org_id": org_id, "idempotency_key": key, "since_ms": since_ms},
@@ -134,18 +134,18 @@ async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) ->
 
 
 async def get(db: Database, server_id: str) -> ServerRow | None:
-    """The server of this id, whoever owns it."""
+    """Return the server with this id, of any organization."""
     return await _one(db, "id = :id", {"id": server_id})
 
 
 async def summary(db: Database, server_id: str) -> ServerSummary | None:
-    """What callers are told of the server of this id, whoever owns it."""
-    row = await db.look_up(_SUMMARY, {"id": server_id})
+    """Return the summary of the server with this id, of any organization."""
+    row = await db.read_one(_SUMMARY, {"id": server_id})
     return None if row is None else from_row(ServerSummary, row)
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
-    """The organization's newest server with this external match id."""
+    """Return the organization's newest server with this external match id."""
     return await _one(
         db,
         "org_id = :org_id AND external_match_id = :external_id ORDER BY created_at_ms DESC, id DESC LIMIT 1",
@@ -154,38 +154,38 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
 
 
 async def external_id_exists(db: Database, external_id: str) -> bool:
-    """True when any organization has a server with this external match id."""
+    """True if any organization has a server with this external match id."""
     sql = "SELECT id FROM servers WHERE external_match_id = :external_id LIMIT 1"
-    return await db.look_up(sql, {"external_id": external_id}) is not None
+    return await db.read_one(sql, {"external_id": external_id}) is not None
 
 
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
-    """The server that posts its log with this token, ended ones included."""
+    """Return the server that posts its log with this token, even if ended."""
     return await _one(db, "log_token = :token", {"token": token})
 
 
 async def by_report_token(db: Database, token: str) -> ServerRow | None:
-    """The server whose plugin reports with this token, ended ones included."""
+    """Return the server whose plugin reports with this token, even if ended."""
     return await _one(db, "report_token = :token", {"token": token})
 
 
 async def open_ids(db: Database) -> set[str]:
-    """The servers that are not released yet."""
+    """Return the ids of the servers that are not released yet."""
     rows = await db.read("SELECT id FROM servers WHERE phase <> 'released'")
     return {server_id for (server_id,) in msgspec.convert(rows, list[tuple[str]])}
 
 
-async def is_anybody_waiting(db: Database, region: str, before_ms: int) -> bool:
-    """True when a match that was created before a time waits for a place in the region."""
+async def has_waiting_match(db: Database, region: str, before_ms: int) -> bool:
+    """True if a match created before a time is waiting for a slot in the region."""
     sql = (
         "SELECT id FROM servers WHERE phase = 'pending' AND region = :region AND created_at_ms < :before_ms"
         " ORDER BY created_at_ms LIMIT 1"
     )
-    return await db.look_up(sql, {"region": region, "before_ms": before_ms}) is not None
+    return await db.read_one(sql, {"region": region, "before_ms": before_ms}) is not None
 
 
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
-    """How many servers that are not released yet there are of each region and status."""
+    """Return the number of unreleased servers by region and status."""
     rows = await db.read(
         "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
     )
@@ -193,12 +193,12 @@ async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
 
 
 async def _one(db: Database, condition: str, params: dict[str, Value]) -> ServerRow | None:
-    row = await db.look_up(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
+    row = await db.read_one(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
     return None if row is None else from_row(ServerRow, row)
 
 
-async def forget_idempotency(db: Database, before_ms: int) -> int:
-    """Delete keys that were used before a time; answers how many."""
+async def prune_idempotency_keys(db: Database, before_ms: int) -> int:
+    """Delete idempotency keys that were used before a time; return how many."""
     delete = Statement(
         "DELETE FROM idempotency_keys WHERE created_at_ms < :before_ms RETURNING server_id", {"before_ms": before_ms}
     )
@@ -206,20 +206,20 @@ async def forget_idempotency(db: Database, before_ms: int) -> int:
     return len(rows)
 
 
-async def count_forgettable_idempotency(db: Database, before_ms: int) -> int:
-    """How many keys `forget_idempotency` would delete."""
+async def count_prunable_idempotency_keys(db: Database, before_ms: int) -> int:
+    """Return how many keys `prune_idempotency_keys` would delete."""
     sql = "SELECT COUNT(*) FROM idempotency_keys WHERE created_at_ms < :before_ms"
     rows = await db.read(sql, {"before_ms": before_ms})
     return msgspec.convert(rows[0][0], int)
 
 
-# --- claims -------------------------------------------------------------------------------------------------------
+# --- leases -------------------------------------------------------------------------------------------------------
 
 
 async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> list[ServerRow]:
-    """Take servers that are due and that nobody holds, the longest due first; no two claimers get the same one."""
-    # The outer conditions repeat the inner ones: PostgreSQL checks them again on a row that another claimer
-    # changed in the meantime, but not the choice of the subquery.
+    """Claim due servers without a valid lease, longest overdue first; no two processes get the same one."""
+    # The outer conditions repeat the inner ones: PostgreSQL rechecks them on a row that another process has changed
+    # in the meantime, but does not run the subquery again.
     is_due = "phase <> 'released' AND next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
     claim = Statement(
         "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
@@ -232,7 +232,7 @@ async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> lis
 
 
 async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
-    """Keep all claims of an owner; answers the fence of each server that is still his."""
+    """Renew all leases of an owner; return the fence of each server it still holds."""
     renewal = Statement(
         "UPDATE servers SET lease_until_ms = :until_ms WHERE lease_owner = :owner RETURNING id, fence",
         {"owner": owner, "until_ms": until_ms},
@@ -242,31 +242,31 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
 
 
 async def drop_leases(db: Database) -> None:
-    """End all claims: for the start of a process that has the database to itself."""
+    """End all leases, when a process starts that is the only user of the database."""
     for table in ("servers", "callbacks"):
         await db.write(
             [Statement(f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")]
         )
 
 
-# --- changes by whoever holds the claim ---------------------------------------------------------------------------
+# --- writes of the lease holder -----------------------------------------------------------------------------------
 
 
 def change(server_id: str, fence: int, **columns: Value) -> Statement:
-    """Set columns of a claimed server; ValueError for a column that does not exist or is not to be set."""
+    """Set columns of a claimed server; ValueError for a column that does not exist or may not be set."""
     unknown = sorted(columns.keys() - _CHANGEABLE)
     if unknown or not columns:
         raise ValueError(f"not columns of a server that can be changed: {', '.join(unknown) or 'none given'}")
-    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    assignments = ", ".join(f"{name} = :{name}" for name in columns)
     return Statement(
-        f"UPDATE servers SET {settings} WHERE id = :claimed_id AND fence = :claimed_fence",
+        f"UPDATE servers SET {assignments} WHERE id = :claimed_id AND fence = :claimed_fence",
         {**plain(columns), "claimed_id": server_id, "claimed_fence": fence},
         must_change=True,
     )
 
 
-def hold(server_id: str, fence: int) -> Statement:
-    """Let nobody else claim a server until the transaction ends; NothingChangedError when somebody did."""
+def check_fence(server_id: str, fence: int) -> Statement:
+    """Lock a server's row until the transaction ends; NothingChangedError if the lease was lost."""
     return Statement(
         "UPDATE servers SET fence = fence WHERE id = :id AND fence = :fence",
         {"id": server_id, "fence": fence},
@@ -274,13 +274,13 @@ def hold(server_id: str, fence: int) -> Statement:
     )
 
 
-def unlease(server_id: str, fence: int, next_at_ms: int) -> Statement:
-    """Give a claim back; somebody is to look at the server again at `next_at_ms`."""
+def release_lease(server_id: str, fence: int, next_at_ms: int) -> Statement:
+    """End the lease early; the server is due again at `next_at_ms`."""
     return change(server_id, fence, lease_owner=None, lease_until_ms=None, next_at_ms=next_at_ms)
 
 
-def release(server_id: str, fence: int) -> Statement:
-    """The last change: the server is gone, and so are the secrets that were needed to reach it."""
+def mark_released(server_id: str, fence: int) -> Statement:
+    """Mark a server as released and delete its secrets; the last write to its row."""
     return change(
         server_id,
         fence,
@@ -294,7 +294,7 @@ def release(server_id: str, fence: int) -> Statement:
 
 
 def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
-    """Make matches that wait for a place in the region due now, those that have waited longest first."""
+    """Make at most `limit` matches that wait for a slot in the region due now, longest waiting first."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
         "SELECT id FROM servers WHERE phase = 'pending' AND region = :region ORDER BY created_at_ms, id LIMIT :limit)"
@@ -304,7 +304,7 @@ def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
 
 
 async def wake(db: Database, server_id: str, now_ms: int) -> None:
-    """Make a server due now; whoever holds it goes on holding it."""
+    """Make a server due now; its lease stays valid."""
     await db.write(
         [Statement("UPDATE servers SET next_at_ms = :now_ms WHERE id = :id", {"id": server_id, "now_ms": now_ms})]
     )

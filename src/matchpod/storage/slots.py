@@ -1,4 +1,4 @@
-"""Which match has which place of a region? The table's keys decide: one match a slot, one slot a match."""
+"""Reserve fleet slots for matches. The keys of the table enforce one match per slot and one slot per match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.ports import Database, Statement
 
 
 async def reserve(db: Database, region: str, server_id: str, slots: Sequence[str]) -> str | None:
-    """The slot this match already has, else the first free one of `slots`; None when all are taken."""
+    """Return the slot this match already has, or reserve the first free one of `slots`; None if all are taken."""
     held = await _slot_of(db, server_id)
     if held is not None:
         return held
@@ -18,9 +18,9 @@ async def reserve(db: Database, region: str, server_id: str, slots: Sequence[str
     for slot in slots:
         if slot in in_use:
             continue
-        if await _take(db, region, slot, server_id):
+        if await _try_reserve(db, region, slot, server_id):
             return slot
-        # Somebody was faster: with this slot, or (a repeated call) with another slot for this match.
+        # A concurrent call has taken this slot for another match, or another slot for this match.
         held = await _slot_of(db, server_id)
         if held is not None:
             return held
@@ -28,12 +28,12 @@ async def reserve(db: Database, region: str, server_id: str, slots: Sequence[str
 
 
 def free(server_id: str) -> Statement:
-    """Give back the slot of a match; one that has none is fine."""
+    """Free the slot of a match, if it has one."""
     return Statement("DELETE FROM slots WHERE server_id = :server_id", {"server_id": server_id})
 
 
-async def free_forgotten(db: Database) -> int:
-    """Give back the slots of servers that were released or are not known; answers how many."""
+async def free_orphaned(db: Database) -> int:
+    """Free the slots of servers that are released or unknown; return how many."""
     delete = Statement(
         "DELETE FROM slots WHERE NOT EXISTS ("
         "SELECT 1 FROM servers WHERE servers.id = slots.server_id AND servers.phase <> 'released') RETURNING slot"
@@ -43,7 +43,7 @@ async def free_forgotten(db: Database) -> int:
 
 
 async def taken(db: Database) -> dict[str, dict[str, str]]:
-    """The server in each slot that is taken, by region."""
+    """Return the server id in each taken slot, by region."""
     rows = await db.read("SELECT region, slot, server_id FROM slots ORDER BY region, slot")
     found: dict[str, dict[str, str]] = {}
     for region, slot, server_id in msgspec.convert(rows, list[tuple[str, str, str]]):
@@ -56,8 +56,8 @@ async def _slot_of(db: Database, server_id: str) -> str | None:
     return msgspec.convert(rows[0][0], str) if rows else None
 
 
-async def _take(db: Database, region: str, slot: str, server_id: str) -> bool:
-    """Take a slot; False when the slot or the match is already spoken for."""
+async def _try_reserve(db: Database, region: str, slot: str, server_id: str) -> bool:
+    """Reserve a slot; False if it is taken or the match already has one."""
     insert = Statement(
         "INSERT INTO slots (region, slot, server_id) VALUES (:region, :slot, :server_id)"
         " ON CONFLICT DO NOTHING RETURNING slot",

@@ -1,4 +1,4 @@
-"""How far was a match read? Its state after some entry of its log, so that a restart need not read from the start."""
+"""Store snapshots of matches, so that a restart need not read the log from its beginning."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from matchpod.storage import servers
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A match as it stood after the entry `seq` of its log."""
+    """The state of a match after entry `seq` of its log."""
 
     seq: int
     state: bytes
 
 
 def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
-    """Replace the snapshot; NothingChangedError when the server was claimed by somebody else meanwhile."""
+    """Replace the snapshot; NothingChangedError if the lease was lost."""
     return [
-        servers.hold(server_id, fence),
+        servers.check_fence(server_id, fence),
         Statement(
             "INSERT INTO snapshots (server_id, seq, state) VALUES (:server_id, :seq, :state)"
             " ON CONFLICT (server_id) DO UPDATE SET seq = excluded.seq, state = excluded.state",
@@ -28,11 +28,11 @@ def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
 
 
 async def load(db: Database, server_id: str) -> Snapshot | None:
-    """The newest snapshot of a match."""
+    """Return the newest snapshot of a match."""
     rows = await db.read("SELECT seq, state FROM snapshots WHERE server_id = :id", {"id": server_id})
     return Snapshot(*msgspec.convert(rows[0], tuple[int, bytes])) if rows else None
 
 
-def forget(server_id: str) -> Statement:
-    """Delete the snapshot of a match that has ended or begins anew."""
+def delete(server_id: str) -> Statement:
+    """Delete the snapshot of a match that has ended or starts over."""
     return Statement("DELETE FROM snapshots WHERE server_id = :id", {"id": server_id})

@@ -1,4 +1,4 @@
-"""Which matches are there to be read again, and is all that their servers said still stored?"""
+"""List the matches that can be recomputed, and check that their logs are complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS: Final = column_list(ServerRow)
 
 
 async def page_after(db: Database, server_id: str, *, limit: int) -> list[ServerRow]:
-    """The next servers of all organizations after an id, the oldest first; an id begins with its time."""
+    """Return the servers of all organizations after an id, oldest first: an id begins with its creation time."""
     rows = await db.read(
         f"SELECT {_COLUMNS} FROM servers WHERE id > :id ORDER BY id LIMIT :limit", {"id": server_id, "limit": limit}
     )
@@ -22,14 +22,14 @@ async def page_after(db: Database, server_id: str, *, limit: int) -> list[Server
 
 
 async def count(db: Database) -> int:
-    """How many servers there are."""
+    """Return the number of servers."""
     rows = await db.read("SELECT COUNT(*) FROM servers")
     return msgspec.convert(rows[0][0], int)
 
 
-async def is_log_whole(db: Database, row: ServerRow) -> bool:
-    """False when entries that count for the match were deleted; True as well when its server never said anything."""
-    # What was stored is numbered without gaps, and the head keeps the last number when all else is deleted.
+async def is_log_complete(db: Database, row: ServerRow) -> bool:
+    """False if entries that count for the match were deleted; True also if its server never sent any."""
+    # Entries are numbered without gaps, and the head keeps the last number after all entries are deleted.
     rows = await db.read(
         "SELECT COALESCE(MAX(raw_log_heads.seq), 0),"
         " (SELECT COUNT(*) FROM raw_log WHERE server_id = :id AND seq > :from_seq)"

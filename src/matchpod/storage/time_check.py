@@ -1,4 +1,4 @@
-"""What time does the database have? Processes that share one should have the same."""
+"""Read the time of a shared database, to compare it with the clock of each process that uses it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from matchpod.ports import Database
 
 _NOW: Final = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
-"""Only PostgreSQL understands it; only that is shared."""
+"""PostgreSQL only: SQLite databases are not shared."""
 
 
 async def database_ms(db: Database) -> int | None:
-    """Milliseconds since the epoch; None for a database of one process, whose time is that of the machine."""
+    """Return the database's time in milliseconds since the epoch; None if the database is not shared."""
     if not db.is_shared:
         return None
     rows = await db.read(_NOW)

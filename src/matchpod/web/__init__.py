@@ -1,4 +1,4 @@
-"""HTTP: what callers and game servers can ask, and what they are answered."""
+"""The HTTP interface for callers, game servers and operators."""
 
 from matchpod.web.application import create_web
 from matchpod.web.services import Limits, Services

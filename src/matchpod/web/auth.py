@@ -1,4 +1,4 @@
-"""Who asks, and may he? The key first (401), then how often (429), then scope and role (403)."""
+"""Authenticate and authorize a request: first the key (401), then the rate limit (429), then scope and role (403)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matchpod.web.endpoint import Call, Endpoint
 from matchpod.web.rate_limit import RateLimiter
 
 
-async def admit(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
-    """The principal of a request that may go on."""
+async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
+    """Return the principal of an authorized request."""
     principal = await access.authenticate(call.header(b"authorization"))
     if limiter is not None:
-        limiter.take(principal.key_id)
+        limiter.acquire(principal.key_id)
     if endpoint.access is not None and endpoint.access not in principal.scopes:
         raise ForbiddenError(f"This key lacks the scope {endpoint.access}.")
     if endpoint.roles and principal.role not in endpoint.roles:

@@ -1,27 +1,26 @@
-"""How is a request body read? Whole, within a limit and a time: nothing larger is ever held in memory."""
+"""Read a request body within a size limit and a timeout, so that nothing larger is held in memory."""
 
 from __future__ import annotations
 
 import asyncio
 
-from starlette.types import Receive, Scope
-
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
+from matchpod.web.asgi import Receive, Scope
 
 BODY_TIMEOUT_S = 30.0
-"""A body of the limit over a slow line; who takes longer holds a place for nothing."""
+"""Enough for the largest body over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
-"""A length with more digits is over every limit, and need not be turned into a number."""
+"""The first digits of a longer number already exceed every limit, so the rest is not parsed."""
 
 
-class CallerGoneError(Exception):
-    """The caller hung up before the body was complete: nobody waits for an answer."""
+class ClientDisconnectedError(Exception):
+    """The client disconnected before the body was complete, so no response is sent."""
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body; PayloadTooLargeError as soon as it is known to be over the limit."""
-    length = _announced_length(scope)
+    """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit."""
+    length = _content_length(scope)
     if length > limit:
         raise _too_large(limit)
     try:
@@ -37,7 +36,7 @@ async def _receive_all(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise CallerGoneError
+            raise ClientDisconnectedError
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
@@ -47,7 +46,7 @@ async def _receive_all(receive: Receive, limit: int) -> bytes:
         parts.append(part)
 
 
-def _announced_length(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
             return int(value[:_MAX_LENGTH_DIGITS])
@@ -55,4 +54,4 @@ def _announced_length(scope: Scope) -> int:
 
 
 def _too_large(limit: int) -> PayloadTooLargeError:
-    return PayloadTooLargeError(f"The request body is over the limit of {limit} bytes.")
+    return PayloadTooLargeError(f"The request body exceeds the limit of {limit} bytes.")

@@ -1,4 +1,4 @@
-"""What does a caller's `callbackUrl` get? The two callbacks as OpenAPI describes such requests: webhooks."""
+"""The OpenAPI description of the two callbacks, as webhooks."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.result import GAME
-from matchpod.service.conclusion import MATCH_CANCELED, MATCH_OVER
+from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 
 Schema = dict[str, object]
 
 _AT: Final = "#/components/schemas/"
 _PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
 _HEADERS: Final = {
-    "Authorization": "The `callbackAuthToken` given at creation; left out when there was none.",
+    "Authorization": "The `callbackAuthToken` given at creation; left out if there was none.",
     "webhook-id": "The same for both attempts.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
-    "webhook-signature": "`v1,` and a signature by the organization's webhook secret (Standard Webhooks).",
+    "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
     "X-Matchpod-Attempt": "1, or 2 for the retry.",
 }
 
 
 def callback_schemas() -> dict[str, Schema]:
-    """The bodies of both callbacks, by name."""
+    """Return the schemas of both callback bodies, by name."""
     result: Schema = {
         "oneOf": [{"$ref": f"{_AT}SeriesResult"}, {"$ref": f"{_AT}DeathmatchResult"}],
-        "description": "The whole result, the same as that of the look-up by external id.",
+        "description": "The full result, the same as when getting the match by external id.",
     }
     reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
     listed = "Only for `incomplete_roster`: listed players who"
@@ -45,7 +45,7 @@ def callback_schemas() -> dict[str, Schema]:
 
 
 def webhooks() -> dict[str, Schema]:
-    """The requests, by name."""
+    """Return the callback requests, by name."""
     return {
         "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver"),
         "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled"),
@@ -57,8 +57,8 @@ def _webhook(name: str, summary: str, schema: str) -> Schema:
         "post": {
             "operationId": name,
             "summary": summary,
-            "description": "Sent once to the `callbackUrl`, and once more 5 s later when it was not answered by a 2xx "
-            "within 10 s. Redirects are not followed.",
+            "description": "Sent once to the `callbackUrl`, and again 5 s later if there was no 2xx response within "
+            "10 s. Redirects are not followed.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()
@@ -69,7 +69,7 @@ def _webhook(name: str, summary: str, schema: str) -> Schema:
     }
 
 
-def _body(event: str, more: Mapping[str, Schema], *, required: tuple[str, ...]) -> Schema:
+def _body(event: str, extra: Mapping[str, Schema], *, required: tuple[str, ...]) -> Schema:
     common: dict[str, Schema] = {
         "eventType": {"type": "string", "const": event},
         "gameId": {"type": "string", "const": GAME},
@@ -78,4 +78,4 @@ def _body(event: str, more: Mapping[str, Schema], *, required: tuple[str, ...]) 
         "sessionId": {"type": "string", "description": "The `gameId` of the server."},
         "timestamp": {"type": "string", "description": "When the match ended: ISO 8601 in UTC, with milliseconds."},
     }
-    return {"type": "object", "properties": {**common, **more}, "required": [*common, *required]}
+    return {"type": "object", "properties": {**common, **extra}, "required": [*common, *required]}

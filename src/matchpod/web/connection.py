@@ -1,8 +1,7 @@
-"""How much may a stranger make us hold? A connection with limits on what comes before a request is known.
+"""HTTP/1.1 connections of callers and game servers, with limits on what an unauthenticated client can make us hold.
 
-uvicorn's own has none: it keeps headers as long as they come, waits for ever for their end, and takes as many
-requests ahead as fit into one read. Nobody needs a key for any of that. A stream is the last answer of its connection:
-what the caller sends meanwhile is dropped, and his hanging up is noticed.
+httptools parses and `Exchange` responds; this module orders requests and applies timeouts and limits. A stream is the
+last response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed.
 """
 
 from __future__ import annotations
@@ -11,167 +10,379 @@ import asyncio
 import logging
 import secrets
 import socket
-import sys
-from typing import Final
+import time
+from collections import deque
+from email.utils import formatdate
+from typing import Final, cast
+from urllib.parse import unquote_to_bytes
 
 import httptools
-from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.web.endpoint import LINE
-from matchpod.web.errors import answer_to
+from matchpod.web.asgi import Application, Scope
+from matchpod.web.endpoint import CONNECTION
+from matchpod.web.errors import InternalServerError, error_response
+from matchpod.web.exchange import Exchange, format_head
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Far more than the headers of any proxy; one read more may be held before it is noticed."""
+"""Path and headers of a request: far more than any proxy sends."""
 HEAD_TIMEOUT_S: Final = 30.0
-"""For the head of a request to come, from the opening of the connection or its first byte."""
-LOST_MS: Final = 30_000
-"""For what a stream sent to arrive: the other end may vanish without a word, and TCP waits a quarter of an hour."""
+"""Time for the head of a request to arrive, from the start of the connection or its first byte. An idle connection is
+closed after the same time: longer than the pause between two log posts."""
+UNACKNOWLEDGED_MS: Final = 30_000
+"""Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
 MAX_PIPELINED: Final = 32
-"""Requests sent ahead on one connection while one is answered; clients and proxies in use send none."""
+"""Pipelined requests on one connection while one is being answered; common clients and proxies send none."""
+
+_TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+_INVALID: Final = "This is not a valid HTTP request."
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 _log = logging.getLogger(__name__)
 
 
-class ApiConnection(HttpToolsProtocol):
+class Connections:
+    """The open connections of a server, and what they share. Calling it makes a connection."""
+
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        self.open: set[ApiConnection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._date = (0, b"")
+
+    def __call__(self) -> ApiConnection:
+        """Return a connection for a client that was accepted."""
+        return ApiConnection(self)
+
+    def date(self) -> bytes:
+        """The value of the `date` header, formatted once per second."""
+        now_s = int(time.time())
+        if now_s != self._date[0]:
+            self._date = (now_s, formatdate(now_s, usegmt=True).encode())
+        return self._date[1]
+
+    async def close(self, within_s: float) -> None:
+        """Close idle connections now and the others after their responses; abort what is left after a while."""
+        for connection in tuple(self.open):
+            connection.shut_down()
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=within_s)
+        for connection in tuple(self.open):
+            connection.abort()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+class ApiConnection(asyncio.Protocol):
     """One connection of a caller or a game server."""
 
-    _held = 0
-    """Bytes taken in since a piece of a request was complete: what the parser may have to keep."""
-    _deadline: asyncio.TimerHandle | None = None
-    _answering: RequestResponseCycle
-    """The request that is answered now; uvicorn's `cycle` is the newest one."""
-    _is_streaming = False
+    def __init__(self, shared: Connections) -> None:
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._expects_continue = False
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._unparsed_bytes = 0
+        """Bytes received since a part of a request was complete: what the parser may have to keep."""
+        self._newest: Exchange | None = None
+        """The exchange that received data belongs to."""
+        self._current: Exchange | None = None
+        """The exchange that is being answered."""
+        self._waiting: deque[Exchange] = deque()
+        self._deadline_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_body_paused = False
+        self._is_streaming = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Wait for a request, but not for ever."""
-        super().connection_made(transport)
-        self._expect_head()
+    # --- the transport --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, with a timeout."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has no such base class
+        self._shared.open.add(self)
+        self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+        self._check_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the time limit."""
-        self._head_came()
-        super().connection_lost(exc)
-        if self.scope is not None:
-            self.scope.pop("extensions", None)  # else the two would keep each other in memory for a while
+        """Notify the exchanges and stop the timer."""
+        self._shared.open.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._can_write.set()
+        for exchange in (self._current, *self._waiting):
+            if exchange is not None:
+                exchange.disconnect()
+        self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what is no HTTP, or never ends, is refused."""
-        if self._is_streaming:
+        """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
+        if self._is_streaming or self._transport.is_closing():
             return
-        self._unset_keepalive_if_required()
-        self._held += len(data)
+        if self._current is None and self._unparsed_bytes == 0:
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
+        self._unparsed_bytes += len(data)
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            self.send_400_response("This is not a request that can be read.")
-            return
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return  # to what is not spoken here; the request is answered as if it had not asked
-        if self._held > MAX_HEAD_BYTES:
-            self.send_400_response(f"The head of a request is over the limit of {MAX_HEAD_BYTES} bytes.")
-        elif not self._is_answering():
-            self._expect_head()
+            return  # upgrades are not supported; the request is answered as if it had not asked for one
+        except httptools.HttpParserError:
+            self._reject(_TOO_LARGE if self._head_bytes > MAX_HEAD_BYTES else _INVALID)
+            return
+        if self._unparsed_bytes > MAX_HEAD_BYTES:
+            self._reject(_TOO_LARGE)
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always hangs up
-        """The caller sends no more; True keeps the connection until he has the answer he may still wait for."""
-        if self._is_streaming:  # one who is gone looks the same, and an answer without end is for those who are there
-            self.transport.abort()
+    def eof_received(self) -> bool:
+        """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
+        if self._is_streaming:  # a client that disconnected looks the same, and a stream could last very long
+            self._transport.abort()
             return False
-        if not self._is_answering() or self.cycle.more_body or self.pipeline:
+        if self._current is None or not self._current.is_body_complete or self._waiting:
             return False
-        self.cycle.keep_alive = False  # hangs up after the answer
+        self._current.keep_alive = False
         return True
 
+    def pause_writing(self) -> None:
+        """Make `drain` wait: the client does not read."""
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        """Let `drain` return."""
+        self._can_write.set()
+
+    # --- the parser -----------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Start a head."""
+        self._url, self._headers, self._expects_continue = b"", [], False
+        self._is_in_head, self._head_bytes = True, 0
+
+    def on_url(self, url: bytes) -> None:
+        """Collect the target of the request, which may come in parts."""
+        self._url += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header. Trailers are counted and ignored: they must not pass for headers."""
+        self._count_head(len(name) + len(value) + 4)
+        if not self._is_in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects_continue = True
+        self._headers.append((name, value))
+
     def on_headers_complete(self) -> None:
-        """Begin with a request, or put it after those that came before."""
-        if len(self.pipeline) >= MAX_PIPELINED:
-            raise ValueError("too many requests sent ahead")  # the parser makes an HttpParserError of it
-        super().on_headers_complete()
-        self.scope["extensions"] = {LINE: self}  # type: ignore[dict-item]  # uvicorn knows those of ASGI only
-        self._held = 0
-        self._head_came()
+        """Start the exchange, or queue it behind earlier ones."""
+        if len(self._waiting) >= MAX_PIPELINED:
+            raise ValueError("too many pipelined requests")  # the parser turns it into an HttpParserError
+        self._is_in_head = False
+        self._unparsed_bytes = 0
+        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        exchange = Exchange(self, self._scope(), keep_alive=keep_alive)
+        exchange.expects_continue = self._expects_continue
+        self._newest = exchange
+        if self._current is None:
+            self._start(exchange)
+        else:
+            self._waiting.append(exchange)
+            self.pause_body()
 
     def on_body(self, body: bytes) -> None:
-        """Hand on a part of a body; how much of it is held is limited by whoever reads it."""
-        self._held = 0
-        super().on_body(body)
+        """Pass on a part of a body; its reader limits the size."""
+        self._unparsed_bytes = 0
+        if self._newest is not None:
+            self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
-        """The next byte belongs to another request."""
-        self._held = 0
-        super().on_message_complete()
+        """Note that the next byte belongs to another request."""
+        self._unparsed_bytes = 0
+        if self._newest is not None:
+            self._newest.complete_body()
+            if self._newest.is_response_complete:
+                self._finish(self._newest)
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what came, with the body that every error has, and hang up."""
-        _log.debug("connection refused", extra={"reason": msg})
-        if self._is_next():  # else this would be read as the answer to the request before
-            request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
-            answer = answer_to(InvalidParamsError(msg), request_id)
-            headers = {
-                b"content-type": answer.content_type,
-                b"content-length": b"%d" % len(answer.body),
-                b"x-request-id": request_id.encode(),
-                b"connection": b"close",
-            }
-            lines = b"".join(b"%b: %b\r\n" % header for header in headers.items())
-            self.transport.write(STATUS_LINE[answer.status] + lines + b"\r\n" + answer.body)
-        self.transport.close()
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise ValueError("the head is too large")
 
-    # --- streams ------------------------------------------------------------------------------------------------------
+    def _scope(self) -> Scope:
+        url = httptools.parse_url(self._url)
+        raw_path = url.path or b"/"
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": self._parser.get_http_version(),
+            "method": self._parser.get_method().decode("ascii"),
+            "scheme": "http",
+            "path": unquote_to_bytes(raw_path).decode("utf-8", "replace") if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": url.query or b"",
+            "root_path": "",
+            "headers": self._headers,
+            "client": _address(self._transport.get_extra_info("peername")),
+            "server": _address(self._transport.get_extra_info("sockname")),
+            "extensions": {CONNECTION: self},
+        }
+
+    # --- exchanges ------------------------------------------------------------------------------------------------
+
+    def _start(self, exchange: Exchange) -> None:
+        self._current = exchange
+        self._deadline_s = None
+        task = self._loop.create_task(self._run(exchange))
+        self._shared.tasks.add(task)
+        task.add_done_callback(self._shared.tasks.discard)
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+        except Exception:  # noqa: BLE001 - an application must not end the server
+            _log.exception("application failed")
+        if exchange.is_response_complete or exchange.is_disconnected or self._transport.is_closing():
+            return
+        if exchange.is_response_started:
+            self._transport.abort()  # the client must not read the response as complete
+        else:
+            self._write_error(InternalServerError("Internal error."))
+            self._transport.close()
+
+    def exchange_completed(self) -> None:
+        """Answer the next request, wait for one, or close the connection."""
+        exchange = self._current
+        if exchange is None or self._is_streaming:
+            self._transport.close()
+        elif exchange.is_body_complete:
+            self._finish(exchange)
+        else:
+            # Read the rest of the body, so that the client reads the response before the connection closes.
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+            self.resume_body()
+
+    def _finish(self, exchange: Exchange) -> None:
+        if not exchange.keep_alive:
+            self._transport.close()
+            return
+        self._current = None
+        if self._waiting:
+            self._start(self._waiting.popleft())
+        else:
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+            self.resume_body()
+
+    def write(self, data: bytes) -> None:
+        """Send data to the client."""
+        self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough of what was sent."""
+        if not self._can_write.is_set():
+            await self._can_write.wait()
+
+    def pause_body(self) -> None:
+        """Stop reading from the client."""
+        if not self._is_body_paused:
+            self._is_body_paused = True
+            self._transport.pause_reading()
+
+    def resume_body(self) -> None:
+        """Resume reading from the client, unless other requests are queued."""
+        if self._is_body_paused and not self._waiting and not self._transport.is_closing():
+            self._is_body_paused = False
+            self._transport.resume_reading()
+
+    def date(self) -> bytes:
+        """The value of the `date` header."""
+        return self._shared.date()
+
+    def shut_down(self) -> None:
+        """Close the connection, after the response in progress if there is one."""
+        self._waiting.clear()
+        if self._current is None or self._current.is_response_complete:
+            self._transport.close()
+        else:
+            self._current.keep_alive = False
+
+    # --- streams --------------------------------------------------------------------------------------------------
 
     @property
     def has_room(self) -> bool:
-        """True when sending does not have to wait for the caller."""
-        return not self.flow.write_paused
+        """True if sending does not have to wait for the client."""
+        return self._can_write.is_set()
+
+    @property
+    def tcp_socket(self) -> socket.socket:
+        """The socket of the connection."""
+        found: socket.socket = self._transport.get_extra_info("socket")
+        return found
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes buffered for the client, without the system's own buffer."""
+        return self._transport.get_write_buffer_size()
 
     def begin_stream(self) -> None:
-        """Answer with a body without end from here on; the caller can only hang up."""
+        """Switch to streaming: later requests on this connection are ignored."""
         self._is_streaming = True
-        self.pipeline.clear()
-        self.cycle = self._answering  # which is told when the connection is lost
-        self.cycle.keep_alive = False
+        self._waiting.clear()
+        self.resume_body()  # to notice a disconnect
+        if self._current is not None:
+            self._current.keep_alive = False
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
-            plain = self.transport.get_extra_info("socket")
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LOST_MS)
-        if self.cycle.scope["http_version"] == "1.0":
-            # Knows no chunks: the body ends where the connection does.
-            self.cycle.chunked_encoding = False
-            self.cycle.expected_content_length = sys.maxsize
+            self.tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
-    def end_stream(self) -> None:
-        """The body is at its end."""
-        self.cycle.expected_content_length = 0
+    def abort(self) -> None:
+        """Drop the connection with all unsent data."""
+        self._transport.abort()
 
-    def cut(self) -> None:
-        """Drop the connection with whatever was not sent."""
-        self.transport.abort()
+    # --- errors and timeouts --------------------------------------------------------------------------------------
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._answering = cycle
-        super()._start_asgi_task(cycle, app)
+    def _reject(self, reason: str) -> None:
+        """Reject a request with the usual error body, and close the connection."""
+        _log.debug("request rejected", extra={"reason": reason})
+        # Otherwise the client would read it as the response to an earlier request.
+        current = self._current
+        if current is None or (
+            current is self._newest and not current.is_body_complete and not current.is_response_started
+        ):
+            self._write_error(InvalidParamsError(reason))
+        self._transport.close()
 
-    def _is_next(self) -> bool:
-        """True when the caller takes what is sent now for the answer to what he sent last."""
-        return not self._is_answering() or (
-            self.cycle.more_body and not self.cycle.response_started and not self.pipeline
-        )
+    def _write_error(self, error: InvalidParamsError | InternalServerError) -> None:
+        request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
+        response = error_response(error, request_id)
+        headers = [
+            (b"date", self.date()),
+            (b"content-type", response.content_type),
+            (b"content-length", b"%d" % len(response.body)),
+            (b"x-request-id", request_id.encode()),
+            (b"connection", b"close"),
+        ]
+        self._transport.write(format_head(response.status, headers) + response.body)
 
-    def _is_answering(self) -> bool:
-        return not getattr(self.cycle, "response_complete", True)  # there is none before the first request
+    def _check_deadline(self) -> None:
+        """Close the connection at its deadline. One timer per connection, re-armed when it fires, is cheaper than one
+        per request.
+        """
+        self._timer = None
+        if self._transport.is_closing():
+            return
+        now_s = self._loop.time()
+        if self._deadline_s is not None and now_s >= self._deadline_s:
+            self._transport.close()
+            return
+        wait_s = HEAD_TIMEOUT_S if self._deadline_s is None else self._deadline_s - now_s
+        self._timer = self._loop.call_later(wait_s, self._check_deadline)
 
-    def _expect_head(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
 
-    def _head_came(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        self._deadline = None
-        if not self.transport.is_closing():
-            self.transport.close()
+def _address(address: object) -> tuple[str, int] | None:
+    return (str(address[0]), int(address[1])) if isinstance(address, tuple) and len(address) >= 2 else None

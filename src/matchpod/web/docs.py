@@ -1,10 +1,10 @@
-"""Where does the documentation page come from? From files of this package, read once; it fetches nothing else."""
+"""Load the files of the documentation page from this package; the page uses no others."""
 
 from __future__ import annotations
 
 from importlib import resources
 
-from matchpod.web.endpoint import Answer, Header
+from matchpod.web.endpoint import Header, Response
 
 _FILES = {
     "": ("docs.html", b"text/html; charset=utf-8"),
@@ -12,17 +12,17 @@ _FILES = {
     "docs.js": ("docs.js", b"text/javascript; charset=utf-8"),
 }
 _HEADERS: tuple[Header, ...] = (
-    # The page shows text of the description only, and no script but its own may run in it.
+    # No script other than the page's own may run in it.
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"),
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-cache"),
 )
 
 
-def read_pages() -> dict[str, Answer]:
-    """The page under the empty name, and its files under theirs."""
+def read_pages() -> dict[str, Response]:
+    """Return the page under the empty name, and its files under their names."""
     folder = resources.files(__package__) / "assets"
     return {
-        name: Answer((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS)
+        name: Response((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS)
         for name, (file, content_type) in _FILES.items()
     }

@@ -1,4 +1,4 @@
-"""What is an endpoint, what does it get and what does it give back? The values that the web is made of."""
+"""The types of the web layer: endpoints, their requests and their responses."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 import msgspec
-from starlette.types import Receive, Scope
 
 from matchpod.core.errors import MatchpodError
 from matchpod.service.principals import Principal, Role
 from matchpod.service.principals import Scope as AccessScope
+from matchpod.web.asgi import Receive, Scope
 from matchpod.web.services import Services
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
-LINE: Final = "matchpod.line"
-"""The extension of a request's scope under which the connection hands itself to a stream."""
+CONNECTION: Final = "matchpod.connection"
+"""The scope extension through which a stream gets its connection."""
 
 Header = tuple[bytes, bytes]
 
 
 class Tag(StrEnum):
-    """Who an endpoint is for."""
+    """The audience of an endpoint."""
 
     API = "api"
     INGEST = "ingest"
     OPERATIONS = "operations"
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """A whole response; length and request id are added when it is sent."""
+class Response(msgspec.Struct, frozen=True):
+    """A complete response; length and request id are added when it is sent."""
 
     body: bytes
     status: int = 200
@@ -41,16 +41,16 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What all requests share: the use cases, and the pages that were made once."""
+    """What all requests share: the services, the API description and the documentation pages."""
 
     services: Services
     openapi: Callable[[], bytes]
-    """Describes the API; the description is built when it is first asked for."""
-    pages: dict[str, Answer]
+    """Returns the description of the API, which is built at the first call."""
+    pages: dict[str, Response]
 
 
 class Call(msgspec.Struct, kw_only=True):
-    """One request. `principal` is there when the endpoint asks for a key."""
+    """One request; `principal` is set if the endpoint needs a key."""
 
     scope: Scope
     receive: Receive
@@ -59,13 +59,13 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def caller(self) -> Principal:
-        """Who asks; only for endpoints with a key."""
+        """The principal; only for endpoints that need a key."""
         if self.principal is None:
-            raise RuntimeError("this endpoint asks for no key")
+            raise RuntimeError("this endpoint needs no key")
         return self.principal
 
     def header(self, name: bytes) -> str | None:
-        """The first header of this name, given in lower case."""
+        """Return the first header with this name (in lower case), or None."""
         for found, value in self.scope["headers"]:
             if found == name:
                 text: str = value.decode("latin-1")
@@ -73,54 +73,51 @@ class Call(msgspec.Struct, kw_only=True):
         return None
 
 
-class Line(Protocol):
+class StreamConnection(Protocol):
     """The connection under a stream."""
 
     @property
     def has_room(self) -> bool:
-        """True when sending does not have to wait for the caller."""
+        """True if sending does not have to wait for the client."""
 
     def begin_stream(self) -> None:
-        """Answer with a body without end from here on; the caller can only hang up."""
+        """Switch to streaming: later requests on this connection are ignored."""
 
-    def end_stream(self) -> None:
-        """The body is at its end."""
-
-    def cut(self) -> None:
-        """Drop the connection with whatever was not sent."""
+    def abort(self) -> None:
+        """Drop the connection with all unsent data."""
 
 
 class Frames(Protocol):
-    """Where a stream gets what it sends."""
+    """The source of the frames that a stream sends."""
 
     @property
     def is_over(self) -> bool:
-        """True when everything was given and nothing more will come."""
+        """True if all frames were returned and none will follow."""
 
     async def next(self, within_s: float) -> bytes | None:
-        """What comes next; empty when nothing came within the time, None at the end."""
+        """Return the next frames; empty if there are none within the time, None at the end."""
 
     def close(self) -> None:
-        """End it, from wherever; closing twice changes nothing."""
+        """End it; closing twice has no effect."""
 
     def when_closed(self, act: Callable[[], None]) -> None:
-        """Do this when somebody closes it."""
+        """Call `act` when it is closed."""
 
 
 class EventStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A response that goes on as long as something happens."""
+    """A response that continues until its frames end."""
 
     call: Call
     frames: Frames
-    is_welcome: Callable[[], Awaitable[bool]]
-    """Asked now and then: may the caller still read this?"""
+    is_authorized: Callable[[], Awaitable[bool]]
+    """Called periodically: True while the caller may still read this."""
 
 
-Handler = Callable[[Site, Call], Awaitable[Answer | EventStream]]
+Handler = Callable[[Site, Call], Awaitable[Response | EventStream]]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A path or query parameter or header as the documentation shows it; `schema` is JSON Schema."""
+    """A path or query parameter or a header, as documented; `schema` is JSON Schema."""
 
     name: str
     place: str
@@ -130,7 +127,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One method of one path: who may use it, what it takes and gives, how it can fail."""
+    """One method of one path: its permissions, parameters, response and errors."""
 
     method: str
     path: str
@@ -139,17 +136,17 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     handler: Handler
     access: AccessScope | None = None
-    """The scope that a key needs; None where no key is asked for."""
+    """The scope that the key needs; None if no key is needed."""
     roles: tuple[Role, ...] = ()
-    """The roles that a key needs one of; none where any will do."""
+    """The key needs one of these roles; empty if any role is allowed."""
     parameters: tuple[Parameter, ...] = ()
     body: str | None = None
     """The schema of a JSON body."""
     raw_body: str | None = None
-    """The media type of a body that is stored as it is."""
+    """The media type of a body that is stored without being parsed."""
     status: int = 200
     returns: object = None
-    """The type that is encoded as JSON; None where it is something else."""
+    """The type that is encoded as JSON; None if the response is not JSON."""
     content_type: str = JSON
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()

@@ -1,4 +1,4 @@
-"""How is a failure told? One body for every error, whatever its status, and the headers that go with it."""
+"""Build error responses: one body shape for all errors, with the headers of each status."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from matchpod.core.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from matchpod.web.endpoint import Answer, Header
+from matchpod.web.endpoint import Header, Response
 
 _encoder = msgspec.json.Encoder()
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The body of every error; `details` only where there is something to list."""
+    """The body of every error; `details` only if there are faults to list."""
 
     status_code: int
     error: str
@@ -31,26 +31,26 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GoneError(MatchpodError):
-    """What a game server sends is not wanted any more; it stops sending when it reads this status."""
+    """The match has ended or does not exist; a game server stops sending when it gets this status."""
 
     code = "GONE"
     status = 410
 
 
 class NotReadyError(UnavailableError):
-    """No requests can be taken by this process, for the reasons given."""
+    """The process cannot accept requests, for the given reasons."""
 
     def __init__(self, message: str, *, reasons: Sequence[str], retry_after_s: int = 1) -> None:
         super().__init__(message, retry_after_s=retry_after_s)
         self.faults = tuple(Fault("", reason) for reason in reasons)
 
 
-class ServerFault(MatchpodError):  # noqa: N818 - the word is ours: a fault that is not the caller's
-    """Our own fault; what it was stands in the log, under the request id."""
+class InternalServerError(MatchpodError):
+    """An internal error; the cause is in the log, under the request id."""
 
 
-def answer_to(error: MatchpodError, request_id: str) -> Answer:
-    """The response that tells an error."""
+def error_response(error: MatchpodError, request_id: str) -> Response:
+    """Return the response for an error."""
     faults = error.faults if isinstance(error, InvalidParamsError | NotReadyError) else ()
     body = ErrorBody(
         status_code=error.status,
@@ -59,7 +59,7 @@ def answer_to(error: MatchpodError, request_id: str) -> Answer:
         details=faults or msgspec.UNSET,
         request_id=request_id,
     )
-    return Answer(_encoder.encode(body), error.status, headers=_headers(error))
+    return Response(_encoder.encode(body), error.status, headers=_headers(error))
 
 
 def _headers(error: MatchpodError) -> tuple[Header, ...]:

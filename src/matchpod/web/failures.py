@@ -1,4 +1,4 @@
-"""Which errors can endpoints have in common? What can go wrong with any request, and with any that needs a key."""
+"""The errors that all endpoints, and all endpoints with a key, have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which URLs read the history? Series, maps, leaderboards and timelines, polled or pushed; values as in `routes`."""
+"""The endpoints for series, maps, leaderboards and timelines; part of the list in `routes`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GET_MAP: Final = Endpoint(
     name="getMap",
     tag=Tag.API,
     summary="Get a map and its players",
-    text="While the map is live the numbers are those of this moment. `players` are as in the `result` of the match.",
+    text="While the map is live, the statistics are current. `players` has the same shape as in the `result`.",
     access=Scope.SERVERS_READ,
     parameters=(parameters.MAP_ID,),
     returns=MapDetail,
@@ -33,8 +33,8 @@ _GET_EVENTS: Final = Endpoint(
     name="getMapEvents",
     tag=Tag.API,
     summary="Poll the timeline of a map",
-    text="Items in order, after `afterSeq`. Give the `nextAfterSeq` of the answer as the next `afterSeq`: no item is "
-    "left out or comes twice. A restored round is an item too, and takes none back.",
+    text="Items in order, after `afterSeq`. Pass the `nextAfterSeq` of the response as the next `afterSeq` to get "
+    "every item exactly once. A restored round is an item too and removes no earlier item.",
     access=Scope.SERVERS_READ,
     parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
     returns=EventsPage,
@@ -47,8 +47,8 @@ _STREAM_MAP: Final = Endpoint(
     name="streamMapEvents",
     tag=Tag.API,
     summary="Follow the timeline of a map",
-    text="Server-sent events: `event` is the `type` of an item, `id` its `seq`, `data` the item as polling has it. "
-    "The stream ends with the match; when there is nothing left to come it is answered 204.",
+    text="Server-sent events: `event` is the `type` of an item, `id` its `seq`, `data` the item as when polling. "
+    "The stream ends with the match; if nothing is left to send, the status is 204.",
     access=Scope.SERVERS_READ,
     parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
     content_type=EVENT_STREAM,
@@ -58,7 +58,7 @@ _STREAM_MAP: Final = Endpoint(
 
 
 def _alias(endpoint: Endpoint, path: str) -> Endpoint:
-    """The same endpoint at another address."""
+    """Return the same endpoint at another path."""
     return msgspec.structs.replace(
         endpoint,
         path=path,
@@ -75,7 +75,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="listSeries",
         tag=Tag.API,
         summary="List series",
-        text="Newest first; those that have not started stand last, and no date finds them.",
+        text="Newest first. Series that have not started are last and match no date filter.",
         access=Scope.SERVERS_READ,
         parameters=parameters.SERIES_LIST,
         returns=SeriesPage,
@@ -89,7 +89,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="getSeries",
         tag=Tag.API,
         summary="Get a series and its maps",
-        text="Every competitive and wingman match is a series, also one of a single map.",
+        text="Every competitive and wingman match is a series, even if it has a single map.",
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERIES_ID,),
         returns=SeriesDetail,
@@ -103,7 +103,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="listServerSeries",
         tag=Tag.API,
         summary="List the series of a server",
-        text="A server plays one match, so there is one series at most.",
+        text="A server plays one match, so there is at most one series.",
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_OF_SERIES, *parameters.SERIES_LIST),
         returns=SeriesPage,
@@ -117,8 +117,8 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="listMaps",
         tag=Tag.API,
         summary="List maps",
-        text="Each map of a match is one item. Newest first; those that have not started stand last, and no date "
-        "finds them.",
+        text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
+        "filter.",
         access=Scope.SERVERS_READ,
         parameters=parameters.MAPS_LIST,
         returns=MapsPage,
@@ -136,7 +136,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="getMapLeaderboard",
         tag=Tag.API,
         summary="Get the leaderboard of a map",
-        text="The best players by one number; ties go by kills, then damage, then name.",
+        text="The best players by one statistic; ties are ordered by kills, then damage, then name.",
         access=Scope.SERVERS_READ,
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
         returns=LeaderboardView,
@@ -151,8 +151,8 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="streamServerEvents",
         tag=Tag.API,
         summary="Follow the timelines of a whole match",
-        text="As the stream of a map, for all maps of the server's match, and ends with it. Each item also has `mapId` "
-        "and `mapNumber`, and each `id` the last `seq` of every map, joined by dots.",
+        text="Like the stream of a map, for all maps of the server's match; it ends with the match. Each item also has "
+        "`mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID, *parameters.LAST_EVENT_OF_SERVER),
         content_type=EVENT_STREAM,

@@ -1,6 +1,6 @@
-"""How do game servers reach us? Log posts, plugin reports and detections are stored; the match file is handed out.
+"""Handlers for game servers: store log posts, plugin reports and detections, and return the match file.
 
-A game server knows two statuses: 200 is taken, 410 is never send again. Everything else it repeats.
+To a game server, 200 means stored and 410 means stop sending. After any other status it retries.
 """
 
 from __future__ import annotations
@@ -11,53 +11,58 @@ from functools import partial
 from matchpod.core.errors import InvalidParamsError, MatchpodError, UnauthorizedError
 from matchpod.service.ingest import BAD_REQUEST, GONE, MAX_BODY_BYTES, STORED, TOKEN_HEADER, UNKNOWN
 from matchpod.web.bodies import read_body
-from matchpod.web.endpoint import Answer, Call, Site
-from matchpod.web.errors import GoneError, ServerFault
+from matchpod.web.endpoint import Call, Response, Site
+from matchpod.web.errors import GoneError, InternalServerError
 from matchpod.web.matches import NO_STORE, OK_BODY
 
 _TOKEN_HEADER = TOKEN_HEADER.lower().encode()
-_TAKEN = Answer(OK_BODY)
+_STORED = Response(OK_BODY)
 
 
-async def take_log(site: Site, call: Call) -> Answer:
+async def post_log(site: Site, call: Call) -> Response:
     """Store a piece of a server's log."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.scope["headers"]}
-    return _answer(await site.services.ingest.take_log(call.params[0], headers, _body(call)))
+    return _status_response(await site.services.ingest.store_log(call.params[0], headers, _body(call)))
 
 
-async def take_report(site: Site, call: Call) -> Answer:
+async def post_report(site: Site, call: Call) -> Response:
     """Store a report of the match plugin."""
-    return _answer(await site.services.ingest.take_report(call.header(_TOKEN_HEADER), _body(call)))
+    return _status_response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _body(call)))
 
 
-async def take_detection(site: Site, call: Call) -> Answer:
+async def post_detection(site: Site, call: Call) -> Response:
     """Store a detection of an anti-cheat plugin."""
-    return _answer(await site.services.ingest.take_detection(call.params[0], _body(call)))
+    return _status_response(await site.services.ingest.store_detection(call.params[0], _body(call)))
 
 
-async def match_file(site: Site, call: Call) -> Answer:
-    """Hand out the match file that the match plugin loads."""
+async def post_shots(site: Site, call: Call) -> Response:
+    """Store a count of shots of a plugin."""
+    return _status_response(await site.services.ingest.store_shots(call.params[0], _body(call)))
+
+
+async def get_match_file(site: Site, call: Call) -> Response:
+    """Return the match file that the match plugin loads."""
     found = await site.services.ingest.match_file(call.header(_TOKEN_HEADER))
     if found is None:
-        raise UnauthorizedError(f"The header {TOKEN_HEADER} names no match that is being played.")
-    return Answer(found, headers=NO_STORE)
+        raise UnauthorizedError(f"The token in the header {TOKEN_HEADER} belongs to no open match.")
+    return Response(found, headers=NO_STORE)
 
 
 def _body(call: Call) -> Callable[[], Awaitable[bytes]]:
     return partial(read_body, call.scope, call.receive, MAX_BODY_BYTES)
 
 
-def _answer(status: int) -> Answer:
+def _status_response(status: int) -> Response:
     if status == STORED:
-        return _TAKEN
+        return _STORED
     raise _error(status)
 
 
 def _error(status: int) -> MatchpodError:
     if status == GONE:
-        return GoneError("Nothing more is wanted here: the match is over, or there never was one.")
+        return GoneError("This match has ended or does not exist.")
     if status == UNKNOWN:
-        return UnauthorizedError("The token is missing, or names no match.")
+        return UnauthorizedError("The token is missing or belongs to no match.")
     if status == BAD_REQUEST:
-        return InvalidParamsError("This is not what a game server sends.")
-    return ServerFault(f"unexpected outcome {status}")
+        return InvalidParamsError("The request body is not what a game server sends.")
+    return InternalServerError(f"unexpected ingest status {status}")

@@ -1,6 +1,7 @@
-"""Which endpoint is meant? Paths are cut at their slashes before they are decoded, so a parameter may contain one.
+"""Route a request to its endpoint.
 
-The look-up is a walk down a tree of segments: it costs the same however many endpoints there are.
+Paths are split at slashes before they are decoded, so a parameter may contain one. The router walks down a tree of
+segments, so its cost does not depend on the number of endpoints.
 """
 
 from __future__ import annotations
@@ -8,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
-from starlette.types import Scope
-
 from matchpod.core.errors import MethodNotAllowedError, NotFoundError
+from matchpod.web.asgi import Scope
 from matchpod.web.endpoint import Endpoint
 
 MAX_PATH_BYTES = 4096
-"""An external id of 255 characters, four bytes each and percent-encoded, with room for the rest of the path."""
+"""Enough for an external id of 255 characters, four bytes each and percent-encoded, and the rest of the path."""
 
 
 class _Node:
-    """One place in the tree: where a segment leads, and what is there."""
+    """A node of the tree: the next segments, and the endpoints at this path."""
 
     __slots__ = ("fixed", "methods", "parameter")
 
@@ -28,26 +28,26 @@ class _Node:
         self.methods: dict[str, Endpoint] = {}
 
 
-class Lookup:
-    """All endpoints, by path and method."""
+class Router:
+    """Finds endpoints by path and method."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._root = _Node()
         for endpoint in endpoints:
-            node = self._place(endpoint.path)
+            node = self._add_path(endpoint.path)
             if endpoint.method in node.methods:
-                raise ValueError(f"{endpoint.method} {endpoint.path} is there twice")
+                raise ValueError(f"{endpoint.method} {endpoint.path} is defined twice")
             node.methods[endpoint.method] = endpoint
 
     def find(self, scope: Scope) -> tuple[Endpoint, tuple[str, ...]]:
-        """The endpoint and its path parameters; NotFoundError or MethodNotAllowedError where there is none."""
+        """Return the endpoint and its path parameters; raise NotFoundError or MethodNotAllowedError."""
         node, values = self._walk(scope.get("raw_path") or scope["path"].encode())
         method = scope["method"]
-        # What can be got can be asked about; the body is left out when the answer is sent.
+        # HEAD is handled as GET; the body is left out when the response is sent.
         endpoint = node.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             allowed = tuple(sorted({*node.methods, *(("HEAD",) if "GET" in node.methods else ())}))
-            raise MethodNotAllowedError(f"This path answers {' and '.join(allowed)} only.", allowed)
+            raise MethodNotAllowedError(f"This path only supports {' and '.join(allowed)}.", allowed)
         try:
             return endpoint, tuple([value.decode() for value in values])
         except UnicodeDecodeError as exc:
@@ -62,18 +62,18 @@ class Lookup:
         for segment in raw_path.split(b"/")[1:]:
             if is_encoded:
                 segment = unquote_to_bytes(segment)
-            following = node.fixed.get(segment)
-            if following is None:
-                following = node.parameter
-                if following is None or not segment:
+            child = node.fixed.get(segment)
+            if child is None:
+                child = node.parameter
+                if child is None or not segment:
                     raise _not_found()
                 values.append(segment)
-            node = following
+            node = child
         if not node.methods:
             raise _not_found()
         return node, values
 
-    def _place(self, path: str) -> _Node:
+    def _add_path(self, path: str) -> _Node:
         node = self._root
         for segment in path.split("/")[1:]:
             if segment.startswith("{"):
@@ -85,4 +85,4 @@ class Lookup:
 
 
 def _not_found() -> NotFoundError:
-    return NotFoundError("There is nothing at this path; /docs lists what there is.")
+    return NotFoundError("There is no endpoint at this path. See /docs for all endpoints.")

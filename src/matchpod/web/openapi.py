@@ -1,4 +1,4 @@
-"""How is the API described? An OpenAPI 3.1 document made from the page of endpoints and the types they answer with."""
+"""Build the OpenAPI 3.1 document from the list of endpoints and the types of their responses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.timeline_items import TimelineItem
+from matchpod.cs2.shots_report import ShotsReport
 from matchpod.web.callback_schema import callback_schemas, webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
@@ -30,12 +31,12 @@ _NAMES = {
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",
 }
-"""Types whose names say what they are here, and what callers call them."""
+"""Types that have another name in the document."""
 
 _TAGS = {
-    Tag.API: "What callers use, with a key.",
-    Tag.INGEST: "What game servers and their plugins use, with the token they were given.",
-    Tag.OPERATIONS: "What operators and their machines use.",
+    Tag.API: "For callers, with an API key.",
+    Tag.INGEST: "For game servers and their plugins, with the token of the match.",
+    Tag.OPERATIONS: "For operators and monitoring.",
 }
 _LINKED = {
     "getServer": ("getServer", "id", "serverId"),
@@ -49,22 +50,22 @@ _LINKED = {
     "getMapEvents": ("getMapEvents", "mapId", "id"),
     "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
 }
-"""Which parameter of which operation takes which field of an answer."""
+"""Links: the operation, its parameter, and the field of the response to use for it."""
 
 _MEANINGS = {
     "INVALID_PARAMS": "The body or a parameter breaks a rule; `details` lists every fault.",
     "UNAUTHORIZED": "The key or token is missing or not valid.",
     "FORBIDDEN": "The key lacks the scope or role, or this belongs to another organization.",
-    "NOT_FOUND": "There is no such thing.",
+    "NOT_FOUND": "It does not exist.",
     "SERVER_NOT_RUNNING": "The match has already ended in another way.",
     "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
-    "GONE": "The match is over or unknown: send nothing more.",
-    "PAYLOAD_TOO_LARGE": "The body is over the limit.",
-    "RATE_LIMIT_EXCEEDED": "Too many requests; `Retry-After` says how many seconds to wait.",
-    "SERVER_ERROR": "Our own fault; the request id finds it in our log.",
-    "SERVICE_UNAVAILABLE": "Starting, draining, or without the database; `Retry-After` says when to try again.",
+    "GONE": "The match has ended or does not exist: stop sending.",
+    "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
+    "RATE_LIMIT_EXCEEDED": "Too many requests; `Retry-After` is the number of seconds to wait.",
+    "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
+    "SERVICE_UNAVAILABLE": "Starting, draining, or the database is unavailable; `Retry-After` says when to retry.",
 }
-"""Each code, as callers read it."""
+"""The description of each error code."""
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -74,23 +75,23 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
 
 
 def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
-    """The document, as JSON."""
+    """Return the document as JSON."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = msgspec.json.schema_components(
-        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, TimelineItem), ref_template=_REF
+        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, ShotsReport, TimelineItem), ref_template=_REF
     )
-    components["TimelineItem"] = {"description": "Something that happened, told by its `type`.", **schemas[-1]}
+    components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
     returned = iter(schemas)
     operations: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
-        schema: Schema = next(returned) if endpoint.returns is not None else _written_shape(endpoint)
+        schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
     components["StreamEvent"] = _stream_event()
-    _explain(components)
+    _add_descriptions(components)
     written = {**create_match_schemas([region.code for region in services.regions.all()]), **callback_schemas()}
-    if twice := written.keys() & components.keys():
-        raise ValueError(f"two schemas share a name: {', '.join(twice)}")
+    if duplicates := written.keys() & components.keys():
+        raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
     components.update(written)
     document = {
         "openapi": "3.1.0",
@@ -107,7 +108,7 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
             "securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}},
         },
     }
-    return msgspec.json.encode(_named(document))
+    return msgspec.json.encode(_rename_refs(document))
 
 
 def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
@@ -161,16 +162,16 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
     failures = {str(status): _failure(by_status[status]) for status in sorted(by_status)}
     if endpoint.content_type == EVENT_STREAM:
         failures = {
-            "204": {"description": "Everything was sent; nothing will follow.", "headers": _headers(())},
+            "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},
             **failures,
         }
     return {str(endpoint.status): success, **failures}
 
 
 def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
-    told = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
+    meanings = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
     response = _content(JSON, _ref("ErrorBody"))
-    return {"description": " ".join(told), "headers": _headers(errors), **response}
+    return {"description": " ".join(meanings), "headers": _headers(errors), **response}
 
 
 def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
@@ -190,7 +191,7 @@ def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schem
 
 
 def _fill_in_raw(components: Mapping[str, Schema]) -> None:
-    """Name what is handed on as stored bytes: to msgspec such a field can be anything."""
+    """Set the schemas of fields that hold stored JSON: msgspec cannot know their types."""
     null: Schema = {"type": "null"}
     for name, field, schema in (
         ("ServerView", "match", _one_of(_ref("LiveMatch"), null)),
@@ -205,8 +206,8 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         properties[field] = schema
 
 
-def _written_shape(endpoint: Endpoint) -> Schema:
-    """What is answered where it is no JSON; of a stream it is each event, as clients take them apart."""
+def _other_shape(endpoint: Endpoint) -> Schema:
+    """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
     return _ref("StreamEvent") if endpoint.content_type == EVENT_STREAM else {"type": "string"}
 
 
@@ -232,23 +233,24 @@ def _list_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
-def _explain(components: Mapping[str, Schema]) -> None:
-    """Say what each field means, where its type does not."""
+def _add_descriptions(components: Mapping[str, Schema]) -> None:
+    """Add the description of each field that has none."""
     for name, schema in components.items():
         properties = schema.get("properties")
-        for field, described in properties.items() if isinstance(properties, dict) else ():
-            described.setdefault("description", text_of(name, field))
+        for field, field_schema in properties.items() if isinstance(properties, dict) else ():
+            if "description" not in field_schema:
+                field_schema["description"] = text_of(name, field)
 
 
-def _named(value: object) -> object:
-    """The same with the names that callers use, wherever a type is referred to."""
+def _rename_refs(value: object) -> object:
+    """Replace all references to types that have another name in the document."""
     if isinstance(value, dict):
-        return {key: _told_ref(item) if key == "$ref" else _named(item) for key, item in value.items()}
+        return {key: _renamed_ref(item) if key == "$ref" else _rename_refs(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_named(item) for item in value]
+        return [_rename_refs(item) for item in value]
     return value
 
 
-def _told_ref(ref: str) -> str:
+def _renamed_ref(ref: str) -> str:
     name = ref.rsplit("/", 1)[-1]
     return _REF.format(name=_NAMES.get(name, name))

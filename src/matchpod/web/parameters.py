@@ -1,4 +1,4 @@
-"""Which path and query parameters and headers are there? Each once, with the values it may have."""
+"""All path and query parameters and headers, with their schemas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matchpod.web import event_streams
 from matchpod.web.endpoint import Parameter
 
 NO_CONTROL: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
-"""Text without control characters."""
+"""A pattern for text without control characters."""
 
 _UUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
@@ -30,8 +30,8 @@ _DATE: Final[dict[str, object]] = {
     "example": "2026-09-21",
 }
 _DATE_FORMS: Final = (
-    "ISO 8601: `2026-09-21`, or with a time, as `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
-    "`2026-09-21T14:30:00.123+02:00`. Zones are `Z`, `+02:00`, `+0200` and `+02`; UTC where there is none."
+    "ISO 8601: `2026-09-21`, or with a time, as in `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
+    "`2026-09-21T14:30:00.123+02:00`. Zones are `Z`, `+02:00`, `+0200` and `+02`; the default is UTC."
 )
 
 SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
@@ -61,20 +61,20 @@ EXTERNAL_MATCH_ID: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     name="Idempotency-Key",
     place="header",
-    text="The same key with the same body answers the same server for 24 hours, and creates nothing.",
+    text="A repeated key with the same body returns the same server for 24 hours and creates no match.",
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
 )
 TOKEN: Final = Parameter(
     name="token",
     place="path",
-    text="The token that the game server was given.",
+    text="The token of the match that the game server was configured with.",
     schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
 )
 TOKEN_HEADER: Final = Parameter(
     name=ingest.TOKEN_HEADER,
     place="header",
-    text="The token that the game server was given.",
+    text="The token of the match that the game server was configured with.",
     schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
 )
 FILE: Final = Parameter(
@@ -84,81 +84,85 @@ FILE: Final = Parameter(
     schema={"type": "string", "enum": ["docs.css", "docs.js"]},
 )
 
-# --- of lists -----------------------------------------------------------------------------------------------------
+# --- lists --------------------------------------------------------------------------------------------------------
 
 
 def _query(name: str, text: str, schema: dict[str, object]) -> Parameter:
     return Parameter(name=name, place="query", text=text, schema=schema, is_required=False)
 
 
-def _whole(at_least: int, at_most: int | None = None, default: int | None = None) -> dict[str, object]:
+def _integer(at_least: int, at_most: int | None = None, default: int | None = None) -> dict[str, object]:
     bounds = {"minimum": at_least, "maximum": at_most, "default": default}
     return {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
-PAGE: Final = _query("page", "Which page.", _whole(1, history_query.MAX_PAGE, 1))
+PAGE: Final = _query("page", "The number of the page.", _integer(1, history_query.MAX_PAGE, 1))
 PAGE_SIZE: Final = _query(
-    "pageSize", "Items on a page.", _whole(1, history_query.MAX_PAGE_SIZE, history_query.DEFAULT_PAGE_SIZE)
+    "pageSize",
+    "The maximum number of items per page.",
+    _integer(1, history_query.MAX_PAGE_SIZE, history_query.DEFAULT_PAGE_SIZE),
 )
 PAGE_SIZE_ALIAS: Final = _query(
     "limit",
-    "Another name of `pageSize`; where both are given they must be equal.",
-    _whole(1, history_query.MAX_PAGE_SIZE),
+    "Another name for `pageSize`; if both are given, they must be equal.",
+    _integer(1, history_query.MAX_PAGE_SIZE),
 )
-STATUS: Final = _query("status", "Only those that stand so.", {"type": "string", "enum": [*MapStatus]})
+STATUS: Final = _query("status", "Only those with this status.", {"type": "string", "enum": [*MapStatus]})
 OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
 MAP_NAME: Final = _query(
     "map",
-    "Only maps of this name, as the list shows it: a workshop map that was played goes by what its server calls it, as "
+    "Only maps with this name, as in the list: a workshop map that was played has the name its server reports, such as "
     "`workshop/987654321/de_name`.",
     {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
 )
 DATE_FROM: Final = _query(
     "dateFrom",
-    f"Only those that started then or later. {_DATE_FORMS}",
+    f"Only those that started at this time or later. {_DATE_FORMS}",
     _DATE,
 )
 DATE_TO: Final = _query(
-    "dateTo", "Only those that started until then, in the forms of `dateFrom`; a date alone includes its day.", _DATE
+    "dateTo",
+    "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",
+    _DATE,
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 
-# --- of timelines and leaderboards --------------------------------------------------------------------------------
+# --- timelines and leaderboards -----------------------------------------------------------------------------------
 
 AFTER_SEQ: Final = _query(
     "afterSeq",
-    "Only items with a `seq` above this: the `nextAfterSeq` of the answer before.",
-    _whole(0, history_query.MAX_SEQ, 0),
+    "Only items with a `seq` above this: the `nextAfterSeq` of the previous response.",
+    _integer(0, history_query.MAX_SEQ, 0),
 )
 EVENTS_LIMIT: Final = _query(
     "limit",
-    f"The most items to answer with; more than {history_query.MAX_EVENTS} are served as {history_query.MAX_EVENTS}.",
-    _whole(1, default=history_query.DEFAULT_EVENTS),
+    f"The maximum number of items; values above {history_query.MAX_EVENTS} count as {history_query.MAX_EVENTS}.",
+    _integer(1, default=history_query.DEFAULT_EVENTS),
 )
 SORT_BY: Final = _query(
     "sortBy",
-    "What players are compared by, the most first.",
+    "The statistic to sort by, highest first.",
     {"type": "string", "enum": [*LeaderboardSort], "default": LeaderboardSort.KILLS},
 )
 LEADERBOARD_LIMIT: Final = _query(
-    "limit", "The most players to answer with.", _whole(1, leaderboard.MAX_LIMIT, leaderboard.DEFAULT_LIMIT)
+    "limit", "The maximum number of players.", _integer(1, leaderboard.MAX_LIMIT, leaderboard.DEFAULT_LIMIT)
 )
 
-# --- of streams ---------------------------------------------------------------------------------------------------
+# --- streams ------------------------------------------------------------------------------------------------------
 
 _SEQ: Final[dict[str, object]] = {"type": "string", "pattern": f"^{event_streams.NUMBER}$"}
 _SEQS: Final[dict[str, object]] = {
     "type": "string",
     "pattern": rf"^{event_streams.NUMBER}(\.{event_streams.NUMBER}){{0,{event_streams.MAX_PARTS - 1}}}$",
 }
-_COMING_BACK: Final = "The `id` of the last event that you got; clients send it by themselves when they come back."
-_QUERY_TOO: Final = "The same, for clients that cannot set headers. Of two good ones the header counts."
+_HEADER_TEXT: Final = "The `id` of the last event you received; clients send it automatically when they reconnect."
+_QUERY_TEXT: Final = "The same, for clients that cannot set headers. If both are given, the header is used."
 
 
 def _last_event(schema: dict[str, object]) -> tuple[Parameter, Parameter]:
-    header = Parameter(name=event_streams.HEADER, place="header", text=_COMING_BACK, schema=schema, is_required=False)
-    return header, _query(event_streams.QUERY, _QUERY_TOO, schema)
+    header = Parameter(name=event_streams.HEADER, place="header", text=_HEADER_TEXT, schema=schema, is_required=False)
+    return header, _query(event_streams.QUERY, _QUERY_TEXT, schema)
 
 
 LAST_EVENT_OF_MAP: Final = _last_event(_SEQ)

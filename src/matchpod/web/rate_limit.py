@@ -1,4 +1,4 @@
-"""May this key ask again already? One token bucket a key, in the memory of this process."""
+"""Limit the rate of requests with one token bucket per key, in the memory of this process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from matchpod.core.errors import RateLimitError
 
 MAX_KEYS = 10_000
-"""A megabyte or two; the key that was silent for longest is forgotten, which leaves it a full bucket."""
+"""One or two megabytes; beyond that, the least recently used key is dropped and gets a full bucket again."""
 
 _MINUTE_S = 60.0
 
 
 class RateLimiter:
-    """Lets `per_minute` requests a minute through for each key, and as many at once after a quiet minute."""
+    """Allows each key `per_minute` requests per minute, all of them at once after an idle minute."""
 
     def __init__(self, per_minute: int, monotonic: Callable[[], float]) -> None:
         self._size = float(per_minute)
@@ -23,21 +23,22 @@ class RateLimiter:
         self._monotonic = monotonic
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, key: str) -> None:
-        """Take one request from the key's bucket; RateLimitError when it is empty."""
+    def acquire(self, key: str) -> None:
+        """Take one token from the key's bucket; raise RateLimitError if it is empty."""
         now = self._monotonic()
-        left, since = self._buckets.get(key, (self._size, now))
-        left = min(self._size, left + (now - since) * self._per_second)
-        if left < 1.0:
-            self._keep(key, left, now)
-            wait_s = max(1, math.ceil((1.0 - left) / self._per_second))
+        tokens, since = self._buckets.get(key, (self._size, now))
+        tokens = min(self._size, tokens + (now - since) * self._per_second)
+        if tokens < 1.0:
+            self._store(key, tokens, now)
+            wait_s = max(1, math.ceil((1.0 - tokens) / self._per_second))
             raise RateLimitError(
-                f"This key may make {self._size:.0f} requests a minute; try again in {wait_s} s.", retry_after_s=wait_s
+                f"The limit of this key is {self._size:.0f} requests per minute. Retry in {wait_s} s.",
+                retry_after_s=wait_s,
             )
-        self._keep(key, left - 1.0, now)
+        self._store(key, tokens - 1.0, now)
 
-    def _keep(self, key: str, left: float, now: float) -> None:
-        self._buckets[key] = (left, now)
+    def _store(self, key: str, tokens: float, now: float) -> None:
+        self._buckets[key] = (tokens, now)
         self._buckets.move_to_end(key)
         if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)

@@ -1,7 +1,7 @@
-"""What may a create-match body look like, as JSON Schema? The rules of `core.validation`, for people and programs.
+"""The JSON Schema of a create-match body: the rules of `core.validation` for the API documentation.
 
-Formats in this schema are names of rules that a pattern cannot say; their descriptions say them. Two rules have no
-place in a schema: a player stands in one team only, and both teams together list at most 32 players.
+A `format` in this schema names a rule that no pattern can express; the description explains it. Two rules cannot be
+expressed at all: a player is in one team only, and both teams together list at most 32 players.
 """
 
 from __future__ import annotations
@@ -28,37 +28,41 @@ _PLAYERS: Final[Schema] = {
 
 
 def create_match_schemas(regions: Sequence[str]) -> dict[str, Schema]:
-    """The schemas of a create-match body, by name."""
+    """Return the schemas of a create-match body, by name."""
     series = tuple(match_type for match_type in MatchType if match_type.has_series)
     others = tuple(t for t in MatchType if not t.has_series and t is not MatchType.DEATHMATCH)
     for_series, for_deathmatch = _series_fields(), _deathmatch_fields()
-    team: Schema = {"$ref": _at("ListedTeam")}
+    team: Schema = {"$ref": _ref("ListedTeam")}
     return {
         "CreateMatch": _create_match(regions),
-        "SeriesSettings": _settings(series, {**for_series, **_refused(for_deathmatch, "deathmatch")}),
+        "SeriesSettings": _settings(series, {**for_series, **_only_for(for_deathmatch, "deathmatch")}),
         "DeathmatchSettings": _settings(
-            (MatchType.DEATHMATCH,), {**for_deathmatch, **_refused(for_series, "competitive and wingman")}
+            (MatchType.DEATHMATCH,), {**for_deathmatch, **_only_for(for_series, "competitive and wingman")}
         ),
         "OtherSettings": _settings(
-            others, {**_refused(for_series, "competitive and wingman"), **_refused(for_deathmatch, "deathmatch")}
+            others,
+            {**_only_for(for_series, "competitive and wingman"), **_only_for(for_deathmatch, "deathmatch")},
         ),
         "ListedTeams": _object({"team1": team, "team2": team}, required=("team1", "team2")),
-        "ListedTeam": _object({"name": _team_name(), "players": {**_PLAYERS, "description": "Who may play for it."}}),
+        "ListedTeam": _object({"name": _team_name(), "players": {**_PLAYERS, "description": "Its players."}}),
     }
 
 
 def _create_match(regions: Sequence[str]) -> Schema:
-    choices = [{"$ref": _at(name)} for name in ("SeriesSettings", "DeathmatchSettings", "OtherSettings")]
+    choices = [{"$ref": _ref(name)} for name in ("SeriesSettings", "DeathmatchSettings", "OtherSettings")]
     return _object(
         {
             "region": {"type": "string", "enum": list(regions), "description": "The code of a region."},
             "gameType": {"type": "string", "enum": [GAME_TYPE]},
-            "gameSettings": {"oneOf": choices, "description": "What is played; which fields it has goes by matchType."},
+            "gameSettings": {
+                "oneOf": choices,
+                "description": "What to play; the fields depend on matchType.",
+            },
             "callbackUrl": _text(
                 1,
                 text_rules.MAX_URL,
-                "Absolute http or https URL of visible ASCII, without user name. It gets one POST when the match ends "
-                "or is canceled.",
+                "Absolute http or https URL in printable ASCII, without user name. It receives one POST when the match "
+                "ends or is canceled.",
                 format="http-url",
             ),
             "callbackAuthToken": _text(
@@ -79,27 +83,27 @@ def _settings(match_types: Sequence[MatchType], of_mode: Mapping[str, Schema]) -
     return _object(
         {
             "matchType": {"type": "string", "enum": [match_type.value for match_type in match_types]},
-            "map": {**_MAP, "description": "The first map: a name, or workshop/ and the number of an item."},
+            "map": {**_MAP, "description": "The first map: a name, or workshop/ and the id of an item."},
             "maps": {
                 "type": ["array", "null"],
                 "items": _MAP,
                 "maxItems": MAX_MAP_POOL,
-                "description": "The maps after the first; they start over when the series needs more.",
+                "description": "The maps after the first; the list repeats if the series needs more.",
             },
             **of_mode,
             "serverPassword": _text(
                 1,
                 text_rules.MAX_PASSWORD,
-                "What players type to connect: no quotes, semicolons or control characters, and not the word none.",
+                "The password to connect: no quotes, semicolons or control characters, and not the word none.",
                 format="server-password",
             ),
-            "freezeTime": _whole(0, MAX_FREEZE_TIME_S, "Seconds before each round."),
-            "maxRounds": _whole(1, MAX_ROUNDS, "Rounds of a map."),
+            "freezeTime": _integer(0, MAX_FREEZE_TIME_S, "Seconds before each round."),
+            "maxRounds": _integer(1, MAX_ROUNDS, "Maximum number of rounds per map."),
             "customCvars": _text(
                 0,
                 MAX_TEXT_BYTES,
-                "Console variables, one `name value` a line, at most 200 lines; // begins a comment. Unknown names are "
-                "refused with line and reason.",
+                "Console variables, one `name value` per line, at most 200 lines; // starts a comment. Unknown names "
+                "are rejected with line and reason.",
                 format="console-variables",
             ),
         },
@@ -110,10 +114,10 @@ def _settings(match_types: Sequence[MatchType], of_mode: Mapping[str, Schema]) -
 def _series_fields() -> dict[str, Schema]:
     formats = [series_format.value for series_format in SeriesFormat]
     return {
-        "seriesFormat": {"type": ["string", "null"], "enum": [*formats, None], "description": "bo1 when left out."},
+        "seriesFormat": {"type": ["string", "null"], "enum": [*formats, None], "description": "Default: bo1."},
         "teams": {
-            "anyOf": [{"$ref": _at("ListedTeams")}, {"type": "null"}],
-            "description": "The two teams; only listed players may connect once one is listed.",
+            "anyOf": [{"$ref": _ref("ListedTeams")}, {"type": "null"}],
+            "description": "The two teams. If any player is listed, only listed players may connect.",
         },
     }
 
@@ -121,44 +125,44 @@ def _series_fields() -> dict[str, Schema]:
 def _deathmatch_fields() -> dict[str, Schema]:
     modes = [mode.value for mode in DmSubMode]
     return {
-        "players": {**_PLAYERS, "description": "Who may connect; play begins when all are there."},
-        "dmSubMode": {"type": ["string", "null"], "enum": [*modes, None], "description": "ffa when left out."},
+        "players": {**_PLAYERS, "description": "The players who may connect; play starts when all have joined."},
+        "dmSubMode": {"type": ["string", "null"], "enum": [*modes, None], "description": "Default: ffa."},
         "dmRoundMinutes": {
             "type": ["number", "null"],
             "minimum": 1,
             "maximum": MAX_DM_MINUTES,
-            "description": "How long it is played, in minutes; 10 when left out.",
+            "description": "The duration in minutes. Default: 10.",
         },
     }
 
 
-def _refused(fields: Mapping[str, Schema], where: str) -> dict[str, Schema]:
-    # Null counts as absent, so it is the one value that a field of another mode may have.
-    return {name: {"type": "null", "description": f"Only for {where}."} for name in fields}
+def _only_for(fields: Mapping[str, Schema], match_types: str) -> dict[str, Schema]:
+    # Null counts as absent, so it is the only value allowed for a field of another mode.
+    return {name: {"type": "null", "description": f"Only for {match_types}."} for name in fields}
 
 
 def _team_name() -> Schema:
     return _text(
         1,
         text_rules.MAX_TEAM_NAME,
-        'Trimmed, without " ; \\ % $ { } ` or //, control, format and line-separator characters.',
+        'Trimmed, without " ; \\ % $ { } ` // and without control, format and line-separator characters.',
         format="team-name",
     )
 
 
-def _text(shortest: int, longest: int, description: str, **more: str) -> Schema:
-    least: Schema = {"minLength": shortest} if shortest else {}
-    return {"type": ["string", "null"], **least, "maxLength": longest, **more, "description": description}
+def _text(min_length: int, max_length: int, description: str, **extra: str) -> Schema:
+    minimum: Schema = {"minLength": min_length} if min_length else {}
+    return {"type": ["string", "null"], **minimum, "maxLength": max_length, **extra, "description": description}
 
 
-def _whole(least: int, most: int, description: str) -> Schema:
-    return {"type": ["integer", "null"], "minimum": least, "maximum": most, "description": description}
+def _integer(minimum: int, maximum: int, description: str) -> Schema:
+    return {"type": ["integer", "null"], "minimum": minimum, "maximum": maximum, "description": description}
 
 
 def _object(properties: Mapping[str, Schema], *, required: Sequence[str] = ()) -> Schema:
-    needed: Schema = {"required": list(required)} if required else {}
-    return {"type": "object", "properties": dict(properties), **needed, "additionalProperties": False}
+    if_required: Schema = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": dict(properties), **if_required, "additionalProperties": False}
 
 
-def _at(name: str) -> str:
+def _ref(name: str) -> str:
     return f"#/components/schemas/{name}"

@@ -1,7 +1,7 @@
-"""Which URLs are there? Every one, with who may use it, what it takes and gives, and how it can fail.
+"""All endpoints, with their permissions, parameters, responses and errors.
 
-The look-up of requests and the description of the API are both made from this page; what reads the history stands on
-the next one. To add an endpoint: one more `Endpoint`, and its handler in the module of its subject.
+The router and the description of the API are both built from this list; the endpoints for the history are in
+`history_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module of its subject.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from matchpod.core.errors import (
     ServerNotRunningError,
     UnauthorizedError,
 )
-from matchpod.service.metrics import CONTENT_TYPE
+from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.principals import Role, Scope
+from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.service.regions import RegionView
 from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters
@@ -54,8 +55,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         name="getMatchByExternalId",
         tag=Tag.API,
         summary="Get a match by your own id",
-        text="The newest match with this `externalMatchId`. `result` is null while it is in progress and when it was "
-        "canceled; else it is the `result` of the `match_over` callback.",
+        text="The newest match with this `externalMatchId`. `result` is null while it is in progress and if it was "
+        "canceled; otherwise it is the `result` of the `match_over` callback.",
         access=Scope.SERVERS_READ,
         parameters=(parameters.EXTERNAL_MATCH_ID,),
         returns=MatchView,
@@ -83,7 +84,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         name="cancelMatch",
         tag=Tag.API,
         summary="Cancel a match",
-        text="Ends the match and destroys its server. Canceling once more answers the same and sends nothing.",
+        text="Ends the match and destroys its server. Canceling again returns the same response and sends no callback.",
         access=Scope.SERVERS_WRITE,
         roles=_MANAGERS,
         parameters=(parameters.SERVER_ID,),
@@ -106,50 +107,63 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     # --- from game servers --------------------------------------------------------------------------------------------
     Endpoint(
         method="POST",
-        path="/ingest/logs/{token}",
+        path=LOGS_PATH,
         name="takeLog",
         tag=Tag.INGEST,
-        summary="Take in log lines of a game server",
+        summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
         returns=matches.Accepted,
         errors=(*ANYWHERE, PayloadTooLargeError, GoneError),
-        handler=ingest.take_log,
+        handler=ingest.post_log,
     ),
     Endpoint(
         method="POST",
-        path="/ingest/reports",
+        path=REPORTS_PATH,
         name="takeReport",
         tag=Tag.INGEST,
-        summary="Take in a report of the match plugin",
+        summary="Store a report of the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         raw_body="application/json",
         returns=matches.Accepted,
         errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
-        handler=ingest.take_report,
+        handler=ingest.post_report,
     ),
     Endpoint(
         method="POST",
-        path="/ingest/anticheat/{token}",
+        path=SHOTS_PATH,
+        name="takeShots",
+        tag=Tag.INGEST,
+        summary="Store the shots of all players in a round, counted by a plugin",
+        parameters=(parameters.TOKEN,),
+        body="ShotsReport",
+        text="Absolute counts of one round: repeat or correct a report by sending it again, in any order.",
+        returns=matches.Accepted,
+        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+        handler=ingest.post_shots,
+    ),
+    Endpoint(
+        method="POST",
+        path=ANTICHEAT_PATH,
         name="takeDetection",
         tag=Tag.INGEST,
-        summary="Take in a detection of an anti-cheat plugin",
+        summary="Store a detection of an anti-cheat plugin",
         parameters=(parameters.TOKEN,),
         raw_body="application/json",
         returns=matches.Accepted,
         errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
-        handler=ingest.take_detection,
+        handler=ingest.post_detection,
     ),
     Endpoint(
         method="GET",
-        path="/ingest/match",
+        path=MATCH_PATH,
         name="getMatchFile",
         tag=Tag.INGEST,
-        summary="Hand out the match file of the match plugin",
+        summary="Get the match file for the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,
         errors=(*ANYWHERE, UnauthorizedError),
-        handler=ingest.match_file,
+        handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
     Endpoint(
@@ -157,7 +171,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/healthz",
         name="getHealth",
         tag=Tag.OPERATIONS,
-        summary="Is the process alive?",
+        summary="Liveness of the process",
         returns=ops.Health,
         errors=(MatchpodError,),
         handler=ops.healthz,
@@ -167,7 +181,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/readyz",
         name="getReadiness",
         tag=Tag.OPERATIONS,
-        summary="Can it be sent requests? If not, why?",
+        summary="Readiness of the process, with reasons if it is not ready",
         returns=ops.Health,
         errors=ANYWHERE,
         handler=ops.readyz,
@@ -177,7 +191,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/metrics",
         name="getMetrics",
         tag=Tag.OPERATIONS,
-        summary="Numbers for Prometheus",
+        summary="Metrics for Prometheus",
         content_type=CONTENT_TYPE,
         errors=(MatchpodError,),
         handler=ops.metrics,
@@ -187,7 +201,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/openapi.json",
         name="getDescription",
         tag=Tag.OPERATIONS,
-        summary="This description, for programs",
+        summary="This description as OpenAPI",
         returns=dict,
         errors=(MatchpodError,),
         handler=ops.openapi,
@@ -197,7 +211,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/docs",
         name="getDocumentation",
         tag=Tag.OPERATIONS,
-        summary="This description, for people",
+        summary="This description as a page",
         content_type="text/html; charset=utf-8",
         errors=(MatchpodError,),
         handler=ops.docs,
@@ -207,7 +221,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/docs/assets/{file}",
         name="getDocumentationFile",
         tag=Tag.OPERATIONS,
-        summary="A file of the page for people",
+        summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",
         errors=(MatchpodError, NotFoundError),

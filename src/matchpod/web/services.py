@@ -1,4 +1,4 @@
-"""What does the web need to answer requests? The use cases, and a few limits."""
+"""The services and limits that the web layer needs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Regions
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one caller may ask for; `rate_limit` is requests a minute and key, None for no limit."""
+    """Limits for callers; `rate_limit` is in requests per minute and key, None for no limit."""
 
     max_body_bytes: int
     rate_limit: int | None = None
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that endpoints call."""
+    """Everything that handlers use."""
 
     access: Access
     matches: Matches
@@ -30,7 +30,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams
     ingest: Ingest
     regions: Regions
-    metrics: Metrics
+    metrics: Registry
     readiness: Readiness
     limits: Limits
     version: str

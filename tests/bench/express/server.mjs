@@ -1,7 +1,7 @@
-// How would a Node service answer the same two routes? Express 5, a key looked up by its hash, one SQLite table.
+// The two benchmark routes as a typical Node service: Express 5, a key looked up by its hash, one SQLite table.
 //
-// Kept as durable as ours: WAL, and a commit is on the disk before the answer leaves. It does less: no sealed secrets, no
-// idempotency keys, nobody who acts on the new row. Where no SQLite can be loaded it keeps the rows in memory and says so.
+// As durable as ours: WAL, and a commit is on disk before the response. It does less: no encrypted secrets, no idempotency
+// keys, and nothing acts on the new row. If no SQLite module can be loaded, it keeps the rows in memory and prints that.
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ async function openDatabase(path) {
       const Database = await load();
       return { database: new Database(path), name: Database.name };
     } catch {
-      // The next one, or none.
+      // Try the next one.
     }
   }
   return null;
@@ -61,27 +61,27 @@ async function openServers(folder) {
 
 function faultsOf(body) {
   const faults = [];
-  const check = (isRight, path, message) => {
-    if (!isRight) faults.push({ path, message });
+  const check = (isValid, path, message) => {
+    if (!isValid) faults.push({ path, message });
   };
   if (typeof body !== "object" || body === null) return [{ path: "", message: "must be an object" }];
-  for (const name of Object.keys(body)) check(BODY_FIELDS.has(name), name, "is no known field");
+  for (const name of Object.keys(body)) check(BODY_FIELDS.has(name), name, "is not a known field");
   check(REGIONS.has(body.region), "region", "must be a known region");
   check(body.gameType === "cs2", "gameType", "must be cs2");
   const { callbackUrl, callbackAuthToken, externalMatchId, gameSettings: settings } = body;
   check(callbackUrl == null || (URL.canParse(callbackUrl) && /^https?:/.test(callbackUrl)), "callbackUrl", "must be an http or https URL");
-  check(callbackAuthToken == null || /^[\x20-\x7e]{1,4096}$/.test(callbackAuthToken), "callbackAuthToken", "must be fit for a header");
+  check(callbackAuthToken == null || /^[\x20-\x7e]{1,4096}$/.test(callbackAuthToken), "callbackAuthToken", "must be valid in a header");
   check(externalMatchId == null || /^[^\p{Cc}]{1,255}$/u.test(externalMatchId), "externalMatchId", "must be 1 to 255 characters");
   if (typeof settings !== "object" || settings === null) {
     faults.push({ path: "gameSettings", message: "must be an object" });
     return faults;
   }
-  settingsFaults(settings, (isRight, name, message) => check(isRight, `gameSettings.${name}`, message));
+  settingsFaults(settings, (isValid, name, message) => check(isValid, `gameSettings.${name}`, message));
   return faults;
 }
 
 function settingsFaults(settings, check) {
-  for (const name of Object.keys(settings)) check(SETTINGS_FIELDS.has(name), name, "is no known field");
+  for (const name of Object.keys(settings)) check(SETTINGS_FIELDS.has(name), name, "is not a known field");
   const isSeries = SERIES_TYPES.has(settings.matchType);
   const isDeathmatch = settings.matchType === "deathmatch";
   check(MATCH_TYPES.has(settings.matchType), "matchType", "must be a known match type");
@@ -99,7 +99,7 @@ function settingsFaults(settings, check) {
   const seen = new Set();
   for (const team of ["team1", "team2"]) {
     const { name = "Team", players = [] } = settings.teams[team] ?? {};
-    check(TEAM_NAME.test(name), `teams.${team}.name`, "must be 1 to 32 harmless characters");
+    check(TEAM_NAME.test(name), `teams.${team}.name`, "must be 1 to 32 allowed characters");
     for (const player of players) {
       check(PLAYER.test(player), `teams.${team}.players`, "must be 64-bit player IDs");
       check(!seen.has(player), `teams.${team}.players`, "lists a player twice");
@@ -109,8 +109,8 @@ function settingsFaults(settings, check) {
   check(seen.size <= 32, "teams", "lists more than 32 players");
 }
 
-function isWithin(value, least, most) {
-  return value == null || (Number.isInteger(value) && value >= least && value <= most);
+function isWithin(value, min, max) {
+  return value == null || (Number.isInteger(value) && value >= min && value <= max);
 }
 
 function rowOf(body, org) {
@@ -150,16 +150,16 @@ function viewOf(row) {
   };
 }
 
-function refuse(response, statusCode, error, message, details) {
+function sendError(response, statusCode, error, message, details) {
   response.status(statusCode).json({ statusCode, error, message, details });
 }
 
-function asks(scope) {
+function requireScope(scope) {
   return (request, response, next) => {
     const [, key] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? [];
     const principal = key && KEY_HASHES.get(sha256(key));
-    if (!principal) return refuse(response, 401, "UNAUTHORIZED", "The API key is missing or wrong.");
-    if (!principal.scopes.includes(scope)) return refuse(response, 403, "FORBIDDEN", `The key lacks ${scope}.`);
+    if (!principal) return sendError(response, 401, "UNAUTHORIZED", "The API key is missing or invalid.");
+    if (!principal.scopes.includes(scope)) return sendError(response, 403, "FORBIDDEN", `The key lacks ${scope}.`);
     request.principal = principal;
     next();
   };
@@ -167,20 +167,20 @@ function asks(scope) {
 
 const servers = await openServers(process.env.BENCH_FOLDER);
 const app = express();
-// Ours sends neither header.
+// Matchpod sends neither header.
 app.disable("x-powered-by");
 app.disable("etag");
 
-app.get("/api/v1/servers/:id", asks("servers:read"), (request, response) => {
+app.get("/api/v1/servers/:id", requireScope("servers:read"), (request, response) => {
   const row = servers.find(request.params.id);
-  if (!row) return refuse(response, 404, "NOT_FOUND", "There is no such server.");
-  if (row.org_id !== request.principal.org) return refuse(response, 403, "FORBIDDEN", "The server is another organization's.");
+  if (!row) return sendError(response, 404, "NOT_FOUND", "There is no such server.");
+  if (row.org_id !== request.principal.org) return sendError(response, 403, "FORBIDDEN", "The server belongs to another organization.");
   response.json({ ...viewOf(row), match: null });
 });
 
-app.post("/api/v1/matches", asks("servers:write"), express.json({ limit: 262_144 }), (request, response) => {
+app.post("/api/v1/matches", requireScope("servers:write"), express.json({ limit: 262_144 }), (request, response) => {
   const faults = faultsOf(request.body);
-  if (faults.length) return refuse(response, 400, "INVALID_PARAMS", "The body is not right.", faults);
+  if (faults.length) return sendError(response, 400, "INVALID_PARAMS", "The body is invalid.", faults);
   const row = rowOf(request.body, request.principal.org);
   servers.add(row);
   response.status(201).json(viewOf(row));

@@ -1,4 +1,4 @@
-"""Somebody who receives callbacks: a real HTTP server that keeps every request, and misbehaves where it is told to.
+"""A receiver of callbacks: a real HTTP server that records every request and can be told to misbehave.
 
 Signatures are checked by hand after Standard Webhooks, not by the code that made them.
 """
@@ -90,7 +90,7 @@ class CallbackReceiver:
         return [one for one in self._received if one.path == path]
 
     def wait_for(self, path: str, count: int = 1, *, within_s: float = WAIT_S) -> list[Received]:
-        """Wait until so many came to this path."""
+        """Wait until this path has received `count` requests."""
         wait_until(
             lambda: len(self.at(path)) >= count,
             lambda: f"{count} callbacks at {path}: {self.at(path)}",
@@ -112,7 +112,7 @@ class CallbackReceiver:
                 manner = receiver._next_manner(self.path)
                 receiver._received.append(Received(self.path, headers, body, time.monotonic()))
                 self.close_connection = True
-                with suppress(OSError):  # whoever sent it has lost patience
+                with suppress(OSError):  # the sender has timed out
                     self._answer(manner)
 
             def _answer(self, manner: Manner) -> None:

@@ -154,7 +154,7 @@ def _read_series(service: RunningService, server_id: str, maps: list[Json]) -> J
 
 
 def is_end_lost(items: list[Json]) -> bool:
-    """True for a map that ended while nobody listened: its server keeps what it could not send until the next map."""
+    """True for a map that ended while the service was down: unsent log is lost at the next map load."""
     ends = [item for item in items if item["type"] == "map_end"]
     return (
         bool(ends) and ends[-1]["status"] == "finished" and ends[-1]["winner"] is None and ends[-1]["score"] is not None
@@ -176,14 +176,14 @@ def check_timeline(detail: Json, items: list[Json]) -> None:
     assert detail["startedAt"] <= [item["timestamp"] for item in items if item["type"] == "map_live"][-1]
     assert (last["type"], last["status"]) == ("map_end", detail["status"])
     if is_end_lost(items):
-        return  # nobody saw its last rounds
+        return  # its last rounds are not in the log
     assert last["winner"] == detail["winner"]
     assert (last["score"], last["timestamp"]) == (score, detail["finishedAt"])
     assert [item["detection"] for item in items if item["type"] == "anti_cheat"] == detail["antiCheat"]
 
 
 def check_counts(detail: Json, items: list[Json]) -> None:
-    """Whoever counts the items of a timeline, as callers are told to, comes to the numbers of the statistics."""
+    """Counting the items of a timeline, as documented for callers, gives the statistics."""
     counted = counting(items)
     kills = [item for item in counted if item["type"] == "kill" and not item["teamKill"]]
     found = {
@@ -214,8 +214,8 @@ def counting(items: list[Json]) -> list[Json]:
 def play_of(items: list[Json]) -> list[Json]:
     """What a timeline says of play: all but when it happened, who came and went, and what was said before it began.
 
-    Who gets to say that he is ready, before all are declared to be, is a matter of speed. Who came or went while nobody
-    listened is told when the first of log and console says so.
+    Which players write that they are ready before the match starts depends on speed. Arrivals and departures while the
+    service was down are recorded when the log or the console first shows them.
     """
     live = next((index for index, item in enumerate(items) if item["type"] == "map_live"), len(items))
     kept = [item for index, item in enumerate(items) if index >= live and item["type"] not in PEOPLE]

@@ -284,7 +284,7 @@ _FIRST_PLAYER = 76561198000000001
 
 
 def players(number: int, first: int = 0) -> list[str]:
-    """So many player ids."""
+    """Return this many player ids."""
     return [str(_FIRST_PLAYER + first + index) for index in range(number)]
 
 
@@ -336,7 +336,7 @@ def region(code: str, ports: Sequence[int], *, speed: float = 30, command: Seque
 
 
 def static_region(code: str, addresses: Sequence[str], rcon_password: str, *, speed: float = 30) -> str:
-    """A region of servers that somebody else runs."""
+    """Return a region of static servers."""
     listed = ", ".join(f'{{ address = "{address}", rcon_password = "{rcon_password}" }}' for address in addresses)
     head = f'[[regions]]\ncode = "{code}"\nspeed = {speed}\nallows_simulator = true\n'
     return f'{head}[regions.fleet]\nkind = "static"\nservers = [{listed}]\n'
@@ -367,11 +367,11 @@ def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT) -> str:
 
 
 _GIVEN: set[int] = set()
-"""Ports given out already: nobody listens on them until their server starts."""
+"""Ports handed out already: they are free until their server starts."""
 
 
 def free_port_range(number: int) -> range:
-    """Ports side by side that nobody uses now."""
+    """Return consecutive ports that are free now."""
     random = SystemRandom()
     least, greatest = _own_ports()
     for _ in range(200):
@@ -417,13 +417,13 @@ def wait_until(look: Callable[[], _T | None], what: str | Callable[[], str], *, 
 
 
 def _marked(fleets: Path) -> list[GameProcess]:
-    """All processes that carry a mark of these fleets; ended ones that nobody reaped have none."""
+    """Return all processes marked by these fleets; zombies have no mark."""
     begin = f"{MARK_NAME}={fleets}/".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        with suppress(OSError):  # it has ended, or belongs to somebody else
+        with suppress(OSError):  # it has ended, or belongs to another user
             words = (entry / "environ").read_bytes().split(b"\0")
             marks = [word for word in words if word.startswith(begin)]
             found += [GameProcess(mark.decode().rpartition(":")[2], int(entry.name)) for mark in marks]

@@ -1,6 +1,6 @@
 """Which matches are played with interruptions, and how do they end without any? The same seeds and settings.
 
-The reference is played once, on a service that nobody disturbs, at a speed of its own: speed changes no result.
+The reference is played once, on an undisturbed service, at its own speed: speed changes no result.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tests.e2e.service.running_service import Json, RunningService, cvars, short
 from tests.effort import IS_SOAK
 
 REFERENCE_SPEED = 200
-"""Time waits for the log to be taken, so that nothing is played while nobody listens, however long that takes on a slow
-machine. In `make soak` the games go on meanwhile."""
+"""Game time waits for the log to be acknowledged, so nothing is played while the service is down. In `make soak` the
+games go on meanwhile."""
 
 _PLAYING = threading.Lock()
 """It may be played in the background."""
@@ -76,7 +76,7 @@ def comparable(body: Json) -> Json:
 
 
 class Undisturbed(NamedTuple):
-    """A match that nobody disturbed."""
+    """An undisturbed match."""
 
     callback: Json
     timelines: list[list[Json]]
@@ -84,7 +84,7 @@ class Undisturbed(NamedTuple):
 
 
 def reference() -> dict[str, Undisturbed]:
-    """Each match, played without an interruption; whoever asks first waits for it."""
+    """Each match, played without interruption; the first caller waits for it."""
     with _PLAYING:
         return _play_reference()
 
@@ -107,7 +107,7 @@ def _play_reference() -> dict[str, Undisturbed]:
 
 
 def assert_same_timelines(found: Iterable[list[Json]], name: str) -> None:
-    """The timelines of this match's maps tell what they tell when nobody disturbs it."""
+    """The timelines of the maps of this match equal those of the undisturbed match."""
     for items, expected in zip(found, reference()[name].timelines, strict=True):
         told, meant = ([json.dumps(item) for item in play_of(one)] for one in (items, expected))
         assert told == meant, "\n".join(unified_diff(meant, told, "undisturbed", "told", lineterm=""))
@@ -115,7 +115,7 @@ def assert_same_timelines(found: Iterable[list[Json]], name: str) -> None:
         if name != "leaver":
             assert moves == people_of(expected)
             continue
-        # A console that is asked at the moment in which he leaves may still have seen him.
+        # The console may list a player at the moment they leave.
         assert moves.keys() == people_of(expected).keys()
         for told_of in moves.values():
             assert told_of == [PEOPLE[index % 2] for index in range(len(told_of))]
@@ -143,7 +143,7 @@ def rows(service: RunningService, database_url: str | None, sql: str) -> list[Ro
 
 @contextmanager
 def holding_writes(service: RunningService, database_url: str | None) -> Iterator[None]:
-    """Let nobody write an outcome until the block ends: whoever tries to waits in the middle of its transaction."""
+    """Block all writes of outcomes until the block ends: a writer waits in the middle of its transaction."""
     if database_url is None:
         with closing(sqlite3.connect(service.data_dir / "matchpod.sqlite3", isolation_level=None)) as file:
             file.execute("BEGIN IMMEDIATE")

@@ -55,7 +55,7 @@ MATCHES: dict[str, Json] = {
     "hung": LONG,
     "crash": short_match(maxRounds=12, customCvars=cvars(200, "server_crash")),
     "hang": short_match(maxRounds=12, customCvars=cvars(200, "server_hang")),
-    # One alone does not start a match, and nobody is waited for.
+    # A single player does not start a match, and without a roster no others are expected.
     "idle": {
         "matchType": "competitive",
         "map": "de_dust2",
@@ -79,7 +79,7 @@ class Canceled:
             self.logs[name] = OverheardLog(service.wait_for_status(self.id_of(name), "running"), receiver)
         self.ended_at_s: dict[str, float] = {}
         for name, number in (("killed", signal.SIGKILL), ("hung", signal.SIGSTOP)):
-            service.wait_for(self.id_of(name), _has_kills)  # so that nobody is waited for
+            service.wait_for(self.id_of(name), _has_kills)  # all players are there
             (game,) = service.server_processes(self.id_of(name))
             game.signal(number)
             self.ended_at_s[name] = time.monotonic()
@@ -331,7 +331,7 @@ def test_a_caller_cancels_before_anybody_came(canceled: Canceled) -> None:
 
 
 def watch_score(service: RunningService, server_id: str, *, until: int) -> list[int]:
-    """How many rounds the list of maps says are played, as they grow to so many."""
+    """Poll the rounds played in the list of maps until there are `until` of them; return all values seen."""
     scores: list[int] = []
 
     def look() -> bool:

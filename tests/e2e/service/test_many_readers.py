@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from tests.bench.stream_checks import differences
-from tests.bench.stream_matches import Match, Timeline, ended_streams, game_settings, simulated
-from tests.bench.stream_readers import Crowd, Sleeper, StreamReader
+from tests.bench.stream_matches import Match, Timeline, ended_streams, game_settings, with_simulator_cvars
+from tests.bench.stream_readers import ReaderGroup, StalledClient, StreamReader
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.e2e.service.running_service import PATIENT, RunningService, static_region, wait_until
 from tests.effort import times
@@ -41,19 +41,19 @@ def test_everybody_gets_every_event_once_and_in_order(tmp_path: Path) -> None:
         regions = static_region("farm", [farm.address, *other_addresses(farm)], PASSWORD, speed=PATIENT)
         service = held.enter_context(RunningService(tmp_path, regions=regions))
         matches = [create(service, number) for number in range(MATCHES)]
-        crowd = Crowd(service.port, service.key)
+        group = ReaderGroup(service.port, service.key)
 
         def sleep() -> None:
             for _ in range(SLEEPERS):
-                held.enter_context(closing(Sleeper(crowd, matches[0].paths()[0])))
+                held.enter_context(closing(StalledClient(group, matches[0].paths()[0])))
 
-        readers = asyncio.run(read_all(crowd, matches, sleep))
-        assert crowd.failures == []
+        readers = asyncio.run(read_all(group, matches, sleep))
+        assert group.failures == []
         polled = {map_id: poll(service, map_id) for match in matches for map_id in match.maps}
         assert differences(readers, matches, polled) == []
-        assert crowd.breaks == 0
-        assert crowd.returns > READERS // 4
-        assert crowd.events > READERS * 50
+        assert group.broken == 0
+        assert group.reconnects > READERS // 4
+        assert group.events > READERS * 50
         wait_until(lambda: endings(service).get("slow") == SLEEPERS, lambda: f"cut off: {endings(service)}")
         assert not {"failed", "refused", "closing"} & set(endings(service))
         service.wait_until_released(*(match.server_id for match in matches))
@@ -63,11 +63,11 @@ def test_everybody_gets_every_event_once_and_in_order(tmp_path: Path) -> None:
 def create(service: RunningService, number: int) -> Match:
     """One of the matches."""
     settings = game_settings(number, ROUNDS if number else LONG_ROUNDS)
-    made = service.create(simulated(settings, number, quiet_s=QUIET_S), region="farm")
+    made = service.create(with_simulator_cvars(settings, number, quiet_s=QUIET_S), region="farm")
     return Match.of(made, settings)
 
 
-async def read_all(crowd: Crowd, matches: Sequence[Match], sleep: Callable[[], None]) -> list[StreamReader]:
+async def read_all(group: ReaderGroup, matches: Sequence[Match], sleep: Callable[[], None]) -> list[StreamReader]:
     """Readers of all matches and all their maps, half of whom come and go, until all were told that it is over.
 
     `sleep` is done when the first one was told a lot.
@@ -76,20 +76,20 @@ async def read_all(crowd: Crowd, matches: Sequence[Match], sleep: Callable[[], N
     paths = [path for match in matches for path in match.paths()]
     readers = [
         StreamReader(
-            crowd,
+            group,
             paths[number % len(paths)],
-            leaves_after=chance.sample(range(1, 120), 3) if number % 2 else (),
-            away_s=chance.uniform(0, 1.5),
+            disconnects_after=chance.sample(range(1, 120), 3) if number % 2 else (),
+            reconnect_s=chance.uniform(0, 1.5),
         )
         for number in range(READERS)
     ]
     async with asyncio.timeout(WHOLE_S):
         for reader in readers:
             await reader.connect()
-        while len(readers[0]) < SLEEP_AFTER and not crowd.failures:
+        while len(readers[0]) < SLEEP_AFTER and not group.failures:
             await asyncio.sleep(0.1)
         sleep()
-        while crowd.over < READERS and not crowd.failures:
+        while group.finished < READERS and not group.failures:
             await asyncio.sleep(0.1)
     return readers
 

@@ -1,4 +1,4 @@
-"""The service dies without a word, again and again, while matches are at every stage; nobody notices in the results.
+"""The service is killed repeatedly while matches are at every stage, without any effect on their results.
 
 One story on each database: what is told of it afterwards is in the tests below.
 """
@@ -42,11 +42,11 @@ from tests.e2e.service.same_matches import (
 )
 
 SPEEDS = {"sqlite": 15, "postgres": 9}
-"""Of the matches that are live when the service dies, so that they still are when somebody takes them over. Claims on
-a shared database run out after 30 s; an SQLite file belongs to one process, which drops them at once."""
+"""Speed of the matches that are live when the service is killed, so that they still are when they are resumed. Leases
+on a shared database expire after 30 s; an SQLite file belongs to one process, which drops them at once."""
 
 FAST = 40
-"""Slow enough that a player who comes three minutes late is still to come, fast enough that he is in time."""
+"""Slow enough that a player who joins three minutes late is still missing, fast enough that they are in time."""
 
 CALM_SPEED = 5
 """Of regions where players have a minute to come: longer than a claim lasts after the death of its holder."""
@@ -151,8 +151,8 @@ class _Players:
             self._create(name, MATCHES[name].at(self._speed))
         self._create("canceled", short_match(customCvars=cvars(1)))  # not over before it is canceled
         for name in LIVE:
-            # Slowed down until the service dies, so that it is still played then, however long the rest takes. Whoever
-            # takes the match over sets its own speed again.
+            # At speed 1 it is still live when the service is killed, no matter how long the rest takes. Resuming the
+            # match sets its own speed again.
             ask(service.wait_for(self.servers[name], _has_score), "sim_speed 1")
         service.wait_for_status(self.servers["canceled"], "running")
         self._create("told", MATCHES["told"].at(300))
@@ -210,7 +210,7 @@ def _standing(callback: Json) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", MATCHES)
 def test_a_match_is_told_as_if_nothing_had_happened(story: Story, name: str) -> None:
     if not _is_whole(story, name):
-        pytest.skip("a map of it ended while nobody listened")
+        pytest.skip("one of its maps ended while the service was down")
     assert_same_timelines(story.histories[name].timelines, name)
 
 

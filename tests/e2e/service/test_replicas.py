@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.contract.databases import fresh_postgres_schema
+from tests.contract.databases import create_postgres_schema
 from tests.contract.same_result import assert_same_match
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.event_readers import EventReaders, Followed
@@ -51,7 +51,7 @@ class Story(NamedTuple):
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """All matches from their creation to their release."""
     reference()
-    url = fresh_postgres_schema(request)
+    url = create_postgres_schema(request)
     folder = tmp_path_factory.mktemp("replicas")
     with CallbackReceiver() as receiver, _Replicas(folder, url) as (dead, heir), EventReaders() as readers:
         servers = {
@@ -173,7 +173,7 @@ def test_the_result_is_asked_of_the_process_that_is_left(story: Story) -> None:
 
 
 def test_matches_of_the_dead_were_picked_up_and_those_of_the_living_were_not(story: Story) -> None:
-    picked_up = {entry["server_id"] for entry in story.heir.log() if entry["message"] == "match picked up again"}
+    picked_up = {entry["server_id"] for entry in story.heir.log() if entry["message"] == "match resumed"}
     assert picked_up == {story.servers[name] for name, driver in story.drivers.items() if driver == "dead"}
 
 

@@ -26,7 +26,7 @@ from tests.e2e.service.running_service import (
 from tests.effort import IS_SOAK
 
 DEATHMATCH = {"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2, "players": players(4)}
-# Nobody holds these in warmup: people must not come between two commands of the set-up, however slow the machine is.
+# These have no warmup that waits for players: players must not join during configuration on a slow machine.
 OPEN = {"map": "de_dust2", "maxRounds": 4, "customCvars": cvars(sim_roster_delay=3000)}
 MAPS = ["de_mirage", "de_nuke", "de_inferno"]
 
@@ -234,7 +234,7 @@ def test_a_stranger_is_kicked_before_he_has_entered(played: Played, match_type: 
         settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
     made = service.create(settings)
     log = OverheardLog(service.wait_for_status(made["serverId"], "running"), played.receiver)
-    wait_until(lambda: log.players_with(b"NETWORK_DISCONNECT_KICKED"), "somebody is kicked")
+    wait_until(lambda: log.players_with(b"NETWORK_DISCONNECT_KICKED"), "a player is kicked")
     (stranger,) = set(log.players_with(b"NETWORK_DISCONNECT_KICKED"))
     assert stranger not in players(4)
     assert stranger in log.players_with(b"connected, address")

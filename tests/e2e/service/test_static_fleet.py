@@ -1,4 +1,4 @@
-"""Servers that somebody else runs: each is lent to one match after the other, and is as it was after each of them."""
+"""Static servers: each is used by one match after the other and is clean after each of them."""
 
 from __future__ import annotations
 

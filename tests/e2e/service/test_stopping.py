@@ -23,7 +23,7 @@ STOP_S = 100.0
 
 
 def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_url: str | None, tmp_path: Path) -> None:
-    # Its servers start slowly and its clocks are real: while nobody drives a match, the time to join goes on.
+    # Its servers start slowly and its clocks are real: the join time goes on while no process drives the match.
     slow = region("real", free_port_range(1), speed=1, command=slow_command(6))
     regions = default_regions() + slow
     with (
@@ -56,7 +56,7 @@ def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_u
         wait_until(lambda: service.server_processes(made["starting"]), "it has been started")
         receiver.wait_for("/told")
         games = set(service.server_processes())
-        wait_until(lambda: followed["live"].pushed, "somebody is told of it")
+        wait_until(lambda: followed["live"].pushed, "the stream has an event")
 
         code, took_s = service.terminate()
         assert code == 0

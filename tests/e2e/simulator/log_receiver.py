@@ -1,6 +1,6 @@
-"""An HTTP receiver of the tests' own: records what comes, and answers well or badly as it is told.
+"""An HTTP receiver for tests that records requests and sends configurable responses.
 
-Plain sockets and threads, so that it can do what no decent server does: hang, drip, close early, talk nonsense.
+It uses plain sockets and threads, so that it can misbehave: hang, respond slowly, close early, send invalid data.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass
-class Received:
-    """One request."""
+class ReceivedRequest:
+    """One received request."""
 
     method: str
     target: str
@@ -31,13 +31,13 @@ class Received:
     connection: int
 
     @property
-    def named(self) -> dict[str, str]:
+    def header_map(self) -> dict[str, str]:
         return dict(self.headers)
 
 
 @dataclass
-class Answer:
-    """What to do with a request: send bytes, slowly perhaps, or nothing, and close or not."""
+class Response:
+    """How to respond to a request: which bytes, how slowly, and whether to close or hang."""
 
     data: bytes = OK
     drip_s: float = 0.0
@@ -46,19 +46,19 @@ class Answer:
     during: Callable[[], None] = field(default=lambda: None)
 
 
-def status(code: int, body: bytes = b"") -> Answer:
-    """A plain answer."""
-    return Answer(b"HTTP/1.1 %d Told\r\nContent-Length: %d\r\n\r\n%s" % (code, len(body), body))
+def status(code: int, body: bytes = b"") -> Response:
+    """A response with this status and body."""
+    return Response(b"HTTP/1.1 %d Status\r\nContent-Length: %d\r\n\r\n%s" % (code, len(body), body))
 
 
 class LogReceiver:
-    """A receiver on a port of its own. `answers` are used up first, then `usual` is given to everybody."""
+    """A receiver on its own port. Sends the queued `responses` first, then always `default`."""
 
     def __init__(self) -> None:
-        self.answers: deque[Answer] = deque()
-        self.usual = Answer()
-        self.requests: list[Received] = []
-        self.news = threading.Condition()
+        self.responses: deque[Response] = deque()
+        self.default = Response()
+        self.requests: list[ReceivedRequest] = []
+        self.changed = threading.Condition()
         self.is_down = False
         self.port = 0
         self.connections = 0
@@ -67,29 +67,29 @@ class LogReceiver:
         self._released = threading.Event()
 
     def __enter__(self) -> LogReceiver:
-        self.go_up()
+        self.start()
         return self
 
     def __exit__(
         self, _type: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
     ) -> None:
-        self.go_down()
+        self.stop()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/log"
 
-    def go_up(self) -> None:
-        """Listen, on the port it had before."""
+    def start(self) -> None:
+        """Listen, on the same port as before if any."""
         listening = socket.create_server(("127.0.0.1", self.port), backlog=512)
         self.port = listening.getsockname()[1]
         self.is_down = False
         self._released.clear()
         self._sockets = [listening]
-        self._start(lambda: self._accept(listening))
+        self._start_thread(lambda: self._accept(listening))
 
-    def go_down(self) -> None:
-        """Close everything; new connections are refused."""
+    def stop(self) -> None:
+        """Close all sockets. New connections are refused."""
         self.is_down = True
         self._released.set()
         for one in tuple(self._sockets):
@@ -101,16 +101,16 @@ class LogReceiver:
             one.close()
         self._threads.clear()
 
-    def wait_for(self, is_enough: Callable[[], bool]) -> None:
-        """Wait until a condition on what was received holds."""
-        with self.news:
-            assert self.news.wait_for(is_enough, TIMEOUT_S), f"only {len(self.requests)} requests came"
+    def wait_for(self, is_met: Callable[[], bool]) -> None:
+        """Wait until a condition on the received requests is met."""
+        with self.changed:
+            assert self.changed.wait_for(is_met, TIMEOUT_S), f"only {len(self.requests)} requests received"
 
-    def wait_for_requests(self, count: int) -> list[Received]:
+    def wait_for_requests(self, count: int) -> list[ReceivedRequest]:
         self.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 
-    def _start(self, work: Callable[[], None]) -> None:
+    def _start_thread(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -124,7 +124,7 @@ class LogReceiver:
             self._sockets.append(peer)
             self.connections += 1
             number = self.connections
-            self._start(lambda peer=peer, number=number: self._serve(peer, number))  # type: ignore[misc]
+            self._start_thread(lambda peer=peer, number=number: self._serve(peer, number))  # type: ignore[misc]
 
     def _serve(self, peer: socket.socket, number: int) -> None:
         try:
@@ -133,31 +133,33 @@ class LogReceiver:
                     request = _read_request(lines.readline, lines.read, number)
                     if request is None:
                         return
-                    with self.news:
+                    with self.changed:
                         self.requests.append(request)
-                        answer = self.answers.popleft() if self.answers else self.usual
-                        self.news.notify_all()
-                    answer.during()
-                    if not self._answer(peer, answer):
+                        response = self.responses.popleft() if self.responses else self.default
+                        self.changed.notify_all()
+                    response.during()
+                    if not self._respond(peer, response):
                         return
         except OSError:
             return
 
-    def _answer(self, peer: socket.socket, answer: Answer) -> bool:
-        """Send the answer; True when the connection goes on."""
-        if answer.hangs:
+    def _respond(self, peer: socket.socket, response: Response) -> bool:
+        """Send a response. Return True if the connection stays open."""
+        if response.hangs:
             self._released.wait(TIMEOUT_S)
             return False
-        if answer.drip_s:
-            for byte in answer.data:
+        if response.drip_s:
+            for byte in response.data:
                 peer.sendall(bytes([byte]))
-                time.sleep(answer.drip_s)
+                time.sleep(response.drip_s)
         else:
-            peer.sendall(answer.data)
-        return not answer.closes
+            peer.sendall(response.data)
+        return not response.closes
 
 
-def _read_request(read_line: Callable[[], bytes], read: Callable[[int], bytes], connection: int) -> Received | None:
+def _read_request(
+    read_line: Callable[[], bytes], read: Callable[[int], bytes], connection: int
+) -> ReceivedRequest | None:
     first = read_line()
     if not first.endswith(b"\r\n"):
         return None
@@ -172,4 +174,4 @@ def _read_request(read_line: Callable[[], bytes], read: Callable[[int], bytes], 
     body = read(length)
     if len(body) < length:
         return None
-    return Received(method, target, headers, body, time.monotonic(), connection)
+    return ReceivedRequest(method, target, headers, body, time.monotonic(), connection)

@@ -1,6 +1,6 @@
-"""An RCON client of the tests' own: written from the packet layout, with plain sockets, sharing nothing with ours.
+"""An independent RCON client for tests, with plain sockets and no shared code.
 
-A packet is `int32 size | int32 id | int32 type | body | 00 00`, little endian; size does not count itself.
+A packet is `int32 size | int32 id | int32 type | body | 00 00`, little endian; size does not include itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ClosedError(Exception):
 
 
 class RconClient:
-    """One connection."""
+    """One RCON connection."""
 
     def __init__(self, port: int, *, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
@@ -41,7 +41,7 @@ class RconClient:
 
     @property
     def source(self) -> str:
-        """Our own address as the server logs it."""
+        """The local address as the server logs it."""
         host, port = self.socket.getsockname()
         return f"{host}:{port}"
 
@@ -49,7 +49,7 @@ class RconClient:
         self.socket.sendall(packet(packet_id, packet_type, body))
 
     def receive(self) -> tuple[int, int, bytes]:
-        """The next packet: id, type, body."""
+        """Return the next packet: id, type, body."""
         (size,) = struct.unpack("<i", self._exactly(4))
         payload = self._exactly(size)
         packet_id, packet_type = struct.unpack("<ii", payload[:8])
@@ -57,17 +57,17 @@ class RconClient:
         return packet_id, packet_type, payload[8:-2]
 
     def log_in(self, password: str) -> bool:
-        """Offer a password: True when it was taken. The empty packet before the verdict is required."""
+        """Authenticate. Return True if the password was accepted. Requires the empty packet before the result."""
         self.last_id += 1
         self.send(self.last_id, 3, password.encode())
         assert self.receive() == (self.last_id, 0, b"")
-        verdict, packet_type, _ = self.receive()
+        result_id, packet_type, _ = self.receive()
         assert packet_type == 2
-        assert verdict in (self.last_id, -1)
-        return verdict != -1
+        assert result_id in (self.last_id, -1)
+        return result_id != -1
 
     def run(self, command: str) -> str:
-        """One command and its answer, which is one packet."""
+        """Run a command and return its answer, which must be one packet."""
         self.last_id += 1
         self.send(self.last_id, 2, command.encode())
         packet_id, packet_type, body = self.receive()
@@ -75,7 +75,7 @@ class RconClient:
         return body.decode()
 
     def is_closed(self) -> bool:
-        """Wait for the server to close; False when it sends something instead."""
+        """Wait until the server closes the connection. Return False if it sends data instead."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -95,5 +95,5 @@ class RconClient:
 
 
 def packet(packet_id: int, packet_type: int, body: bytes = b"") -> bytes:
-    """The bytes of a packet."""
+    """Encode a packet."""
     return struct.pack("<iii", len(body) + 10, packet_id, packet_type) + body + b"\0\0"

@@ -1,4 +1,4 @@
-"""Many servers in one process: each for itself, all gone when the farm stops."""
+"""Tests of many servers in one process."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.wire.farm import Farm
 from matchpod.simulator.wire.server import SimulatedServer
+from tests.e2e.simulator.fake_machine import PASSWORD, FakeMachine
 from tests.e2e.simulator.log_receiver import LogReceiver
 from tests.e2e.simulator.loop_thread import LoopThread
 from tests.e2e.simulator.rcon_client import RconClient
-from tests.e2e.simulator.stand_in import PASSWORD, StandInMachine
 
 
-class Running:
-    """A farm in a loop of its own."""
+class FarmHarness:
+    """A farm in its own event loop."""
 
-    def __init__(self, threads: LoopThread, count: int, commands: tuple[str, ...]) -> None:
-        self.threads = threads
+    def __init__(self, loop_thread: LoopThread, count: int, commands: tuple[str, ...]) -> None:
+        self.loop_thread = loop_thread
         self.ended: list[SimulatedServer] = []
         options = [ServerOptions(port=0, speed=30, seed=str(number), commands=commands) for number in range(count)]
-        self.farm = threads.do(lambda: Farm(options, StandInMachine, on_exit=self.ended.append))
-        threads.call(self.farm.start())
+        self.farm = loop_thread.run(lambda: Farm(options, FakeMachine, on_exit=self.ended.append))
+        loop_thread.call(self.farm.start())
 
     @property
     def ports(self) -> list[int]:
@@ -38,60 +38,60 @@ class Running:
 
 
 @contextmanager
-def running(count: int, *commands: str) -> Iterator[Running]:
-    with LoopThread() as threads:
-        one = Running(threads, count, commands)
+def run_farm(count: int, *commands: str) -> Iterator[FarmHarness]:
+    with LoopThread() as loop_thread:
+        harness = FarmHarness(loop_thread, count, commands)
         try:
-            yield one
+            yield harness
         finally:
-            threads.call(one.farm.stop())
+            loop_thread.call(harness.farm.stop())
 
 
-def test_every_server_has_its_own_port_and_instance() -> None:
-    with LogReceiver() as receiver, running(5, f"listen {receiver.url}", "say hello") as one:
-        assert len(set(one.ports)) == 5
-        assert [one.run(index, "echo hello") for index in range(5)] == ["hello"] * 5
+def test_every_server_has_its_own_port_and_instance_token() -> None:
+    with LogReceiver() as receiver, run_farm(5, f"listen {receiver.url}", "say hello") as harness:
+        assert len(set(harness.ports)) == 5
+        assert [harness.run(index, "echo hello") for index in range(5)] == ["hello"] * 5
         receiver.wait_for_requests(5)
-        assert len({request.named["X-Server-Instance-Token"] for request in receiver.requests[:5]}) == 5
+        assert len({request.header_map["X-Server-Instance-Token"] for request in receiver.requests[:5]}) == 5
 
 
-def test_death_of_one_leaves_the_others_alone() -> None:
-    with running(3) as one:
-        with RconClient(one.ports[1]) as client:
+def test_crash_of_one_server_does_not_affect_the_others() -> None:
+    with run_farm(3) as harness:
+        with RconClient(harness.ports[1]) as client:
             client.log_in(PASSWORD)
             client.send(5, 2, b"crash")
             client.receive()
             assert client.is_closed()
-        assert [server.has_crashed for server in one.farm.servers] == [False, True, False]
-        assert one.run(0, "echo alive") == one.run(2, "echo alive") == "alive"
+        assert [server.has_crashed for server in harness.farm.servers] == [False, True, False]
+        assert harness.run(0, "echo alive") == harness.run(2, "echo alive") == "alive"
         with pytest.raises(ConnectionRefusedError):
-            RconClient(one.ports[1])
+            RconClient(harness.ports[1])
 
 
-def test_server_can_be_started_anew_on_its_port() -> None:
-    with running(2) as one:
-        ports = one.ports
-        one.run(0, "echo first life")
-        server = one.threads.call(one.farm.restart(0))
-        assert one.ports == ports
+def test_server_can_be_restarted_on_its_port() -> None:
+    with run_farm(2) as harness:
+        ports = harness.ports
+        harness.run(0, "echo first")
+        server = harness.loop_thread.call(harness.farm.restart(0))
+        assert harness.ports == ports
         assert not server.is_over
-        assert one.run(0, "echo second life") == "second life"
+        assert harness.run(0, "echo second") == "second"
 
 
-def test_many_lives_leave_nothing_behind() -> None:
-    with LogReceiver() as receiver, running(1, f"listen {receiver.url}", "beat 50") as one:
+def test_restarts_do_not_leak_servers() -> None:
+    with LogReceiver() as receiver, run_farm(1, f"listen {receiver.url}", "beat 50") as harness:
         for _ in range(20):
-            one.threads.call(one.farm.restart(0))
-        one.ended.clear()
+            harness.loop_thread.call(harness.farm.restart(0))
+        harness.ended.clear()
         gc.collect()
         alive = [found for found in gc.get_objects() if isinstance(found, SimulatedServer)]
         assert len(alive) <= 2
 
 
-def test_port_in_use_starts_no_server_at_all() -> None:
-    with running(1) as one:
-        options = [ServerOptions(port=0), ServerOptions(port=one.ports[0])]
-        other = one.threads.do(lambda: Farm(options, StandInMachine, on_exit=one.ended.append))
+def test_no_server_is_started_if_a_port_is_in_use() -> None:
+    with run_farm(1) as harness:
+        options = [ServerOptions(port=0), ServerOptions(port=harness.ports[0])]
+        other = harness.loop_thread.run(lambda: Farm(options, FakeMachine, on_exit=harness.ended.append))
         with pytest.raises(OSError, match="in use"):
-            one.threads.call(other.start())
+            harness.loop_thread.call(other.start())
         assert all(server.is_over for server in other.servers)

@@ -1,4 +1,4 @@
-"""Requests get their answer, and whatever a peer does the client neither fails nor waits for ever."""
+"""Tests of the HTTP client: it returns the response or an error, and never raises or waits forever."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from types import FrameType
 
 import pytest
 
-from matchpod.simulator.outside import Fetched
+from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.wire import http_client
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.http_response import MAX_HEAD_BYTES
-from tests.e2e.simulator.log_receiver import OK, Answer, LogReceiver, status
+from tests.e2e.simulator.log_receiver import OK, LogReceiver, Response, status
 
 
-def ask(url: str, *, times: int = 1, timeout_s: float = 10.0, pause_s: float = 0.0) -> list[Fetched]:
-    """Post to a URL some times, one after the other."""
+def post(url: str, *, times: int = 1, timeout_s: float = 10.0, pause_s: float = 0.0) -> list[FetchResult]:
+    """Post to a URL several times in sequence."""
 
-    async def work() -> list[Fetched]:
+    async def work() -> list[FetchResult]:
         client = HttpClient(timeout_s=timeout_s)
-        answers = []
+        results = []
         for _ in range(times):
-            answers.append(await client.post(url, [("X-Name", "value")], b"body"))
+            results.append(await client.post(url, [("X-Name", "value")], b"body"))
             await asyncio.sleep(pause_s)
         await client.close()
-        return answers
+        return results
 
     return asyncio.run(work())
 
 
-def test_post_arrives_as_given() -> None:
+def test_post_is_received_as_sent() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = status(200, b"taken")
-        assert ask(receiver.url + "/a?b=c") == [Fetched(200, b"taken")]
+        receiver.default = status(200, b"received")
+        assert post(receiver.url + "/a?b=c") == [FetchResult(200, b"received")]
         (request,) = receiver.requests
     assert (request.method, request.target, request.body) == ("POST", "/log/a?b=c", b"body")
     assert request.headers == [("Host", f"127.0.0.1:{receiver.port}"), ("X-Name", "value"), ("Content-Length", "4")]
 
 
 def test_get_has_no_body() -> None:
-    async def work(url: str) -> Fetched:
+    async def work(url: str) -> FetchResult:
         client = HttpClient()
         fetched = await client.get(url, [])
         await client.close()
         return fetched
 
     with LogReceiver() as receiver:
-        receiver.usual = status(404, b"none")
-        assert asyncio.run(work(f"http://127.0.0.1:{receiver.port}")) == Fetched(404, b"none")
+        receiver.default = status(404, b"none")
+        assert asyncio.run(work(f"http://127.0.0.1:{receiver.port}")) == FetchResult(404, b"none")
         (request,) = receiver.requests
     assert (request.method, request.target) == ("GET", "/")
     assert [name for name, _ in request.headers] == ["Host"]
 
 
-def test_a_header_cannot_be_broken_into_two() -> None:
+def test_header_value_cannot_inject_a_header() -> None:
     async def work(url: str) -> None:
         client = HttpClient()
         await client.post(url, [("X-Team", "a\r\nX-Evil: b\x7f")], b"")
@@ -65,27 +65,27 @@ def test_a_header_cannot_be_broken_into_two() -> None:
 
     with LogReceiver() as receiver:
         asyncio.run(work(receiver.url))
-        assert receiver.requests[0].named["X-Team"].rstrip() == "a  X-Evil: b"
+        assert receiver.requests[0].header_map["X-Team"].rstrip() == "a  X-Evil: b"
 
 
-def test_post_can_have_header_lines_of_its_own_and_no_others() -> None:
-    async def work(url: str) -> Fetched:
+def test_raw_post_has_exactly_the_given_header_lines() -> None:
+    async def work(url: str) -> FetchResult:
         client = HttpClient()
-        fetched = await client.post_as_given(url, b"B: 1\r\nContent-Length: 4\r\nA: 2\r\n", b"body")
-        assert (await client.post_as_given("nowhere", b"", b"")).status is None
+        fetched = await client.post_raw(url, b"B: 1\r\nContent-Length: 4\r\nA: 2\r\n", b"body")
+        assert (await client.post_raw("nowhere", b"", b"")).status is None
         await client.close()
         return fetched
 
     with LogReceiver() as receiver:
-        assert asyncio.run(work(receiver.url + "?x=ü")) == Fetched(200)
+        assert asyncio.run(work(receiver.url + "?x=ü")) == FetchResult(200)
         (request,) = receiver.requests
     assert request.headers == [("B", "1"), ("Content-Length", "4"), ("A", "2")]
     assert (request.target, request.body) == ("/log?x=ü", b"body")
 
 
 @pytest.mark.parametrize("name", ["", "X Name", "X:Name", "X\r\nName", "Ü", "content-length", "Transfer-Encoding"])
-def test_header_that_is_none_is_not_sent(name: str) -> None:
-    async def work(url: str) -> Fetched:
+def test_request_with_an_invalid_header_is_not_sent(name: str) -> None:
+    async def work(url: str) -> FetchResult:
         client = HttpClient()
         fetched = await client.post(url, [(name, "1")], b"")
         await client.close()
@@ -98,7 +98,7 @@ def test_header_that_is_none_is_not_sent(name: str) -> None:
     assert fetched.reason.startswith("not sent: ")
 
 
-def test_host_can_be_given() -> None:
+def test_host_header_can_be_overridden() -> None:
     async def work(url: str) -> None:
         client = HttpClient()
         await client.get(url, [("host", "example.org")])
@@ -109,7 +109,7 @@ def test_host_can_be_given() -> None:
         assert receiver.requests[0].headers == [("Host", "example.org")]
 
 
-def test_connection_that_nobody_needs_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "IDLE_S", 0.1)
 
     async def work(url: str) -> None:
@@ -127,19 +127,19 @@ def test_connection_that_nobody_needs_is_closed(monkeypatch: pytest.MonkeyPatch)
         assert [request.connection for request in receiver.requests] == [1, 2]
 
 
-def test_connection_that_is_needed_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_used_connection_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "IDLE_S", 0.2)
     with LogReceiver() as receiver:
-        ask(receiver.url, times=8, pause_s=0.1)
+        post(receiver.url, times=8, pause_s=0.1)
         assert {request.connection for request in receiver.requests} == {1}
 
 
-def test_connection_closed_by_the_peer_is_forgotten() -> None:
+def test_connection_closed_by_the_peer_is_removed() -> None:
     async def work(url: str) -> None:
         client = HttpClient()
         await client.get(url, [])
         assert client.connections == 1
-        receiver.go_down()
+        receiver.stop()
         async with asyncio.timeout(10):
             while client.connections:
                 await asyncio.sleep(0.01)
@@ -149,116 +149,116 @@ def test_connection_closed_by_the_peer_is_forgotten() -> None:
         asyncio.run(work(receiver.url))
 
 
-def test_connection_is_used_again() -> None:
+def test_connection_is_reused() -> None:
     with LogReceiver() as receiver:
-        ask(receiver.url, times=3)
+        post(receiver.url, times=3)
         assert [request.connection for request in receiver.requests] == [1, 1, 1]
 
 
-def test_connection_that_was_closed_meanwhile_is_replaced() -> None:
+def test_closed_idle_connection_is_replaced() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.append(Answer(OK, closes=True))
-        answers = ask(receiver.url, times=2, pause_s=0.2)
-        assert [fetched.status for fetched in answers] == [200, 200]
+        receiver.responses.append(Response(OK, closes=True))
+        results = post(receiver.url, times=2, pause_s=0.2)
+        assert [fetched.status for fetched in results] == [200, 200]
         assert len(receiver.requests) == 2
 
 
-def test_connection_closed_under_a_second_request_is_replaced_once() -> None:
+def test_request_is_retried_once_if_a_reused_connection_is_closed() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.extend([Answer(), Answer(b"", closes=True), Answer()])
-        assert [fetched.status for fetched in ask(receiver.url, times=2)] == [200, 200]
+        receiver.responses.extend([Response(), Response(b"", closes=True), Response()])
+        assert [fetched.status for fetched in post(receiver.url, times=2)] == [200, 200]
         assert [request.connection for request in receiver.requests] == [1, 1, 2]
 
 
-def test_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_again() -> None:
+def test_request_is_not_retried_after_a_truncated_response() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.extend([Answer(), Answer(b"HTTP/1.1 200", closes=True)])
-        first, second = ask(receiver.url, times=2)
+        receiver.responses.extend([Response(), Response(b"HTTP/1.1 200", closes=True)])
+        first, second = post(receiver.url, times=2)
         assert (first.status, second.status) == (200, None)
         assert len(receiver.requests) == 2
 
 
-def test_bytes_nobody_asked_for_end_a_kept_connection() -> None:
+def test_unsolicited_bytes_close_an_idle_connection() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.append(Answer(OK + b"HTTP/1.1 200 OK\r\n\r\nmore"))
-        assert [fetched.status for fetched in ask(receiver.url, times=2)] == [200, 200]
+        receiver.responses.append(Response(OK + b"HTTP/1.1 200 OK\r\n\r\nmore"))
+        assert [fetched.status for fetched in post(receiver.url, times=2)] == [200, 200]
         assert [request.connection for request in receiver.requests] == [1, 2]
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
-        Answer(b"", closes=True),
-        Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
-        Answer(b"SSH-2.0-OpenSSH\r\n\r\n"),
-        Answer(b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES),
-        Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"),
+        Response(b"", closes=True),
+        Response(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
+        Response(b"SSH-2.0-OpenSSH\r\n\r\n"),
+        Response(b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES),
+        Response(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"),
     ],
 )
-def test_what_is_no_answer_has_no_status_but_a_reason(answer: Answer) -> None:
+def test_invalid_response_has_a_reason_instead_of_a_status(response: Response) -> None:
     with LogReceiver() as receiver:
-        receiver.usual = answer
-        (fetched,) = ask(receiver.url)
+        receiver.default = response
+        (fetched,) = post(receiver.url)
     assert fetched.status is None
     assert fetched.reason
 
 
-def test_answer_up_to_the_end_of_the_connection_is_whole() -> None:
+def test_response_may_end_with_the_connection() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = Answer(b"HTTP/1.0 200 OK\r\n\r\nwhole", closes=True)
-        assert ask(receiver.url) == [Fetched(200, b"whole")]
+        receiver.default = Response(b"HTTP/1.0 200 OK\r\n\r\nwhole", closes=True)
+        assert post(receiver.url) == [FetchResult(200, b"whole")]
 
 
-def test_slow_answer_is_awaited() -> None:
+def test_slow_response_is_awaited() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = Answer(OK, drip_s=0.01)
-        assert [fetched.status for fetched in ask(receiver.url)] == [200]
+        receiver.default = Response(OK, drip_s=0.01)
+        assert [fetched.status for fetched in post(receiver.url)] == [200]
 
 
-@pytest.mark.parametrize("answer", [Answer(hangs=True), Answer(OK, drip_s=0.5)])
-def test_patience_ends(answer: Answer) -> None:
+@pytest.mark.parametrize("response", [Response(hangs=True), Response(OK, drip_s=0.5)])
+def test_request_times_out(response: Response) -> None:
     with LogReceiver() as receiver:
-        receiver.usual = answer
+        receiver.default = response
         begin_s = time.monotonic()
-        (fetched,) = ask(receiver.url, timeout_s=0.5)
-    assert fetched == Fetched(None, reason="no answer within 0.5 s")
+        (fetched,) = post(receiver.url, timeout_s=0.5)
+    assert fetched == FetchResult(None, reason="no response within 0.5 s")
     assert time.monotonic() - begin_s < 60
 
 
-def test_host_may_be_a_name() -> None:
+def test_host_name_is_resolved() -> None:
     with LogReceiver() as receiver:
-        answers = ask(receiver.url.replace("127.0.0.1", "localhost"), times=2)
-    assert [fetched.status for fetched in answers] == [200, 200]
+        results = post(receiver.url.replace("127.0.0.1", "localhost"), times=2)
+    assert [fetched.status for fetched in results] == [200, 200]
 
 
-def test_name_that_nobody_has_is_told() -> None:
-    (fetched,) = ask("http://nobody.invalid/")
+def test_unknown_host_is_reported() -> None:
+    (fetched,) = post("http://unknown.invalid/")
     assert fetched.status is None
     assert fetched.reason
 
 
-def test_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_resolver_does_not_block_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*_: object, **__: object) -> list[object]:
-        asked.append(1)
+        lookups.append(1)
         released.wait(120)
         return []
 
-    asked: list[int] = []
+    lookups: list[int] = []
     released = threading.Event()
     monkeypatch.setattr(http_client, "getaddrinfo", hang)
     before_s = time.monotonic()
-    answers = ask("http://somebody.invalid/", times=3, timeout_s=0.2)
-    took_s = time.monotonic() - before_s  # also the loop has ended by now
+    results = post("http://slow.invalid/", times=3, timeout_s=0.2)
+    took_s = time.monotonic() - before_s  # includes the end of the event loop
     released.set()
     assert took_s < 60
-    assert [fetched.reason for fetched in answers] == ["no answer within 0.2 s"] * 3
-    assert asked == [1]
+    assert [fetched.reason for fetched in results] == ["no response within 0.2 s"] * 3
+    assert lookups == [1]
 
 
-def test_nobody_there_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    (fetched,) = ask(f"http://127.0.0.1:{port}/")
+def test_refused_connection_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    (fetched,) = post(f"http://127.0.0.1:{port}/")
     assert fetched.status is None
     assert "Connect call failed" in fetched.reason
 
@@ -276,21 +276,23 @@ def test_nobody_there_is_told() -> None:
         "http://a..b/",
     ],
 )
-def test_what_is_no_address_is_told(url: str) -> None:
-    (fetched,) = ask(url)
+def test_invalid_url_is_reported(url: str) -> None:
+    (fetched,) = post(url)
     assert fetched.status is None
     assert fetched.reason
 
 
-def test_plain_server_does_not_pass_for_a_secure_one() -> None:
+def test_https_request_to_a_plain_server_fails() -> None:
     with LogReceiver() as receiver:
-        (fetched,) = ask(receiver.url.replace("http:", "https:"), timeout_s=3)
+        (fetched,) = post(receiver.url.replace("http:", "https:"), timeout_s=3)
     assert fetched.status is None
 
 
-@pytest.mark.parametrize("answer", [None, Answer(b"nonsense\r\n\r\n"), Answer(b"", closes=True), Answer(hangs=True)])
-def test_faults_leave_nothing_for_the_garbage_collector(answer: Answer | None) -> None:
-    """What it would find there keeps a whole request in memory, and it does not come often."""
+@pytest.mark.parametrize(
+    "response", [None, Response(b"nonsense\r\n\r\n"), Response(b"", closes=True), Response(hangs=True)]
+)
+def test_failed_requests_create_no_reference_cycles(response: Response | None) -> None:
+    """A reference cycle would keep a whole request in memory until the next, rare, collection."""
 
     async def work(url: str) -> list[FrameType]:
         client = HttpClient(timeout_s=0.05)
@@ -308,33 +310,33 @@ def test_faults_leave_nothing_for_the_garbage_collector(answer: Answer | None) -
         return found
 
     with LogReceiver() as receiver:
-        if answer is None:
-            receiver.go_down()
+        if response is None:
+            receiver.stop()
         else:
-            receiver.usual = answer
+            receiver.default = response
         assert asyncio.run(work(receiver.url)) == []
 
 
-def test_closing_ends_requests_under_way_and_later_ones() -> None:
-    async def work(url: str) -> list[Fetched]:
+def test_close_ends_pending_and_later_requests() -> None:
+    async def work(url: str) -> list[FetchResult]:
         client = HttpClient()
-        under_way = asyncio.create_task(client.post(url, [], b""))
+        pending = asyncio.create_task(client.post(url, [], b""))
         await asyncio.to_thread(receiver.wait_for_requests, 1)
         await client.close()
-        return [await under_way, await client.post(url, [], b"")]
+        return [await pending, await client.post(url, [], b"")]
 
     with LogReceiver() as receiver:
-        receiver.usual = Answer(hangs=True)
+        receiver.default = Response(hangs=True)
         assert [fetched.status for fetched in asyncio.run(work(receiver.url))] == [None, None]
         assert len(receiver.requests) == 1
 
 
-def test_many_requests_at_a_time_all_get_their_own_answer() -> None:
-    async def work(url: str) -> list[Fetched]:
+def test_concurrent_requests_all_receive_a_response() -> None:
+    async def work(url: str) -> list[FetchResult]:
         client = HttpClient()
-        answers = await asyncio.gather(*(client.post(f"{url}/{number}", [], b"") for number in range(100)))
+        results = await asyncio.gather(*(client.post(f"{url}/{number}", [], b"") for number in range(100)))
         await client.close()
-        return answers
+        return results
 
     with LogReceiver() as receiver:
         assert [fetched.status for fetched in asyncio.run(work(receiver.url))] == [200] * 100

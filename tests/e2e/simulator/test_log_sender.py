@@ -1,4 +1,4 @@
-"""Log posts over real sockets: nothing is lost to a bad receiver, and nothing is sent in a frenzy."""
+"""Tests of log posts over real sockets: no lines are lost, and posts are rate limited."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from time import monotonic
 
-from matchpod.cs2.log_batches import Gap, LogCursor, Notice, read_post
+from matchpod.cs2.log_batches import Gap, LogCursor, LogNotice, read_post
 from matchpod.cs2.log_lines.world_lines import ConsoleChat
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.log_stream import GameHeaders, LogStream
@@ -18,7 +18,7 @@ from matchpod.simulator.wire.log_sender import (
     post_interval_s,
     retry_interval_s,
 )
-from tests.e2e.simulator.log_receiver import OK, Answer, LogReceiver, Received, status
+from tests.e2e.simulator.log_receiver import OK, LogReceiver, ReceivedRequest, Response, status
 
 START_MS = 1_000_000_000_000
 
@@ -27,8 +27,8 @@ def describe() -> GameHeaders:
     return GameHeaders(map_name="de_dust2", server_address="127.0.0.1:1", steam_id="", instance_token="0" * 16)
 
 
-class Sending:
-    """A stream and its sender; `until` lets both live until something is true."""
+class SenderHarness:
+    """A log stream and its sender."""
 
     def __init__(
         self, *urls: str, timeout_s: float = 10.0, interval_s: float = POST_INTERVAL_S, retry_s: float = POST_INTERVAL_S
@@ -39,23 +39,23 @@ class Sending:
         for url in urls:
             self.stream.add(url)
         self.client = HttpClient(timeout_s=timeout_s)
-        self.woken: list[float] = []
+        self.wake_times: list[float] = []
         self.sender = LogSender(
-            self.stream, self.client, wake_at=self.woken.append, interval_s=interval_s, retry_s=retry_s
+            self.stream, self.client, wake_at=self.wake_times.append, interval_s=interval_s, retry_s=retry_s
         )
 
-    def say(self, *texts: str) -> None:
+    def log(self, *texts: str) -> None:
         for text in texts:
             self.stream.write(ConsoleChat(text))
             self.agenda.run_until(self.agenda.now_ms + 32)
 
-    def look(self) -> float | None:
-        return self.sender.look(asyncio.get_running_loop().time())
+    def send_due(self) -> float | None:
+        return self.sender.send_due(asyncio.get_running_loop().time())
 
-    async def until(self, is_enough: Callable[[], bool]) -> None:
+    async def run_until(self, is_met: Callable[[], bool]) -> None:
         async with asyncio.timeout(15):
-            while not is_enough():
-                self.look()
+            while not is_met():
+                self.send_due()
                 await asyncio.sleep(0.01)
 
     @property
@@ -73,208 +73,208 @@ def run(work: Coroutine[object, object, None]) -> None:
     asyncio.run(work)
 
 
-def heard(requests: list[Received]) -> tuple[list[str], list[Notice]]:
-    """What a reader makes of the requests: each line once, and what it noticed."""
+def read_lines(requests: list[ReceivedRequest]) -> tuple[list[str], list[LogNotice]]:
+    """Read the requests. Return each line once, and the notices of the reader."""
     cursor = LogCursor()
     texts: list[str] = []
-    notices: list[Notice] = []
+    notices: list[LogNotice] = []
     for request in requests:
-        taken = cursor.take(read_post(request.named, request.body, received_ms=0))
-        texts += [line.decode().partition(' say "')[2].rstrip('"') for line in taken.lines]
-        notices += taken.notices
+        batch = cursor.read(read_post(request.header_map, request.body, received_ms=0))
+        texts += [line.decode().partition(' say "')[2].rstrip('"') for line in batch.lines]
+        notices += batch.notices
     return texts, notices
 
 
-def test_lines_arrive_with_their_headers() -> None:
+def test_lines_are_posted_with_headers() -> None:
     with LogReceiver() as receiver:
 
         async def work() -> None:
-            sending = Sending(receiver.url)
-            sending.say("one", "two")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            await sending.close()
+            harness = SenderHarness(receiver.url)
+            harness.log("one", "two")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            await harness.close()
 
         run(work())
         (request,) = receiver.requests
     assert request.target == "/log"
     assert [name for name, _ in request.headers][:2] == ["X-LogBytes-BeginOffset", "X-LogBytes-EndOffset"]
     assert [name for name, _ in request.headers][-2:] == ["Host", "User-Agent"]
-    assert request.named["Host"] == f"127.0.0.1:{receiver.port}"
-    assert heard([request])[0] == ["one", "two"]
+    assert request.header_map["Host"] == f"127.0.0.1:{receiver.port}"
+    assert read_lines([request])[0] == ["one", "two"]
 
 
-def test_every_line_arrives_once_whatever_the_receiver_does() -> None:
+def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.extend(
+        receiver.responses.extend(
             [
                 status(500),
-                Answer(b"", closes=True),
+                Response(b"", closes=True),
                 status(204),
                 status(200),
-                Answer(b"nonsense\r\n\r\n"),
+                Response(b"nonsense\r\n\r\n"),
                 status(205),
-                Answer(hangs=True),
+                Response(hangs=True),
                 status(201),
-                Answer(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"),
-                Answer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK),
-                Answer(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"),
-                Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n"),
-                Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
-                Answer(drip_s=0.002),
-                Answer(drip_s=0.05),
+                Response(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"),
+                Response(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK),
+                Response(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"),
+                Response(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n"),
+                Response(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
+                Response(drip_s=0.002),
+                Response(drip_s=0.05),
             ]
         )
 
         async def work() -> None:
-            sending = Sending(receiver.url, timeout_s=0.5, interval_s=0.02)
+            harness = SenderHarness(receiver.url, timeout_s=0.5, interval_s=0.02)
             async with asyncio.timeout(30):
-                while receiver.answers:
-                    said.append(f"line {len(said)}")
-                    sending.say(said[-1])
-                    sending.look()
+                while receiver.responses:
+                    logged.append(f"line {len(logged)}")
+                    harness.log(logged[-1])
+                    harness.send_due()
                     await asyncio.sleep(0.02)
-            await sending.until(lambda: sending.is_all_acknowledged)
-            await sending.close()
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            await harness.close()
 
-        said: list[str] = []
+        logged: list[str] = []
         run(work())
-        texts, notices = heard(receiver.requests)
-    assert texts == said
+        texts, notices = read_lines(receiver.requests)
+    assert texts == logged
     assert not any(isinstance(notice, Gap) for notice in notices)
 
 
-def test_a_receiver_that_comes_back_gets_what_it_missed() -> None:
+def test_restarted_receiver_receives_missed_lines() -> None:
     with LogReceiver() as receiver:
 
         async def work() -> None:
-            sending = Sending(receiver.url, interval_s=0.05)
-            sending.say("one")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            await asyncio.to_thread(receiver.go_down)
-            sending.say("two")
+            harness = SenderHarness(receiver.url, interval_s=0.05)
+            harness.log("one")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            await asyncio.to_thread(receiver.stop)
+            harness.log("two")
             for _ in range(20):
-                sending.look()
+                harness.send_due()
                 await asyncio.sleep(0.02)
-            assert not sending.is_all_acknowledged
-            sending.say("three")
-            await asyncio.to_thread(receiver.go_up)
-            await sending.until(lambda: sending.is_all_acknowledged)
-            await sending.close()
+            assert not harness.is_all_acknowledged
+            harness.log("three")
+            await asyncio.to_thread(receiver.start)
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            await harness.close()
 
         run(work())
-        assert heard(receiver.requests)[0] == ["one", "two", "three"]
+        assert read_lines(receiver.requests)[0] == ["one", "two", "three"]
 
 
-def test_410_ends_the_posts() -> None:
+def test_status_410_stops_the_posts() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = status(410)
+        receiver.default = status(410)
 
         async def work() -> None:
-            sending = Sending(receiver.url)
-            sending.say("one")
-            await sending.until(lambda: not sending.stream.list())
-            sending.say("two")
-            assert sending.look() is None
-            await sending.close()
+            harness = SenderHarness(receiver.url)
+            harness.log("one")
+            await harness.run_until(lambda: not harness.stream.list())
+            harness.log("two")
+            assert harness.send_due() is None
+            await harness.close()
 
         run(work())
         assert len(receiver.requests) == 1
 
 
-def test_two_receivers_do_not_wait_for_each_other() -> None:
+def test_slow_receiver_does_not_delay_another() -> None:
     with LogReceiver() as slow, LogReceiver() as quick:
-        slow.usual = Answer(hangs=True)
+        slow.default = Response(hangs=True)
 
         async def work() -> None:
-            sending = Sending(slow.url, quick.url, interval_s=0.01)
+            harness = SenderHarness(slow.url, quick.url, interval_s=0.01)
             for number in range(5):
-                sending.say(f"line {number}")
-                await sending.until(lambda: len(quick.requests) > number)  # noqa: B023
-            await sending.close()
+                harness.log(f"line {number}")
+                await harness.run_until(lambda: len(quick.requests) > number)  # noqa: B023
+            await harness.close()
 
         run(work())
         assert len(slow.requests) == 1
-        assert heard(quick.requests)[0] == [f"line {number}" for number in range(5)]
+        assert read_lines(quick.requests)[0] == [f"line {number}" for number in range(5)]
 
 
-def test_a_refusing_receiver_is_not_tried_faster_than_the_interval() -> None:
+def test_failing_receiver_is_not_retried_faster_than_the_interval() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = status(500)
+        receiver.default = status(500)
 
         async def work() -> None:
-            sending = Sending(receiver.url, interval_s=0.2)
-            sending.say("one")
-            began_s = monotonic()
+            harness = SenderHarness(receiver.url, interval_s=0.2)
+            harness.log("one")
+            started_s = monotonic()
             while len(receiver.requests) < 4:
-                sending.look()
+                harness.send_due()
                 await asyncio.sleep(0.005)
-            # By the sender's clock: on a busy machine requests come late and then close together.
-            assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - began_s
-            assert sending.woken
-            await sending.close()
+            # By the sender's clock: on a busy machine requests arrive late and then close together.
+            assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - started_s
+            assert harness.wake_times
+            await harness.close()
 
         run(work())
 
 
-def test_looking_tells_when_to_look_again() -> None:
+def test_send_due_returns_the_time_of_the_next_post() -> None:
     with LogReceiver() as receiver:
 
         async def work() -> None:
-            sending = Sending(receiver.url, interval_s=5.0)
+            harness = SenderHarness(receiver.url, interval_s=5.0)
             now_s = asyncio.get_running_loop().time()
-            assert sending.look() is None
-            sending.say("one")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            assert sending.look() is None
-            sending.say("two")
-            again_s = sending.look()
-            assert again_s is not None
-            assert again_s > now_s + 4.5
-            await sending.close()
+            assert harness.send_due() is None
+            harness.log("one")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            assert harness.send_due() is None
+            harness.log("two")
+            next_s = harness.send_due()
+            assert next_s is not None
+            assert next_s > now_s + 4.5
+            await harness.close()
 
         run(work())
 
 
-def test_a_tick_that_is_not_over_is_looked_at_soon() -> None:
+def test_send_due_returns_a_short_wait_for_the_current_tick() -> None:
     async def work() -> None:
-        sending = Sending("http://127.0.0.1:1/")
-        sending.stream.write(ConsoleChat("one"))
+        harness = SenderHarness("http://127.0.0.1:1/")
+        harness.stream.write(ConsoleChat("one"))
         now_s = asyncio.get_running_loop().time()
-        again_s = sending.look()
-        assert again_s is not None
-        assert again_s < now_s + 1
-        await sending.close()
+        next_s = harness.send_due()
+        assert next_s is not None
+        assert next_s < now_s + 1
+        await harness.close()
 
     run(work())
 
 
-def test_finishing_sends_what_is_left() -> None:
+def test_finish_sends_the_remaining_lines() -> None:
     with LogReceiver() as receiver:
 
         async def work() -> None:
-            sending = Sending(receiver.url, interval_s=0.05)
-            sending.say("one")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            sending.say("two")
-            await sending.sender.finish(10.0)
-            assert sending.is_all_acknowledged
-            await sending.close()
+            harness = SenderHarness(receiver.url, interval_s=0.05)
+            harness.log("one")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            harness.log("two")
+            await harness.sender.finish(10.0)
+            assert harness.is_all_acknowledged
+            await harness.close()
 
         run(work())
-        assert heard(receiver.requests)[0] == ["one", "two"]
+        assert read_lines(receiver.requests)[0] == ["one", "two"]
 
 
-def test_finishing_gives_up_in_time() -> None:
+def test_finish_gives_up_after_its_timeout() -> None:
     with LogReceiver() as receiver:
-        receiver.usual = Answer(hangs=True)
+        receiver.default = Response(hangs=True)
 
         async def work() -> None:
-            sending = Sending(receiver.url)
-            sending.say("one")
-            await sending.sender.finish(0.3)
-            assert not sending.is_all_acknowledged
-            await sending.close()
-            assert sending.look() is None
+            harness = SenderHarness(receiver.url)
+            harness.log("one")
+            await harness.sender.finish(0.3)
+            assert not harness.is_all_acknowledged
+            await harness.close()
+            assert harness.send_due() is None
 
         run(work())
         assert len(receiver.requests) == 1
@@ -285,22 +285,22 @@ def test_many_servers_post_less_often() -> None:
     assert post_interval_s(600) == 600 / POSTS_PER_S > POST_INTERVAL_S
 
 
-def test_many_servers_try_again_even_less_often() -> None:
+def test_many_servers_retry_even_less_often() -> None:
     assert retry_interval_s(1) == retry_interval_s(20) == POST_INTERVAL_S
     assert retry_interval_s(600) > post_interval_s(600)
 
 
-def test_a_post_that_was_not_acknowledged_is_made_again_after_its_own_interval() -> None:
+def test_unacknowledged_post_is_retried_after_the_retry_interval() -> None:
     with LogReceiver() as receiver:
-        receiver.answers.extend([status(500), status(200)])
+        receiver.responses.extend([status(500), status(200)])
 
         async def work() -> None:
-            sending = Sending(receiver.url, interval_s=0.01, retry_s=3)
-            sending.say("one")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            sending.say("two")
-            await sending.until(lambda: sending.is_all_acknowledged)
-            await sending.close()
+            harness = SenderHarness(receiver.url, interval_s=0.01, retry_s=3)
+            harness.log("one")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            harness.log("two")
+            await harness.run_until(lambda: harness.is_all_acknowledged)
+            await harness.close()
 
         run(work())
         first, second, third = (request.at_s for request in receiver.requests)

@@ -1,4 +1,4 @@
-"""Servers take turns in order, and sockets have theirs in between."""
+"""Tests of the scheduling of wake-ups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def run(work: Coroutine[object, object, None]) -> None:
     asyncio.run(work)
 
 
-def test_the_oldest_is_woken_first() -> None:
+def test_wakeups_run_oldest_first() -> None:
     async def work() -> None:
         pacer = Pacer()
         now_s = asyncio.get_running_loop().time()
@@ -30,13 +30,13 @@ def test_the_oldest_is_woken_first() -> None:
     run(work())
 
 
-def test_who_called_off_is_not_woken() -> None:
+def test_cancelled_wakeup_does_not_run() -> None:
     async def work() -> None:
         pacer = Pacer()
         now_s = asyncio.get_running_loop().time()
         woken: list[str] = []
         done = asyncio.Event()
-        pacer.wake_at(now_s, lambda: woken.append("called off")).cancel()
+        pacer.wake_at(now_s, lambda: woken.append("cancelled")).cancel()
         pacer.wake_at(now_s, done.set)
         async with asyncio.timeout(10):
             await done.wait()
@@ -45,7 +45,7 @@ def test_who_called_off_is_not_woken() -> None:
     run(work())
 
 
-def test_wake_ups_that_were_called_off_do_not_pile_up() -> None:
+def test_cancelled_wakeups_do_not_accumulate() -> None:
     async def work() -> None:
         pacer = Pacer()
         later_s = asyncio.get_running_loop().time() + 0.05
@@ -53,7 +53,7 @@ def test_wake_ups_that_were_called_off_do_not_pile_up() -> None:
         done = asyncio.Event()
         pacer.wake_at(later_s, lambda: woken.append("kept"))
         for _ in range(10_000):
-            pacer.wake_at(later_s, lambda: woken.append("called off")).cancel()
+            pacer.wake_at(later_s, lambda: woken.append("cancelled")).cancel()
         assert len(pacer) <= 2 * MAX_CANCELLED
         pacer.wake_at(later_s, done.set)
         async with asyncio.timeout(10):
@@ -64,33 +64,33 @@ def test_wake_ups_that_were_called_off_do_not_pile_up() -> None:
     run(work())
 
 
-def test_calling_off_what_has_happened_changes_nothing() -> None:
+def test_cancelling_a_past_wakeup_does_nothing() -> None:
     async def work() -> None:
         pacer = Pacer()
         done = asyncio.Event()
-        wakes = [pacer.wake_at(0.0, lambda: None) for _ in range(2 * MAX_CANCELLED)]
+        wakeups = [pacer.wake_at(0.0, lambda: None) for _ in range(2 * MAX_CANCELLED)]
         pacer.wake_at(0.0, done.set)
         async with asyncio.timeout(10):
             await done.wait()
-        for wake in wakes:
+        for wake in wakeups:
             wake.cancel()
         assert len(pacer) == 0
 
     run(work())
 
 
-def test_the_loop_has_its_turn_while_many_are_due() -> None:
+def test_event_loop_runs_while_many_wakeups_are_due() -> None:
     async def work() -> None:
         pacer = Pacer()
         now_s = asyncio.get_running_loop().time()
         woken: list[int] = []
 
-        def act() -> None:
+        def wake() -> None:
             time.sleep(0.005)
             woken.append(1)
 
         for _ in range(40):
-            pacer.wake_at(now_s, act)
+            pacer.wake_at(now_s, wake)
         await asyncio.sleep(0.001)
         assert 0 < len(woken) < 40
         async with asyncio.timeout(10):
@@ -100,7 +100,7 @@ def test_the_loop_has_its_turn_while_many_are_due() -> None:
     run(work())
 
 
-def test_a_failing_act_does_not_stop_the_others() -> None:
+def test_failing_callback_does_not_stop_the_others() -> None:
     async def work() -> None:
         pacer = Pacer()
         loop = asyncio.get_running_loop()

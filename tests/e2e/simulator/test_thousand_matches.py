@@ -1,4 +1,4 @@
-"""A farm that has played a thousand matches is as it was after the first hundred: nothing is left behind by any."""
+"""A farm does not leak resources over a thousand matches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.effort import times
 
 SERVERS = 40
 SPEED = 300.0
-SETTLED_AFTER = 100
+WARMUP_MATCHES = 100
 MATCHES = times(400)
 TIMEOUT_S = 600.0
 
@@ -30,8 +30,8 @@ SHORT_MATCH = "mp_maxrounds 2;mp_freezetime 1;mp_round_restart_delay 1;mp_halfti
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
-class Holdings(NamedTuple):
-    """What the process has while nothing moves."""
+class ResourceCounts(NamedTuple):
+    """Resources of the process while all clocks are stopped."""
 
     files: int
     tasks: int
@@ -40,8 +40,8 @@ class Holdings(NamedTuple):
     objects: Counter[str]
 
 
-class Referee:
-    """Takes the log of all servers and sends each to its next match, as whoever uses servers would."""
+class MatchDriver:
+    """Receives the log of all servers and starts the next match on each."""
 
     def __init__(self) -> None:
         self.farm: Farm | None = None
@@ -50,28 +50,28 @@ class Referee:
         self.ended = 0
         self.connections = 0
 
-    def take(self, server: int, body: bytes) -> None:
+    def receive(self, server: int, body: bytes) -> None:
         self.lines += body.count(b"\n")
-        if b"Loading map" in body:  # the config of the mode has undone it
-            self._tell(server, SHORT_MATCH)
+        if b"Loading map" in body:  # the config of the mode has overwritten it
+            self._execute(server, SHORT_MATCH)
         if b"Game Over" in body:
             self.matches += 1
-            self._tell(server, f"changelevel {MAPS[self.matches % len(MAPS)]}")
+            self._execute(server, f"changelevel {MAPS[self.matches % len(MAPS)]}")
 
-    def note_end(self, _server: SimulatedServer) -> None:
+    def record_end(self, _server: SimulatedServer) -> None:
         self.ended += 1
 
-    def _tell(self, server: int, command: str) -> None:
+    def _execute(self, server: int, command: str) -> None:
         assert self.farm is not None
         asyncio.get_running_loop().call_soon(self.farm.servers[server].execute, command, "127.0.0.1:1")
 
-    async def until(self, matches: int) -> None:
+    async def run_until(self, matches: int) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             while self.matches < matches:
                 await asyncio.sleep(0.02)
 
-    async def holdings(self) -> Holdings:
-        """Stop time, wait until all posts are answered, and count."""
+    async def count_resources(self) -> ResourceCounts:
+        """Stop the clocks, wait until all posts are answered, and count."""
         assert self.farm is not None
         for server in self.farm.servers:
             server.set_speed(0)
@@ -79,8 +79,8 @@ class Referee:
             while len(asyncio.all_tasks()) > 1:
                 await asyncio.sleep(0.02)
         gc.collect()
-        held = Holdings(
-            files=len(os.listdir("/proc/self/fd")) - 2 * self.connections,  # how many it takes at a time is chance
+        counts = ResourceCounts(
+            files=len(os.listdir("/proc/self/fd")) - 2 * self.connections,  # the number of connections varies
             tasks=len(asyncio.all_tasks()),
             memory_kb=int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]),
             blocks=sys.getallocatedblocks(),
@@ -88,23 +88,23 @@ class Referee:
         )
         for server in self.farm.servers:
             server.set_speed(SPEED)
-        return held
+        return counts
 
 
 class Receiver(asyncio.Protocol):
-    """One connection that brings posts."""
+    """One connection that receives posts."""
 
-    def __init__(self, referee: Referee) -> None:
-        self._referee = referee
+    def __init__(self, driver: MatchDriver) -> None:
+        self._driver = driver
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._referee.connections += 1
+        self._driver.connections += 1
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self._referee.connections -= 1
+        self._driver.connections -= 1
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -114,19 +114,19 @@ class Receiver(asyncio.Protocol):
             return
         self._received = rest[length:]
         self._transport.write(OK)
-        self._referee.take(int(head.split(b" ", 2)[1].removeprefix(b"/log/")), rest[:length])
+        self._driver.receive(int(head.split(b" ", 2)[1].removeprefix(b"/log/")), rest[:length])
 
 
-def _stay(options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> Machine:
-    """A machine whose people stay for another match."""
+def _make_machine(options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> Machine:
+    """Create a machine whose players stay for another match."""
     machine = Machine(options, outside, start_ms=start_ms, instance_token=instance_token)
     machine.visitors.stays_after_map = True
     return machine
 
 
-async def _play() -> tuple[Holdings, Holdings, Referee]:
-    referee = Referee()
-    receiver = await asyncio.get_running_loop().create_server(lambda: Receiver(referee), "127.0.0.1", 0)
+async def _play() -> tuple[ResourceCounts, ResourceCounts, MatchDriver]:
+    driver = MatchDriver()
+    receiver = await asyncio.get_running_loop().create_server(lambda: Receiver(driver), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{receiver.sockets[0].getsockname()[1]}/log"
     options = [
         ServerOptions(
@@ -139,29 +139,29 @@ async def _play() -> tuple[Holdings, Holdings, Referee]:
         )
         for number in range(SERVERS)
     ]
-    referee.farm = Farm(options, _stay, on_exit=referee.note_end)
-    await referee.farm.start()
+    driver.farm = Farm(options, _make_machine, on_exit=driver.record_end)
+    await driver.farm.start()
     try:
-        await referee.until(SETTLED_AFTER)
-        before = await referee.holdings()
-        await referee.until(MATCHES)
-        after = await referee.holdings()
-        assert referee.ended == 0
+        await driver.run_until(WARMUP_MATCHES)
+        before = await driver.count_resources()
+        await driver.run_until(MATCHES)
+        after = await driver.count_resources()
+        assert driver.ended == 0
     finally:
-        await referee.farm.stop()
+        await driver.farm.stop()
         receiver.close()
         await receiver.wait_closed()
-    return before, after, referee
+    return before, after, driver
 
 
 @pytest.mark.law
-def test_many_matches_leave_nothing_behind() -> None:
-    before, after, referee = asyncio.run(_play())
+def test_many_matches_do_not_leak_resources() -> None:
+    before, after, driver = asyncio.run(_play())
     assert after.files == before.files
     assert after.tasks == before.tasks == 1
     assert after.memory_kb < 1.1 * before.memory_kb
     assert after.blocks < 1.1 * before.blocks
     grown = {name: count - before.objects[name] for name, count in after.objects.items()}
-    # One of a kind that every match leaves behind would be a thousand; the rest of the process comes and goes too.
-    assert max(grown.values()) < (MATCHES - SETTLED_AFTER) // 2, grown
-    assert referee.lines > 100 * MATCHES
+    # A leak of one object per match would exceed this limit; other objects vary by less.
+    assert max(grown.values()) < (MATCHES - WARMUP_MATCHES) // 2, grown
+    assert driver.lines > 100 * MATCHES

@@ -1,4 +1,4 @@
-"""Whole matches on real simulator processes, watched with tools that share no code with the simulator."""
+"""Tests of whole matches on real simulator processes, with independent clients."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from matchpod.cs2 import console_commands
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.match_reader import MatchReader
-from tests.e2e.simulator.log_receiver import Answer, LogReceiver, status
+from tests.e2e.simulator.log_receiver import LogReceiver, Response, status
 from tests.e2e.simulator.rcon_client import ClosedError, RconClient
 
 PASSWORD = "sesame"
-PATIENCE_S = 400.0
+TIMEOUT_S = 400.0
 DAY_MS = 86_400_000
 TEAM1 = tuple(str(76561198000000000 + number) for number in (11, 12))
 TEAM2 = tuple(str(76561198000000000 + number) for number in (21, 22))
@@ -38,9 +38,9 @@ WINGMAN = GameSettings(
 
 
 class Simulator:
-    """A simulator process; its port is told by its first line."""
+    """A simulator process. Its port is in its first line of output."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -53,7 +53,7 @@ class Simulator:
                 "0",
                 "+rcon_password",
                 PASSWORD,
-                *words,
+                *arguments,
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -65,10 +65,10 @@ class Simulator:
         self.port = int(found[1])
 
     def run(self, *commands: str) -> str:
-        """Run commands on a connection of their own; a map change may cut it, then another is made."""
+        """Run each command on a new connection. Retry if a map change closes it."""
         answer = ""
         for command in commands:
-            answer = self._insist(lambda command=command: self._run(command))  # type: ignore[misc]
+            answer = self._retry(lambda command=command: self._run(command))  # type: ignore[misc]
         return answer
 
     def _run(self, command: str) -> str:
@@ -76,63 +76,63 @@ class Simulator:
             assert client.log_in(PASSWORD)
             return client.run(command)
 
-    def _insist(self, act: Callable[[], str]) -> str:
+    def _retry(self, request: Callable[[], str]) -> str:
         for _ in range(5):
             try:
-                return act()
+                return request()
             except ClosedError:
                 time.sleep(0.2)
-        return act()
+        return request()
 
     def end(self) -> int:
         if self.process.poll() is None:
             self.process.terminate()
-        _, said = self.process.communicate(timeout=PATIENCE_S)
-        assert "Traceback" not in said
+        _, errors = self.process.communicate(timeout=TIMEOUT_S)
+        assert "Traceback" not in errors
         return self.process.returncode
 
 
 LOCKSTEP = ("+sim_lockstep", "1")
-"""Time waits for the log to be taken: a busy machine would not get the end of a match before the next map loads."""
+"""Game time waits for the log: on a busy machine the next map would load before the end of a match is sent."""
 
 
 @contextmanager
-def simulator(*words: str) -> Iterator[Simulator]:
-    one = Simulator(*words)
+def simulator(*arguments: str) -> Iterator[Simulator]:
+    process = Simulator(*arguments)
     try:
-        yield one
+        yield process
     finally:
-        one.end()
+        process.end()
 
 
 class Reader:
-    """Reads a match from what a receiver was sent."""
+    """Reads a match from the requests of a receiver."""
 
     def __init__(self, receiver: LogReceiver, settings: GameSettings) -> None:
         self.receiver = receiver
-        self.reader = MatchReader.create(settings, 0)
-        self.taken = 0
+        self.match_reader = MatchReader.create(settings, 0)
+        self.read_count = 0
         self.effects: list[str] = []
 
-    def take(self) -> None:
-        for request in self.receiver.requests[self.taken :]:
-            self.taken += 1
+    def read_new(self) -> None:
+        for request in self.receiver.requests[self.read_count :]:
+            self.read_count += 1
             if request.target.startswith("/log"):
-                post = read_post(request.named, request.body, received_ms=round(request.at_s * 1000))
-                reading = self.reader.read_post(post)
+                post = read_post(request.header_map, request.body, received_ms=round(request.at_s * 1000))
+                reading = self.match_reader.read_post(post)
             else:
-                reading = self.reader.read_report(request.body, round(request.at_s * 1000))
+                reading = self.match_reader.read_report(request.body, round(request.at_s * 1000))
             self.effects += [type(effect).__name__ for effect in reading.effects]
 
     def wait(self, is_reached: Callable[[], bool]) -> None:
-        until_s = time.monotonic() + PATIENCE_S
+        until_s = time.monotonic() + TIMEOUT_S
         while not is_reached():
-            assert time.monotonic() < until_s, f"waited too long; {self.reader.lines_read} lines came"
+            assert time.monotonic() < until_s, f"timed out after {self.match_reader.lines_read} lines"
             time.sleep(0.05)
-            self.take()
+            self.read_new()
 
 
-def test_a_match_is_configured_started_and_watched_by_hand() -> None:
+def test_manually_configured_match_is_played_and_read() -> None:
     settings = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_mirage",))
     with (
         LogReceiver() as receiver,
@@ -142,56 +142,59 @@ def test_a_match_is_configured_started_and_watched_by_hand() -> None:
         assert server.run("mp_maxrounds") == "mp_maxrounds = 4\n"
         server.run(f'logaddress_add_http "{receiver.url}"')
         assert server.run("logaddress_list_http").startswith(receiver.url)
-        watched = Reader(receiver, settings)
-        watched.wait(lambda: watched.reader.match.outcome is not None)
-        assert "EndMatch" in watched.effects
-        played = watched.reader.match.maps[0]
+        reader = Reader(receiver, settings)
+        reader.wait(lambda: reader.match_reader.match.outcome is not None)
+        assert "EndMatch" in reader.effects
+        played = reader.match_reader.match.maps[0]
         assert played.name == "de_mirage"
         assert played.ledger.is_complete
         assert played.ledger.discrepancies == []
         assert sum(line.kills for line in played.ledger.lines()) > 4
         assert server.run("nonsense 1") == "Unknown command 'nonsense'!\n"
         assert server.run("quit") == ""
-        assert server.process.wait(PATIENCE_S) == 0
+        assert server.process.wait(TIMEOUT_S) == 0
 
 
-def _log_of_a_match(speed: str) -> list[tuple[int, bytes]]:
+def _match_log(speed: str) -> list[tuple[int, bytes]]:
     """All lines up to `Game Over`, each with its milliseconds since the first one."""
-    words = "+log on +mp_logdetail 3 +mp_maxrounds 4 +mp_warmuptime 10 +logaddress_add_http"
-    with LogReceiver() as receiver, simulator("--speed", speed, "--seed", "8", *LOCKSTEP, *words.split(), receiver.url):
-        watched = Reader(receiver, GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",)))
-        watched.wait(lambda: watched.reader.match.outcome is not None)
+    arguments = "+log on +mp_logdetail 3 +mp_maxrounds 4 +mp_warmuptime 10 +logaddress_add_http"
+    with (
+        LogReceiver() as receiver,
+        simulator("--speed", speed, "--seed", "8", *LOCKSTEP, *arguments.split(), receiver.url),
+    ):
+        reader = Reader(receiver, GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",)))
+        reader.wait(lambda: reader.match_reader.match.outcome is not None)
         log = b"".join(request.body for request in receiver.requests)
     lines = log[: log.index(b"Game Over")].split(b"\n")[:-1]
     stamped = [line.decode("utf-8", "replace").partition(" - ")[2].partition(" - ") for line in lines]
     times = [parse_stamp(f"01/01/2000 - {stamp}") or 0 for stamp, _, _ in stamped]
-    return [((at - times[0]) % DAY_MS, said.encode()) for at, (_, _, said) in zip(times, stamped, strict=True)]
+    return [((at - times[0]) % DAY_MS, text.encode()) for at, (_, _, text) in zip(times, stamped, strict=True)]
 
 
-def test_speed_changes_nothing_but_how_long_it_takes() -> None:
-    slow, fast = _log_of_a_match("60"), _log_of_a_match("300")
+def test_speed_does_not_change_the_log() -> None:
+    slow, fast = _match_log("60"), _match_log("300")
     assert len(slow) > 400
     assert slow == fast
 
 
-def test_the_scripts_of_the_documentation_work() -> None:
+def test_scripts_of_the_documentation_work() -> None:
     examples = Path(__file__).resolve().parents[3] / "docs" / "examples"
     with simulator("--speed", "100") as server:
-        words = [sys.executable, str(examples / "rcon.py"), str(server.port)]
+        command = [sys.executable, str(examples / "rcon.py"), str(server.port)]
         done = subprocess.run(
-            [*words, PASSWORD, "echo hello", "mp_maxrounds"], capture_output=True, text=True, check=True
+            [*command, PASSWORD, "echo hello", "mp_maxrounds"], capture_output=True, text=True, check=True
         )
         assert done.stdout == "hello\nmp_maxrounds = 24\n"
-        assert subprocess.run([*words, "wrong", "x"], capture_output=True, check=False).stderr == b"wrong password\n"
+        assert subprocess.run([*command, "wrong", "x"], capture_output=True, check=False).stderr == b"wrong password\n"
         with _free_port() as port:
             pass
         receiver = subprocess.Popen(
             [sys.executable, str(examples / "receiver.py"), str(port), "echo"], stdout=subprocess.PIPE, text=True
         )
         try:
-            server.run("log on", f'logaddress_add_http "http://127.0.0.1:{port}/"', "echo heard")
+            server.run("log on", f'logaddress_add_http "http://127.0.0.1:{port}/"', "echo hello")
             assert receiver.stdout is not None
-            assert receiver.stdout.readline().endswith('command "echo heard"\n')
+            assert receiver.stdout.readline().endswith('command "echo hello"\n')
         finally:
             receiver.terminate()
             receiver.communicate()
@@ -203,7 +206,7 @@ def _free_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_the_plugin_fetches_its_match_lets_in_the_listed_and_tells_the_end() -> None:
+def test_plugin_match_is_fetched_played_by_listed_players_and_reported() -> None:
     with (
         LogReceiver() as receiver,
         simulator("--speed", "200", "--seed", "5", "--scenario", "stranger", *LOCKSTEP) as server,
@@ -215,52 +218,52 @@ def test_the_plugin_fetches_its_match_lets_in_the_listed_and_tells_the_end() -> 
             log_header_name="X-Token",
             log_header_value="abc",
         )
-        receiver.usual = status(200, msgspec.json.encode(file))
+        receiver.default = status(200, msgspec.json.encode(file))
         server.run(*console_commands.setup_commands(WINGMAN, map_name="de_nuke"))
         server.run(console_commands.log_address_command(receiver.url))
         url = receiver.url.replace("/log", "/match")
         server.run(console_commands.load_match_command(url, header_name="X-Key", header_value="k"))
         server.run(*console_commands.match_commands(WINGMAN))
         (fetch,) = [request for request in receiver.requests if request.method == "GET"]
-        assert (fetch.target, fetch.named["X-Key"]) == ("/match", "k")
-        watched = Reader(receiver, WINGMAN)
-        watched.wait(lambda: "StartPlay" in watched.effects or watched.reader.match.first_live_at_ms is not None)
+        assert (fetch.target, fetch.header_map["X-Key"]) == ("/match", "k")
+        reader = Reader(receiver, WINGMAN)
+        reader.wait(lambda: "StartPlay" in reader.effects or reader.match_reader.match.first_live_at_ms is not None)
         server.run("css_start")
-        watched.wait(lambda: watched.reader.match.outcome is not None)
-        watched.wait(lambda: any(b'"series_end"' in request.body for request in receiver.requests))
+        reader.wait(lambda: reader.match_reader.match.outcome is not None)
+        reader.wait(lambda: any(b'"series_end"' in request.body for request in receiver.requests))
         reports = [request for request in receiver.requests if request.target == "/events"]
-        assert all(request.named["X-Token"] == "abc" for request in reports)
+        assert all(request.header_map["X-Token"] == "abc" for request in reports)
         assert b'"going_live"' in b"".join(request.body for request in reports)
         log = b"".join(request.body for request in receiver.requests if request.target == "/log")
         assert b"NETWORK_DISCONNECT_KICKED" in log
-        players = {line.player_id for line in watched.reader.match.maps[0].ledger.lines()}
+        players = {line.player_id for line in reader.match_reader.match.maps[0].ledger.lines()}
         assert players == {*TEAM1, *TEAM2}
 
 
-def test_no_line_is_lost_to_a_receiver_that_fails_hangs_goes_and_comes_back() -> None:
+def test_no_line_is_lost_with_a_failing_and_restarting_receiver() -> None:
     settings = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",))
     with LogReceiver() as receiver, simulator("--speed", "60", "--seed", "6") as server:
         server.run("log on", "mp_logdetail 3", "mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10")
-        # A map that is loaded after the end would forget what nobody took.
+        # A map load after the end would discard unacknowledged lines.
         server.run("mp_match_end_restart 1")
-        receiver.answers.extend([status(500), status(204), Answer(closes=True, data=b""), Answer(hangs=True)])
+        receiver.responses.extend([status(500), status(204), Response(closes=True, data=b""), Response(hangs=True)])
         server.run(f'logaddress_add_http "{receiver.url}"')
-        watched = Reader(receiver, settings)
-        watched.wait(lambda: watched.reader.match.first_live_at_ms is not None)
-        receiver.go_down()
+        reader = Reader(receiver, settings)
+        reader.wait(lambda: reader.match_reader.match.first_live_at_ms is not None)
+        receiver.stop()
         time.sleep(1)
-        receiver.go_up()
-        receiver.answers.extend([status(503), status(205)])
-        watched.wait(lambda: watched.reader.match.outcome is not None)
-        assert watched.reader.match.maps[0].ledger.is_complete
+        receiver.start()
+        receiver.responses.extend([status(503), status(205)])
+        reader.wait(lambda: reader.match_reader.match.outcome is not None)
+        assert reader.match_reader.match.maps[0].ledger.is_complete
 
 
-def test_410_removes_the_listener_and_it_can_be_added_again() -> None:
+def test_listener_removed_by_410_can_be_added_again() -> None:
     with LogReceiver() as receiver, simulator("--speed", "30") as server:
-        receiver.answers.append(status(410))
+        receiver.responses.append(status(410))
         server.run("log on", f'logaddress_add_http "{receiver.url}"')
         receiver.wait_for_requests(1)
-        until_s = time.monotonic() + PATIENCE_S
+        until_s = time.monotonic() + TIMEOUT_S
         while server.run("logaddress_list_http") != "":
             assert time.monotonic() < until_s
         server.run(f'logaddress_add_http "{receiver.url}"')
@@ -268,30 +271,30 @@ def test_410_removes_the_listener_and_it_can_be_added_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "rubbish", [b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x7f" + b"x" * 4096, b"\x01"]
+    "garbage", [b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x7f" + b"x" * 4096, b"\x01"]
 )
-def test_rubbish_on_the_port_leaves_the_server_as_it_was(rubbish: bytes) -> None:
+def test_server_survives_invalid_input_on_its_port(garbage: bytes) -> None:
     with simulator() as server:
         with RconClient(server.port) as client:
-            client.socket.sendall(rubbish)
+            client.socket.sendall(garbage)
         assert server.run("echo alive") == "alive\n"
 
 
-def test_a_log_address_that_refuses_hurts_nobody() -> None:
+def test_unreachable_log_listener_does_no_harm() -> None:
     with simulator("--speed", "100") as server:
-        server.run("log on", 'logaddress_add_http "http://127.0.0.1:9/nobody"', 'logaddress_add_http "no-scheme"')
+        server.run("log on", 'logaddress_add_http "http://127.0.0.1:9/closed"', 'logaddress_add_http "no-scheme"')
         time.sleep(1)
         assert server.run("echo alive") == "alive\n"
-        assert "http://127.0.0.1:9/nobody" in server.run("logaddress_list_http")
+        assert "http://127.0.0.1:9/closed" in server.run("logaddress_list_http")
 
 
-def test_an_unknown_scenario_is_refused_in_words_and_changes_nothing() -> None:
+def test_unknown_scenario_is_rejected_with_an_explanation() -> None:
     with simulator() as server:
         assert "must be one of: full_match, no_show" in server.run("sim_scenario nonsense")
         assert server.run("sim_scenario") == "sim_scenario = full_match\n"
 
 
-def test_another_password_ends_the_session_and_the_old_one_is_refused() -> None:
+def test_changed_password_ends_the_session_and_replaces_the_old_one() -> None:
     with simulator() as server, RconClient(server.port) as client:
         assert client.log_in(PASSWORD)
         client.run('rcon_password "other"')
@@ -301,17 +304,17 @@ def test_another_password_ends_the_session_and_the_old_one_is_refused() -> None:
             assert again.log_in("other")
 
 
-def test_a_crash_has_the_exit_code_of_a_segmentation_fault() -> None:
+def test_crash_exits_with_the_code_of_a_segfault() -> None:
     with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_crash") as server:
         server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
-        assert server.process.wait(PATIENCE_S) == 139
+        assert server.process.wait(TIMEOUT_S) == 139
 
 
-def test_a_hanging_server_keeps_its_socket_and_says_nothing() -> None:
+def test_hanging_server_keeps_its_socket_open_without_responding() -> None:
     with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_hang") as server:
         server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
         receiver.wait_for(lambda: any(b"SFUI_Notice_" in request.body for request in receiver.requests))
-        until_s = time.monotonic() + PATIENCE_S
+        until_s = time.monotonic() + TIMEOUT_S
         while True:
             count = len(receiver.requests)
             time.sleep(2)
@@ -326,16 +329,16 @@ def test_a_hanging_server_keeps_its_socket_and_says_nothing() -> None:
         server.process.kill()
 
 
-def test_in_lockstep_nothing_happens_until_the_log_is_taken() -> None:
+def test_clock_waits_for_log_acknowledgement_in_lockstep() -> None:
     with LogReceiver() as receiver, simulator("--speed", "300") as server:
         server.run("log on", "mp_warmuptime 10", "sim_lockstep 1", f'logaddress_add_http "{receiver.url}"')
         receiver.wait_for(lambda: any(b"SFUI_Notice_" in request.body for request in receiver.requests))
-        receiver.usual = status(503)
+        receiver.default = status(503)
         receiver.wait_for(lambda: len({request.body for request in receiver.requests[-3:]}) == 1)
-        taken = [request.body for request in receiver.requests if request.body != receiver.requests[-1].body]
+        accepted = [request.body for request in receiver.requests if request.body != receiver.requests[-1].body]
         waiting = receiver.requests[-1].body
-        time.sleep(1)  # five minutes of the game, if time did not stand still
+        time.sleep(1)  # five minutes of simulated time if the clock were running
         assert receiver.requests[-1].body == waiting
-        receiver.usual = status(200)
-        receiver.wait_for(lambda: receiver.requests[-1].body not in (waiting, *taken))
+        receiver.default = status(200)
+        receiver.wait_for(lambda: receiver.requests[-1].body not in (waiting, *accepted))
         server.process.kill()

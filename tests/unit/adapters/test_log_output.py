@@ -1,4 +1,4 @@
-"""The service's own log, line by line."""
+"""Format of the service's own log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.adapters import log_output
-from matchpod.adapters.log_output import HumanLines, JsonLines, LogOutput, set_up_logging
+from matchpod.adapters.log_output import HumanFormatter, JsonFormatter, LogOutput, set_up_logging
 
 CREATED = 1_770_000_000.4567  # 2026-02-02T02:40:00.456Z
 
@@ -35,16 +35,16 @@ def failing() -> logging.LogRecord:
     return made
 
 
-class Hostile:
+class BrokenStr:
     def __str__(self) -> str:
-        raise RuntimeError("no text for you")
+        raise RuntimeError("no text")
 
     __repr__ = __str__
 
 
-class Unwilling(list[int]):
+class BrokenList(list[int]):
     def __iter__(self) -> Iterator[int]:
-        raise RuntimeError("no items for you")
+        raise RuntimeError("no items")
 
 
 def parse(line: str) -> dict[str, object]:
@@ -53,50 +53,52 @@ def parse(line: str) -> dict[str, object]:
     return read
 
 
-# --- for people -----------------------------------------------------------------------------------------------------
+# --- human format ---------------------------------------------------------------------------------------------------
 
 
-def test_a_line_for_people_has_time_level_message_and_fields() -> None:
-    line = HumanLines().format(record(server_id="srv_1", region="sandbox"))
+def test_human_line_has_time_level_message_and_fields() -> None:
+    line = HumanFormatter().format(record(server_id="srv_1", region="sandbox"))
     assert line == "02:40:00.456 INFO  match created  server_id=srv_1 region=sandbox"
 
 
-def test_a_line_without_fields_ends_with_its_message() -> None:
-    assert HumanLines().format(record()) == "02:40:00.456 INFO  match created"
+def test_human_line_without_fields_ends_with_its_message() -> None:
+    assert HumanFormatter().format(record()) == "02:40:00.456 INFO  match created"
 
 
-def test_values_that_are_no_word_stand_in_quotes() -> None:
-    line = HumanLines().format(record(a="two words", b='say "hi"', c="", d="x=y", e=None, f=True, g=1.5, h=[1, "a b"]))
+def test_values_that_are_not_one_word_are_quoted() -> None:
+    line = HumanFormatter().format(
+        record(a="two words", b='say "hi"', c="", d="x=y", e=None, f=True, g=1.5, h=[1, "a b"])
+    )
     assert line.endswith('a="two words" b="say \\"hi\\"" c="" d="x=y" f=true g=1.5 h=[1,"a b"]')
 
 
-def test_hostile_text_stays_on_its_line() -> None:
-    line = HumanLines().format(record(player_name="x\n09:00:00.000 ERROR faked\x1b[2J\u2028\u202e", note="a\\nb"))
+def test_control_characters_in_values_are_escaped() -> None:
+    line = HumanFormatter().format(record(player_name="x\n09:00:00.000 ERROR faked\x1b[2J\u2028\u202e", note="a\\nb"))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
     assert r'player_name="x\n09:00:00.000 ERROR faked\x1b[2J\u2028\u202e"' in line
     assert r'note="a\\nb"' in line
 
 
-def test_a_traceback_stands_below_and_cannot_pose_as_a_record() -> None:
-    head, *below = HumanLines().format(failing()).split("\n")
+def test_traceback_follows_indented_and_cannot_look_like_a_record() -> None:
+    head, *below = HumanFormatter().format(failing()).split("\n")
     assert head == "02:40:00.456 INFO  it failed"
     assert "ValueError: first" in "\n".join(below)
     assert all(line.startswith("    ") for line in below)
     assert "\x1b" not in "".join(below)
 
 
-def test_loggers_of_libraries_are_named() -> None:
-    made = record("Shutting down", color_message="\x1b[1mShutting down")
-    made.name = "uvicorn.error"
-    assert HumanLines().format(made) == "02:40:00.456 INFO  Shutting down  logger=uvicorn.error"
+def test_human_line_names_loggers_of_libraries() -> None:
+    made = record("connection lost")
+    made.name = "asyncpg.pool"
+    assert HumanFormatter().format(made) == "02:40:00.456 INFO  connection lost  logger=asyncpg.pool"
 
 
-# --- for programs ---------------------------------------------------------------------------------------------------
+# --- JSON format ----------------------------------------------------------------------------------------------------
 
 
-def test_a_json_line_has_the_fields_beside_the_message() -> None:
-    line = JsonLines().format(record(server_id="srv_1", tries=2, is_live=False))
+def test_json_line_has_the_fields_next_to_the_message() -> None:
+    line = JsonFormatter().format(record(server_id="srv_1", tries=2, is_live=False))
     assert parse(line) == {
         "time": "2026-02-02T02:40:00.456Z",
         "level": "INFO",
@@ -108,20 +110,20 @@ def test_a_json_line_has_the_fields_beside_the_message() -> None:
     }
 
 
-def test_a_field_never_replaces_one_of_the_line_s_own() -> None:
-    read = parse(JsonLines().format(record(time="noon", level="high", logger="me")))
+def test_extra_field_never_replaces_a_standard_field() -> None:
+    read = parse(JsonFormatter().format(record(time="noon", level="high", logger="me")))
     assert (read["level"], read["field_level"]) == ("INFO", "high")
     assert (read["field_time"], read["field_logger"]) == ("noon", "me")
 
 
-def test_a_traceback_is_a_field() -> None:
-    line = JsonLines().format(failing())
+def test_json_traceback_is_a_field() -> None:
+    line = JsonFormatter().format(failing())
     assert "\n" not in line
     assert "ValueError: first" in str(parse(line)["exception"])
 
 
-def test_numbers_that_json_does_not_know_are_texts() -> None:
-    read = parse(JsonLines().format(record(a=float("nan"), b=float("inf"), c=2**70, d={"k": 1}, e=b"\xff")))
+def test_values_without_a_json_type_are_strings() -> None:
+    read = parse(JsonFormatter().format(record(a=float("nan"), b=float("inf"), c=2**70, d={"k": 1}, e=b"\xff")))
     assert read["a"] == "nan"
     assert read["b"] == "inf"
     assert read["c"] == str(2**70)
@@ -129,56 +131,56 @@ def test_numbers_that_json_does_not_know_are_texts() -> None:
     assert read["e"] == "b'\\xff'"
 
 
-def test_a_number_too_long_to_be_written_is_said_to_be_so() -> None:
-    assert parse(JsonLines().format(record(a=10**5000)))["a"] == "<unprintable>"
+def test_number_too_long_to_format_is_unprintable() -> None:
+    assert parse(JsonFormatter().format(record(a=10**5000)))["a"] == "<unprintable>"
 
 
-# --- both -----------------------------------------------------------------------------------------------------------
+# --- both formats ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lines", [HumanLines(), JsonLines()])
-def test_nothing_that_is_logged_can_raise(lines: logging.Formatter) -> None:
+@pytest.mark.parametrize("lines", [HumanFormatter(), JsonFormatter()])
+def test_formatting_never_raises(lines: logging.Formatter) -> None:
     for made in (
         record("%d of %s", "x"),
-        record(Hostile()),
-        record("x", value=Hostile(), items=[Hostile()], lone="\ud800"),
-        record("x", items=Unwilling([1])),
+        record(BrokenStr()),
+        record("x", value=BrokenStr(), items=[BrokenStr()], lone="\ud800"),
+        record("x", items=BrokenList([1])),
     ):
         assert lines.format(made)
     made = record("broken")
-    made.exc_info = (ValueError, ValueError(Hostile()), None)
+    made.exc_info = (ValueError, ValueError(BrokenStr()), None)
     assert lines.format(made)
     made = record("with a stack")
     made.stack_info = "Stack (most recent call last):\n  here"
     assert "here" in lines.format(made)
 
 
-@pytest.mark.parametrize("lines", [HumanLines(), JsonLines()])
-def test_long_values_are_cut(lines: logging.Formatter) -> None:
+@pytest.mark.parametrize("lines", [HumanFormatter(), JsonFormatter()])
+def test_long_values_are_truncated(lines: logging.Formatter) -> None:
     line = lines.format(record("m" * 100_000, value="v" * 100_000, items=["i"] * 100_000))
     assert len(line) < 10_000
 
 
-def test_of_a_long_traceback_the_end_is_kept() -> None:
+def test_long_traceback_keeps_its_end() -> None:
     made = record("deep")
     made.exc_info = (ValueError, ValueError("x" * 100_000 + " the end"), None)
-    exception = str(parse(JsonLines().format(made))["exception"])
+    exception = str(parse(JsonFormatter().format(made))["exception"])
     assert exception.endswith("the end")
     assert len(exception) <= log_output.MAX_TRACEBACK_CHARACTERS + 2
 
 
 @given(st.text(), st.text())
-def test_any_text_gives_one_line_without_control_characters(message: str, value: str) -> None:
-    human = HumanLines().format(record(message, value=value))
+def test_any_text_is_one_line_without_control_characters(message: str, value: str) -> None:
+    human = HumanFormatter().format(record(message, value=value))
     assert human.isprintable()
-    line = JsonLines().format(record(message, value=value))
+    line = JsonFormatter().format(record(message, value=value))
     assert line.isascii()
     assert line.isprintable()
     if len(value) <= log_output.MAX_VALUE_CHARACTERS:
         assert parse(line)["value"] == value
 
 
-# --- the set-up -----------------------------------------------------------------------------------------------------
+# --- setup ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -188,27 +190,27 @@ def loggers() -> Iterator[None]:
     yield
     logging.captureWarnings(capture=False)
     root.handlers[:], root.level = kept
-    for name in ("uvicorn", "asyncio", "asyncpg"):
+    for name in ("asyncio", "asyncpg"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.mark.usefixtures("loggers")
-def test_every_logger_writes_to_the_stream_from_its_level_on() -> None:
+def test_every_logger_writes_to_the_stream_from_the_log_level_up() -> None:
     stream = io.StringIO()
     set_up_logging(log_format="json", log_level="info", stream=stream)
-    logging.getLogger("matchpod.x").debug("quiet")
-    logging.getLogger("matchpod.x").info("heard")
-    logging.getLogger("uvicorn.error").info("Started server process")
+    logging.getLogger("matchpod.x").debug("hidden")
+    logging.getLogger("matchpod.x").info("shown")
+    logging.getLogger("library").info("shown too")
     logging.getLogger("asyncpg.pool").warning("Failed to restore the pool connection floor; retrying")
-    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    logging.getLogger("asyncio").debug("Using selector: EpollSelector")
     assert [parse(line)["message"] for line in stream.getvalue().splitlines()] == [
-        "heard",
-        "Invalid HTTP request received.",
+        "shown",
+        "shown too",
     ]
 
 
 @pytest.mark.usefixtures("loggers")
-def test_setting_up_twice_writes_once() -> None:
+def test_setting_up_twice_writes_each_record_once() -> None:
     set_up_logging(log_format="human", log_level="error", stream=io.StringIO())
     stream = io.StringIO()
     set_up_logging(log_format="human", log_level="error", stream=stream)
@@ -217,15 +219,7 @@ def test_setting_up_twice_writes_once() -> None:
 
 
 @pytest.mark.usefixtures("loggers")
-def test_debug_shows_what_uvicorn_says_of_itself() -> None:
-    stream = io.StringIO()
-    set_up_logging(log_format="human", log_level="debug", stream=stream)
-    logging.getLogger("uvicorn.error").info("Started server process")
-    assert "Started server process" in stream.getvalue()
-
-
-@pytest.mark.usefixtures("loggers")
-def test_warnings_of_python_are_records_too() -> None:
+def test_python_warnings_are_logged() -> None:
     stream = io.StringIO()
     set_up_logging(log_format="human", log_level="info", stream=stream)
     with warnings.catch_warnings():
@@ -234,11 +228,11 @@ def test_warnings_of_python_are_records_too() -> None:
     assert "logger=py.warnings" in stream.getvalue()
 
 
-def test_a_stream_that_is_gone_does_not_stop_the_service() -> None:
-    class Gone(io.StringIO):
+def test_broken_stream_does_not_raise() -> None:
+    class BrokenStream(io.StringIO):
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
-    output = LogOutput(Gone())
-    output.setFormatter(HumanLines())
+    output = LogOutput(BrokenStream())
+    output.setFormatter(HumanFormatter())
     output.handle(record())

@@ -1,4 +1,4 @@
-"""Which fleet a region of the settings gets."""
+"""Regions and fleets built from the settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ servers = [{ address = "192.0.2.1:27015", rcon_password = "hidden" }]
 """
 
 
-def test_regions_come_in_the_order_of_the_settings_with_their_fleets(tmp_path: Path) -> None:
+def test_regions_keep_the_order_of_the_settings_and_get_their_fleets(tmp_path: Path) -> None:
     settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: FILE)
     sandbox, us = compose_regions(settings, RconConsoles())
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30, True)

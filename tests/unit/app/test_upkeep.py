@@ -1,4 +1,4 @@
-"""Gauges and deletions, and that nothing ends them."""
+"""Periodic jobs: gauges, clock checks and pruning, which survive every error."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
-from matchpod.ports import Database, DatabaseAwayError, DatabaseError, Row, Value
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
 from matchpod.service.history.streams import Streams
-from matchpod.service.live import LiveMatches
-from matchpod.service.measures import Measures
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Pruned
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Regions
-from matchpod.service.runner.surroundings import Surroundings
+from matchpod.service.runner.deps import Deps
 from matchpod.settings import load_settings
 from matchpod.storage import map_events, raw_log, servers, slots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import Idempotency
-from tests.contract.databases import PassedOn
+from tests.contract.databases import DelegatingDatabase
 from tests.unit.cli.test_matches import server
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
 class ManualClock:
-    """Stands still until it is set."""
+    """A clock that changes only when it is set."""
 
     def __init__(self) -> None:
         self.at_ms = 100 * DAY_MS
@@ -46,15 +47,15 @@ class ManualClock:
         return self.at_ms
 
 
-def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> None:
+def run(folder: Path, scenario: Callable[[Deps], Awaitable[None]]) -> None:
     async def main() -> None:
         settings = load_settings({"MATCHPOD_DATA_DIR": str(folder)}, lambda _: None)
         db = await SqliteDatabase.open(folder / "db")
-        live = LiveMatches()
+        live = LocalMatches()
         try:
             await migrate(db)
             await scenario(
-                Surroundings(
+                Deps(
                     db=db,
                     clock=ManualClock(),
                     vault=KeyFileVault(bytes(KEY_BYTES)),
@@ -62,11 +63,11 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
                     live=live,
                     streams=Streams(db=db, live=live),
                     consoles=RconConsoles(),
-                    measures=Measures(Metrics()),
-                    ingest_base="http://127.0.0.1:1",
+                    metrics=Metrics(Registry()),
+                    ingest=IngestUrls("http://127.0.0.1:1"),
                     pending_ms=0,
                     random_bytes=secrets.token_bytes,
-                    on_concluded=lambda: None,
+                    on_match_ended=lambda: None,
                 )
             )
         finally:
@@ -75,19 +76,19 @@ def run(folder: Path, scenario: Callable[[Surroundings], Awaitable[None]]) -> No
     asyncio.run(main())
 
 
-def upkeep_of(around: Surroundings) -> Upkeep:
-    return Upkeep(around, readiness=Readiness(db=around.db, clock=around.clock), raw_log_days=30, event_days=60)
+def upkeep_of(deps: Deps) -> Upkeep:
+    return Upkeep(deps, readiness=Readiness(db=deps.db, clock=deps.clock), raw_log_days=30, event_days=60)
 
 
-def test_servers_and_places_are_counted(tmp_path: Path) -> None:
-    async def scenario(around: Surroundings) -> None:
+def test_servers_and_slots_are_counted(tmp_path: Path) -> None:
+    async def scenario(deps: Deps) -> None:
         for name in ("srv_1", "srv_2"):
-            await servers.create(around.db, server(name, region="sandbox"), idempotency=None)
-        await slots.reserve(around.db, "sandbox", "srv_1", ["27100"])
-        await upkeep_of(around).set_gauges()
-        assert around.measures.servers.value("sandbox", "allocating") == 2
-        assert around.measures.slots.value("sandbox", "all") == 100
-        assert around.measures.slots.value("sandbox", "taken") == 1
+            await servers.create(deps.db, server(name, region="sandbox"), idempotency=None)
+        await slots.reserve(deps.db, "sandbox", "srv_1", ["27100"])
+        await upkeep_of(deps).set_gauges()
+        assert deps.metrics.servers.value("sandbox", "allocating") == 2
+        assert deps.metrics.slots.value("sandbox", "all") == 100
+        assert deps.metrics.slots.value("sandbox", "taken") == 1
 
     run(tmp_path, scenario)
 
@@ -96,9 +97,9 @@ async def _entries(db: Database, server_id: str) -> int:
     return len(await raw_log.read_after(db, server_id, 0, limit=10))
 
 
-def test_what_is_old_is_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(around: Surroundings) -> None:
-        db, now_ms = around.db, around.clock.now_ms()
+def test_old_entries_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(deps: Deps) -> None:
+        db, now_ms = deps.db, deps.clock.now_ms()
         for days, key in ((31, "old"), (29, "new")):
             at_ms = now_ms - days * DAY_MS
             await db.write(raw_log.append("srv_gone", "log", received_ms=at_ms, headers=b"{}", body=key.encode()))
@@ -107,58 +108,58 @@ def test_what_is_old_is_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture
         for hours, key in ((25, "old"), (23, "new")):
             used = Idempotency(org_id="org_1", key=key, body_hash="x", created_at_ms=now_ms - hours * 3_600_000)
             await servers.create(db, server(f"srv_{key}"), idempotency=used)
-        await upkeep_of(around).sweep()
+        await upkeep_of(deps).sweep()
         assert await _entries(db, "srv_gone") == 1
         assert await map_events.read_after(db, "map_1", 0, limit=10) == [(2, b"{}")]
         assert await servers.find_idempotent(db, "org_1", "old", 0) is None
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
-        await upkeep_of(around).sweep()
+        await upkeep_of(deps).sweep()
 
     with caplog.at_level(logging.INFO):
         run(tmp_path, scenario)
-    (said,) = [one for one in caplog.records if one.message == "old entries deleted"]
-    assert [getattr(said, name) for name in Pruned.__struct_fields__] == [1, 1, 1, 0]
+    (record,) = [one for one in caplog.records if one.message == "old entries deleted"]
+    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 1, 0]
 
 
-def test_a_job_that_fails_is_done_again(
+def test_failed_job_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
 
-    async def scenario(around: Surroundings) -> None:
-        empty = await SqliteDatabase.open(tmp_path / "empty")  # not even tables
-        jobs = upkeep_of(msgspec.structs.replace(around, db=empty))
-        crashes = around.measures.crashes
+    async def scenario(deps: Deps) -> None:
+        empty = await SqliteDatabase.open(tmp_path / "empty")  # without tables
+        jobs = upkeep_of(msgspec.structs.replace(deps, db=empty))
+        crashes = deps.metrics.crashes
         try:
-            await _run_until(jobs.keep_gauges, lambda: crashes.value("gauges") >= 3)
-            await _run_until(jobs.keep_sweeping, lambda: crashes.value("sweep") >= 3)
+            await _run_until(jobs.run_gauges, lambda: crashes.value("gauges") >= 3)
+            await _run_until(jobs.run_sweeps, lambda: crashes.value("sweep") >= 3)
         finally:
             await empty.close()
 
     with caplog.at_level(logging.ERROR):
         run(tmp_path, scenario)
-    assert [one.message for one in caplog.records].count("gauges were not set") == 1
-    assert [one.message for one in caplog.records].count("old entries were not deleted") >= 3
+    assert [one.message for one in caplog.records].count("gauge update failed") == 1
+    assert [one.message for one in caplog.records].count("pruning failed") >= 3
 
 
-def test_a_database_that_is_away_is_no_crash(
+def test_unavailable_database_is_not_counted_as_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
 
-    async def scenario(around: Surroundings) -> None:
+    async def scenario(deps: Deps) -> None:
         closed = await SqliteDatabase.open(tmp_path / "closed")
         await closed.close()
-        jobs = upkeep_of(msgspec.structs.replace(around, db=closed))
+        jobs = upkeep_of(msgspec.structs.replace(deps, db=closed))
         turns = iter(range(20))
-        await _run_until(jobs.keep_gauges, lambda: next(turns, None) is None)
-        await _run_until(jobs.keep_sweeping, lambda: len(caplog.records) >= 2)
-        assert around.measures.crashes.value("gauges") == around.measures.crashes.value("sweep") == 0
+        await _run_until(jobs.run_gauges, lambda: next(turns, None) is None)
+        await _run_until(jobs.run_sweeps, lambda: len(caplog.records) >= 2)
+        assert deps.metrics.crashes.value("gauges") == deps.metrics.crashes.value("sweep") == 0
 
     run(tmp_path, scenario)
-    assert {one.message for one in caplog.records} == {"old entries wait for the database"}
+    assert {one.message for one in caplog.records} == {"pruning postponed: database unavailable"}
 
 
 async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enough: Callable[[], bool]) -> None:
@@ -171,18 +172,18 @@ async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enou
     assert running.cancelled()
 
 
-def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_run_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "FIRST_SWEEP_S", 0)
 
-    async def scenario(around: Surroundings) -> None:
-        jobs = upkeep_of(around)
+    async def scenario(deps: Deps) -> None:
+        jobs = upkeep_of(deps)
         used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
-        await servers.create(around.db, server("srv_1", region="sandbox"), idempotency=used)
-        running = [asyncio.create_task(jobs.keep_gauges()), asyncio.create_task(jobs.keep_sweeping())]
+        await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
+        running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]
         async with asyncio.timeout(30):
-            while await servers.find_idempotent(around.db, "org_1", "old", 0) is not None:
+            while await servers.find_idempotent(deps.db, "org_1", "old", 0) is not None:
                 await asyncio.sleep(0)
-            while around.measures.servers.value("sandbox", "allocating") != 1:
+            while deps.metrics.servers.value("sandbox", "allocating") != 1:
                 await asyncio.sleep(0)
         assert not any(job.done() for job in running)
         for job in running:
@@ -192,37 +193,41 @@ def test_jobs_go_on_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run(tmp_path, scenario)
 
 
-class Elsewhere(PassedOn):
-    """A database that says it is shared, and has a time of its own."""
+class SharedDatabase(DelegatingDatabase):
+    """A database that is marked as shared and returns scripted rows or errors."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
-        self.answers: list[list[Row] | DatabaseError] = []
+        self.results: list[list[Row] | DatabaseError] = []
 
     @property
     def is_shared(self) -> bool:
         return True
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, DatabaseError):
-            raise answer
-        return answer
+        result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
+        if isinstance(result, DatabaseError):
+            raise result
+        return result
 
 
-def test_clocks_are_compared_again_and_again_whatever_happens(
+def test_clocks_are_compared_again_after_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(upkeep, "CLOCK_S", 0)
 
-    async def scenario(around: Surroundings) -> None:
-        db = Elsewhere(around.db)
-        db.answers = [DatabaseAwayError("gone"), DatabaseError("odd"), [(around.clock.now_ms() + 6_000,)]]
-        jobs = upkeep_of(msgspec.structs.replace(around, db=db))
-        await _run_until(jobs.keep_comparing_clocks, lambda: len(caplog.records) >= 3)
-        assert around.measures.crashes.value("clocks") == 1
+    async def scenario(deps: Deps) -> None:
+        db = SharedDatabase(deps.db)
+        db.results = [
+            DatabaseUnavailableError("unavailable"),
+            DatabaseError("failed"),
+            [(deps.clock.now_ms() + 6_000,)],
+        ]
+        jobs = upkeep_of(msgspec.structs.replace(deps, db=db))
+        await _run_until(jobs.run_clock_checks, lambda: len(caplog.records) >= 3)
+        assert deps.metrics.crashes.value("clocks") == 1
 
     run(tmp_path, scenario)
     first, *later = [one.message for one in caplog.records]
-    assert first == "clocks were not compared"
-    assert set(later) == {"clock differs from the database"}
+    assert first == "clock comparison failed"
+    assert set(later) == {"clock differs from the database clock"}

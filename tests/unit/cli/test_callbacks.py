@@ -1,4 +1,4 @@
-"""The words of `matchpod callbacks`, on a database in a file."""
+"""`matchpod callbacks`, on a SQLite database."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from matchpod.storage.rows import column_list, parameter_list, to_params
 AT_MS = 1_800_000_000_000
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["callbacks", *words])
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, ["callbacks", *args])
 
 
 def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> None:
@@ -39,18 +39,18 @@ def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> No
 
 
 async def attempt(db: Database, name: str, number: int, status: int | None, *, is_last: bool) -> None:
-    is_done = status == 200
+    is_delivered = status == 200
     await db.write(
-        outbox.attempted(
+        outbox.record_attempt(
             name, number=number, at_ms=AT_MS, status=status, duration_ms=31, error=None if status else "refused",
-            next_at_ms=None if is_last else AT_MS + 5_000, delivered=is_done,
+            next_at_ms=None if is_last else AT_MS + 5_000, delivered=is_delivered,
         )
     )  # fmt: skip
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two organizations: acme has one callback in each state, zeta one that waits."""
+    """Two organizations: acme has one callback in each state, zeta a waiting one."""
     monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
 
     async def fill(db: Database) -> None:
@@ -79,7 +79,7 @@ def ids(done: Result) -> list[str]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_callbacks_are_listed_by_organization_and_state_the_newest_first() -> None:
+def test_callbacks_are_listed_newest_first_and_filtered_by_organization_and_state() -> None:
     assert ids(run("list", "--json")) == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
     assert ids(run("list", "--json", "--limit", "1")) == ["cb_zeta"]
     assert ids(run("list", "--json", "--org", "acme")) == ["cb_given_up", "cb_delivered", "cb_waiting"]
@@ -88,7 +88,7 @@ def test_callbacks_are_listed_by_organization_and_state_the_newest_first() -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_listed_callback_has_its_attempts() -> None:
+def test_listed_callback_includes_its_attempts() -> None:
     (callback,) = json.loads(run("list", "--json", "--state", "given_up").stdout)
     assert callback == {
         "callbackId": "cb_given_up",
@@ -106,36 +106,36 @@ def test_a_listed_callback_has_its_attempts() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_table_has_a_line_for_each() -> None:
+def test_table_has_a_line_per_callback() -> None:
     done = run("list")
     head, *lines = done.stdout.splitlines()
     assert head.split() == ["id", "state", "created", "organization", "server", "url", "attempts"]
     assert [line.split()[0] for line in lines] == ["cb_zeta", "cb_given_up", "cb_delivered", "cb_waiting"]
-    assert "1: 503 in 31 ms; 2: no answer in 31 ms (refused)" in lines[1]
+    assert "1: 503 in 31 ms; 2: no reply in 31 ms (refused)" in lines[1]
     assert lines[3].rstrip().endswith(" -")
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "words", [("list", "--org", "nobody"), ("redeliver", "cb_none"), ("list", "--state", "lost"), ("redeliver",)]
+    "args", [("list", "--org", "unknown"), ("redeliver", "cb_none"), ("list", "--state", "lost"), ("redeliver",)]
 )
-def test_wrong_words_are_exit_code_2(words: tuple[str, ...]) -> None:
-    done = run(*words)
+def test_invalid_arguments_give_exit_code_2(args: tuple[str, ...]) -> None:
+    done = run(*args)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["cb_delivered", "cb_given_up"])
-def test_a_callback_that_had_ended_is_due_again_without_its_authorization(name: str) -> None:
+def test_finished_callback_is_due_again_without_its_authorization(name: str) -> None:
     done = run("redeliver", name)
     assert done.exit_code == 0
-    assert "Authorization header is not sent any more" in done.stderr.replace("\n", " ")
+    assert "Authorization header is no longer sent" in done.stderr.replace("\n", " ")
     assert name in ids(run("list", "--json", "--state", "waiting"))
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_callback_that_waits_is_due_at_once_with_all_it_has() -> None:
+def test_waiting_callback_is_due_at_once_with_its_authorization() -> None:
     done = run("redeliver", "cb_waiting")
     assert done.exit_code == 0
     assert "Authorization" not in done.stderr

@@ -1,4 +1,4 @@
-"""`matchpod recompute`, as an operator uses it."""
+"""`matchpod recompute`."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from matchpod.ports import Database, Statement
 from matchpod.service.history.differences import Difference, Part
 from matchpod.service.history.recomputing import Finding
 from matchpod.storage import history
-from tests.contract.ended_matches import play
-from tests.unit.cli import office as offices
-from tests.unit.cli.office import Office
+from tests.contract.ended_matches import store_match
+from tests.unit.cli import command_runner
+from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import on_database
 
-office = offices.office
+runner = command_runner.runner
 
 REGION = '[[regions]]\ncode = "eu"\nname = "Europe"\n[regions.fleet]\nkind = "process"\nports = "27100-27101"\n'
 WRONG = Statement("UPDATE maps SET team1_score = 7 WHERE server_id = 'srv_1' AND map_number = 1")
 
 
 @pytest.fixture
-def played(office: Office) -> Office:
-    """Four matches: one was counted wrongly, one is right, one lost its log, one goes on."""
-    (office.data_dir / "matchpod.toml").write_text(REGION)
+def played(runner: CommandRunner) -> CommandRunner:
+    """A command runner with four matches: one with wrong statistics, a correct one, one without log, a running one."""
+    (runner.data_dir / "matchpod.toml").write_text(REGION)
 
     async def fill(db: Database) -> None:
-        await play(db, "srv_1", entries=20)
-        await play(db, "srv_2", entries=20)
-        await play(db, "srv_3", entries=20)
-        await play(db, "srv_4", phase=ServerPhase.RUNNING)
+        await store_match(db, "srv_1", entries=20)
+        await store_match(db, "srv_2", entries=20)
+        await store_match(db, "srv_3", entries=20)
+        await store_match(db, "srv_4", phase=ServerPhase.RUNNING)
         await db.write([WRONG, Statement("DELETE FROM raw_log WHERE server_id = 'srv_3'")])
 
-    on_database(office, fill)
-    return office
+    on_database(runner, fill)
+    return runner
 
 
-def said(office: Office, *words: str, code: int = 0) -> tuple[list[str], list[str]]:
-    """The lines on standard output and on standard error."""
-    result = office.run(app, "recompute", *words)
+def recompute(runner: CommandRunner, *args: str, code: int = 0) -> tuple[list[str], list[str]]:
+    """Run the command; return the lines on standard output and on standard error."""
+    result = runner.invoke(app, "recompute", *args)
     assert result.exit_code == code, result.output
     return result.stdout.splitlines(), result.stderr.splitlines()
 
 
-def versions(office: Office) -> list[int]:
+def versions(runner: CommandRunner) -> list[int]:
     found: list[int] = []
 
-    async def look(db: Database) -> None:
+    async def read(db: Database) -> None:
         for one in await history.maps_of(db, "srv_1"):
             stats = await history.stats_of(db, one.id)
             found.append(stats.stats_version if stats else 0)
 
-    on_database(office, look)
+    on_database(runner, read)
     return found
 
 
-def test_a_difference_is_shown_and_not_written(played: Office) -> None:
+def test_difference_is_shown_and_not_written(played: CommandRunner) -> None:
     for _ in range(2):
-        out, beside = said(played, "srv_1")
+        out, notes = recompute(played, "srv_1")
         assert out == ["srv_1: 1 difference", "  map 1: team1Score 7 -> 0"]
-        assert beside == ["matchpod: Nothing was written; --write does that."]
+        assert notes == ["matchpod: Nothing was written. Use --write to store the differences."]
     assert versions(played) == [1, 1, 1]
 
 
-def test_a_difference_is_written_once(played: Office) -> None:
-    assert said(played, "srv_1", "--write") == (
+def test_difference_is_written_once(played: CommandRunner) -> None:
+    assert recompute(played, "srv_1", "--write") == (
         ["srv_1: 1 difference, written as version 2", "  map 1: team1Score 7 -> 0"],
         [],
     )
-    assert said(played, "srv_1", "--write") == (["srv_1: nothing differs."], [])
+    assert recompute(played, "srv_1", "--write") == (["srv_1: no differences."], [])
     assert versions(played) == [2, 1, 1]
 
 
-def test_programs_get_an_object_a_line(played: Office) -> None:
-    out, _ = said(played, "--all", "--json")
+def test_json_has_one_object_per_line(played: CommandRunner) -> None:
+    out, _ = recompute(played, "--all", "--json")
     findings = [json.loads(line) for line in out]
     assert [(one["serverId"], one["verdict"]) for one in findings] == [
         ("srv_1", "changed"),
@@ -89,115 +89,115 @@ def test_programs_get_an_object_a_line(played: Office) -> None:
     assert findings[0]["differences"] == [
         {"part": "map", "mapNumber": 1, "steamId": None, "name": None, "field": "team1Score", "old": 7, "new": 0}
     ]
-    (line,), _ = said(played, "srv_2", "--json")
+    (line,), _ = recompute(played, "srv_2", "--json")
     assert json.loads(line)["statsVersion"] == 1
 
 
-def test_all_matches_end_with_a_sum(played: Office) -> None:
-    out, beside = said(played, "--all")
+def test_recomputing_all_matches_ends_with_a_summary(played: CommandRunner) -> None:
+    out, notes = recompute(played, "--all")
     assert out == ["srv_1: 1 difference", "  map 1: team1Score 7 -> 0"]
-    assert beside == [
+    assert notes == [
         "matchpod: 4 matches: 1 unchanged, 1 changed, 2 skipped.",
-        "matchpod: Skipped 1: Its log is no longer stored, or not all of it.",
+        "matchpod: Skipped 1: Its log is no longer stored completely.",
         "matchpod: Skipped 1: It has not ended yet.",
-        "matchpod: Nothing was written; --write does that.",
+        "matchpod: Nothing was written. Use --write to store the differences.",
     ]
-    _, beside = said(played, "--all", "--write")
-    assert beside[-1] == "matchpod: 1 match was written."
-    out, beside = said(played, "--all")
-    assert (out, beside[0]) == ([], "matchpod: 4 matches: 2 unchanged, 2 skipped.")
+    _, notes = recompute(played, "--all", "--write")
+    assert notes[-1] == "matchpod: 1 match was written."
+    out, notes = recompute(played, "--all")
+    assert (out, notes[0]) == ([], "matchpod: 4 matches: 2 unchanged, 2 skipped.")
 
 
-def test_an_empty_database_has_nothing_to_read(office: Office) -> None:
-    assert said(office, "--all") == ([], ["matchpod: 0 matches: none."])
+def test_empty_database_has_no_matches(runner: CommandRunner) -> None:
+    assert recompute(runner, "--all") == ([], ["matchpod: 0 matches: none."])
 
 
-def test_a_match_that_cannot_be_read_again_is_exit_code_1(played: Office) -> None:
-    out, beside = said(played, "srv_3", code=1)
-    assert (out, beside) == (
+def test_match_that_cannot_be_recomputed_gives_exit_code_1(played: CommandRunner) -> None:
+    out, notes = recompute(played, "srv_3", code=1)
+    assert (out, notes) == (
         [],
-        ["matchpod: srv_3 was not recomputed. Its log is no longer stored, or not all of it."],
+        ["matchpod: srv_3 was not recomputed. Its log is no longer stored completely."],
     )
-    (line,), _ = said(played, "srv_4", "--json", code=1)
+    (line,), _ = recompute(played, "srv_4", "--json", code=1)
     assert json.loads(line)["reason"] == "It has not ended yet."
 
 
-def test_wrong_words_are_exit_code_2(played: Office) -> None:
-    assert played.refused(app, "recompute", "srv_9") == "There is no server srv_9."
-    assert played.refused(app, "recompute") == "Name one server, or give --all."
-    assert played.refused(app, "recompute", "") == '"" is not the id of a server: 1 to 64 letters, digits, _ and -.'
-    assert "is not the id of a server" in played.refused(app, "recompute", "srv 1")
-    assert played.refused(app, "recompute", "srv_1", "--all") == "Name one server, or give --all."
+def test_invalid_arguments_give_exit_code_2(played: CommandRunner) -> None:
+    assert played.error(app, "recompute", "srv_9") == "There is no server srv_9."
+    assert played.error(app, "recompute") == "Give either a SERVER_ID or --all."
+    assert played.error(app, "recompute", "") == '"" is not a server id. Expected 1 to 64 letters, digits, _ and -.'
+    assert "is not a server id" in played.error(app, "recompute", "srv 1")
+    assert played.error(app, "recompute", "srv_1", "--all") == "Give either a SERVER_ID or --all."
 
 
-def test_a_match_without_a_history_is_new(played: Office) -> None:
-    async def forget(db: Database) -> None:
+def test_match_without_a_history_is_new(played: CommandRunner) -> None:
+    async def delete(db: Database) -> None:
         await db.write([Statement(f"DELETE FROM {name} WHERE server_id = 'srv_2'") for name in ("maps", "series")])
 
-    on_database(played, forget)
-    out, _ = said(played, "srv_2", "--write")
+    on_database(played, delete)
+    out, _ = recompute(played, "srv_2", "--write")
     assert out == [
-        "srv_2: nothing was stored of it, written as version 1",
+        "srv_2: no stored history, written as version 1",
         *(f"  map {number}: is new" for number in (1, 2, 3)),
         "  series: is new",
     ]
 
 
-def test_a_broken_match_is_told_and_the_others_are_read(played: Office) -> None:
+def test_failed_match_is_reported_and_the_others_are_recomputed(played: CommandRunner) -> None:
     async def damage(db: Database) -> None:
         await db.write([Statement("UPDATE servers SET settings = :broken WHERE id = 'srv_1'", {"broken": b"{"})])
 
     on_database(played, damage)
-    _, beside = said(played, "--all", code=1)
-    assert any(line.startswith("matchpod: srv_1 was not recomputed. DecodeError: ") for line in beside)
-    assert "matchpod: 4 matches: 1 unchanged, 2 skipped, 1 failed." in beside
+    _, notes = recompute(played, "--all", code=1)
+    assert any(line.startswith("matchpod: srv_1 was not recomputed. DecodeError: ") for line in notes)
+    assert "matchpod: 4 matches: 1 unchanged, 2 skipped, 1 failed." in notes
 
 
-def test_numbers_that_are_no_longer_any_are_repaired(played: Office) -> None:
+def test_unreadable_statistics_are_repaired(played: CommandRunner) -> None:
     async def damage(db: Database) -> None:
         sql = "UPDATE map_stats SET players = :a, anti_cheat = :b, leaderboard = :c"
         await db.write([Statement(sql, {"a": b'[{"name": "\xff"}]', "b": b"", "c": b"{}"})])
 
     on_database(played, damage)
-    out, _ = said(played, "srv_2", "--write")
+    out, _ = recompute(played, "srv_2", "--write")
     assert out[0] == "srv_2: 9 differences, written as version 2"
     assert out[1:4] == [
         '  map 1 players: entries "[{\\"name\\": \\"\ufffd\\"}]" -> []',
         '  map 1 leaderboard: entries "{}" -> []',
         '  map 1 antiCheat: entries "" -> []',
     ]
-    assert said(played, "srv_2") == (["srv_2: nothing differs."], [])
+    assert recompute(played, "srv_2") == (["srv_2: no differences."], [])
 
 
-def test_many_differences_are_cut(played: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_list_of_differences_is_shortened(played: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recomputing, "SHOWN_DIFFERENCES", 2)
 
-    async def wrong(db: Database) -> None:
+    async def damage(db: Database) -> None:
         await db.write([Statement("UPDATE maps SET team1_score = 9, team2_score = 9, player_count = 9, winner = 'x'")])
 
-    on_database(played, wrong)
-    out, _ = said(played, "srv_2")
+    on_database(played, damage)
+    out, _ = recompute(played, "srv_2")
     assert out[0] == "srv_2: 12 differences"
     assert out[3:] == ["  and 10 more; --json shows them all"]
 
 
-def test_long_runs_say_how_far_they_are(played: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_run_reports_its_progress(played: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recomputing, "PROGRESS_S", 0.0)
-    _, beside = said(played, "--all")
-    assert beside[:2] == [
+    _, notes = recompute(played, "--all")
+    assert notes[:2] == [
         "matchpod: 1 of about 4 matches, 1 different",
         "matchpod: 2 of about 4 matches, 1 different",
     ]
 
 
-def test_an_interrupted_run_says_what_it_did(played: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_run_reports_what_was_written(played: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(_: Finding) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(recomputing, "_print_text", interrupt)
-    _, beside = said(played, "--all", "--write", code=130)
-    assert beside == [
-        "matchpod: Interrupted. Every match is as it was, or changed as a whole.",
+    _, notes = recompute(played, "--all", "--write", code=130)
+    assert notes == [
+        "matchpod: Interrupted. Each match is either unchanged or completely updated.",
         "matchpod: 1 match: 1 changed.",
         "matchpod: 1 match was written.",
     ]
@@ -218,11 +218,11 @@ def test_an_interrupted_run_says_what_it_did(played: Office, monkeypatch: pytest
         ),
     ],
 )
-def test_a_difference_is_one_harmless_line(difference: Difference, line: str) -> None:
-    assert recomputing._line(difference) == line
+def test_difference_is_formatted_as_one_printable_line(difference: Difference, line: str) -> None:
+    assert recomputing._format_difference(difference) == line
 
 
-def test_help_is_short(office: Office) -> None:
-    words: Sequence[str] = office.done(app, "recompute", "--help").splitlines()
-    assert any("SERVER_ID" in line for line in words)
-    assert len(words) < 24
+def test_help_is_short(runner: CommandRunner) -> None:
+    lines: Sequence[str] = runner.output(app, "recompute", "--help").splitlines()
+    assert any("SERVER_ID" in line for line in lines)
+    assert len(lines) < 24

@@ -1,15 +1,15 @@
-"""What a listing may show of texts that strangers wrote."""
+"""Listings escape text that could control the terminal."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from matchpod.cli.terminal import harmless, print_listing
+from matchpod.cli.terminal import escape_unprintable, print_listing
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A line."""
+    """A line of a listing."""
 
     name: str | None
 
@@ -24,7 +24,7 @@ class Item(msgspec.Struct, frozen=True):
         ("\x9b31m", "\\x9b31m"),
     ],
 )
-def test_nothing_in_a_cell_drives_the_terminal(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert harmless(text) == shown
+def test_control_characters_in_a_cell_are_escaped(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert escape_unprintable(text) == shown
     print_listing([Item(text)], {"name": lambda one: one.name}, as_json=False)
     assert capsys.readouterr().out.splitlines()[1].rstrip() == shown

@@ -1,4 +1,4 @@
-"""Dates and date-times of callers."""
+"""Parsing ISO 8601 dates and date-times."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ DAY_MS = 86_400_000
         ("2000-02-29T23:59:59", 951_868_799_000),
     ],
 )
-def test_date_time_means_its_millisecond(text: str, at_ms: int) -> None:
+def test_date_time_covers_one_millisecond(text: str, at_ms: int) -> None:
     assert read_date(text) == Span(at_ms, at_ms + 1)
 
 
 @pytest.mark.parametrize("zone", ["02:00", "0200", "02"])
-def test_plus_that_nobody_encoded_arrives_as_a_blank(zone: str) -> None:
+def test_space_is_accepted_as_an_unencoded_plus(zone: str) -> None:
     assert read_date(f"2026-09-21T14:00:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
     assert read_date(f"2026-09-21 14:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
 
@@ -62,7 +62,7 @@ def test_plus_that_nobody_encoded_arrives_as_a_blank(zone: str) -> None:
         ("2000-02-29", 951_782_400_000),
     ],
 )
-def test_date_means_its_whole_day(text: str, from_ms: int) -> None:
+def test_date_covers_its_whole_day(text: str, from_ms: int) -> None:
     assert read_date(text) == Span(from_ms, from_ms + DAY_MS)
 
 
@@ -76,11 +76,11 @@ def test_date_means_its_whole_day(text: str, from_ms: int) -> None:
      "2026-09-21T12:00:00ZZ", "2026-09-21Z", "2026-09-21+02:00", " 2026-09-21", "2026-09-21 ", "2026-09-21\n",
      "+2026-09-21", "-2026-09-21", "٢٠٢٦-09-21", "2026-09-21T12:00:00−02:00", "1790000000", "x" * 4000]
 )  # fmt: skip
-def test_anything_else_is_no_date(text: str) -> None:
+def test_invalid_date_is_rejected(text: str) -> None:
     assert read_date(text) is None
 
 
-def test_years_at_the_edge_are_read_whatever_the_zone() -> None:
+def test_zone_may_shift_a_time_beyond_the_supported_years() -> None:
     first, last = read_date("0001-01-01T00:00:00+23:59"), read_date("9999-12-31T23:59:59.999-23:59")
     assert first is not None
     assert last is not None
@@ -93,7 +93,7 @@ def test_years_at_the_edge_are_read_whatever_the_zone() -> None:
     st.integers(min_value=-23 * 60 - 59, max_value=23 * 60 + 59),
     st.sampled_from(["minutes", "seconds", "milliseconds", "microseconds"]),
 )
-def test_what_python_writes_is_read_to_the_millisecond(moment: datetime, zone_minutes: int, precision: str) -> None:
+def test_isoformat_output_is_read_to_the_millisecond(moment: datetime, zone_minutes: int, precision: str) -> None:
     text = moment.replace(tzinfo=timezone(timedelta(minutes=zone_minutes))).isoformat(timespec=precision)
     since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
     at_ms = since // timedelta(milliseconds=1)
@@ -101,7 +101,7 @@ def test_what_python_writes_is_read_to_the_millisecond(moment: datetime, zone_mi
 
 
 @given(st.dates())
-def test_days_follow_one_another_without_gaps(day: object) -> None:
+def test_every_calendar_day_has_24_hours(day: object) -> None:
     span = read_date(str(day))
     assert span is not None
     assert span.before_ms - span.from_ms == DAY_MS
@@ -110,5 +110,5 @@ def test_days_follow_one_another_without_gaps(day: object) -> None:
 
 
 @given(st.text(max_size=30))
-def test_no_text_is_too_strange_to_be_looked_at(text: str) -> None:
+def test_arbitrary_text_never_raises(text: str) -> None:
     read_date(text)

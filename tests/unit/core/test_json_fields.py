@@ -26,9 +26,9 @@ def only(faults: Faults) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("value", "read_as"), [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)])
-def test_a_whole_number_may_be_written_with_a_fraction_of_zero(value: object, read_as: int) -> None:
+def test_an_integer_may_be_written_as_a_float(value: object, read_as: int) -> None:
     fields, faults = read({"x": value})
-    number = fields.whole("x", at_least=0, at_most=60)
+    number = fields.integer("x", at_least=0, at_most=60)
     assert (number, type(number)) == (read_as, int)
     assert not faults
 
@@ -49,9 +49,9 @@ def test_a_whole_number_may_be_written_with_a_fraction_of_zero(value: object, re
         (1e308, "must be at most 60"),
     ],
 )
-def test_what_is_no_whole_number_in_bounds_is_a_fault(value: object, message: str) -> None:
+def test_an_invalid_integer_is_a_fault(value: object, message: str) -> None:
     fields, faults = read({"x": value})
-    assert fields.whole("x", at_least=0, at_most=60) is None
+    assert fields.integer("x", at_least=0, at_most=60) is None
     assert only(faults) == ("at.x", message)
 
 
@@ -79,29 +79,29 @@ def test_null_is_the_same_as_absent() -> None:
         assert not fields.has("x")
         assert fields.text("x") is None
         assert fields.texts("x", lambda text: None) is None
-        assert fields.whole("x", at_least=1, at_most=2) is None
+        assert fields.integer("x", at_least=1, at_most=2) is None
         assert fields.number("x", at_least=1, at_most=2) is None
         assert fields.choice("x", Colour) is None
-        assert fields.inside("x", ()) is None
+        assert fields.nested("x", ()) is None
         assert not faults
         assert fields.text("x", required=True) is None
         assert only(faults) == ("at.x", "is required")
 
 
-def test_an_array_keeps_the_place_of_each_good_text() -> None:
+def test_valid_strings_of_an_array_have_their_path() -> None:
     fields, faults = read({"x": ["a", 1, "", "b"]})
     assert fields.texts("x", lambda text: None if text else "must not be empty") == (("at.x[0]", "a"), ("at.x[3]", "b"))
     assert faults.error().faults == (Fault("at.x[1]", "must be a string"), Fault("at.x[2]", "must not be empty"))
 
 
 @pytest.mark.parametrize("value", ["abc", {"0": "a"}, 3])
-def test_what_is_no_array_is_a_fault(value: object) -> None:
+def test_a_value_that_is_not_an_array_is_a_fault(value: object) -> None:
     fields, faults = read({"x": value})
     assert fields.texts("x", lambda text: None) is None
     assert only(faults) == ("at.x", "must be an array of strings")
 
 
-def test_a_choice_is_one_of_its_values() -> None:
+def test_a_choice_must_be_an_enum_value() -> None:
     assert read({"x": "red"})[0].choice("x", Colour) is Colour.RED
     others: list[object] = ["green", "RED", 1, ["red"], {}]
     for value in others:
@@ -110,7 +110,7 @@ def test_a_choice_is_one_of_its_values() -> None:
         assert only(faults) == ("at.x", "must be one of red, blue")
 
 
-def test_unknown_fields_are_named_with_the_nearest_known_one() -> None:
+def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
     _, faults = read({"colors": 1, "zzz": 2, "color": 3, 5: 4}, "color")
     assert faults.error().faults == (
         Fault("at.colors", "is not a known field; did you mean color?"),
@@ -119,26 +119,26 @@ def test_unknown_fields_are_named_with_the_nearest_known_one() -> None:
     )
 
 
-def test_an_unknown_name_is_quoted_in_a_safe_form() -> None:
+def test_an_unknown_name_is_quoted_safely() -> None:
     _, faults = read({"\ud800" + "x" * 1000: 1})
     path, _ = only(faults)
     assert path == "at.\ufffd" + "x" * 63 + "…"
 
 
-def test_a_single_fault_is_the_message_itself() -> None:
+def test_a_single_fault_is_the_error_message() -> None:
     faults = Faults()
     faults.add("a.b", "must be at least 1")
     assert str(faults.error()) == "a.b must be at least 1"
     assert faults.error().status == 400
 
 
-def test_a_fault_of_the_body_as_a_whole_says_so() -> None:
+def test_a_fault_without_a_path_refers_to_the_request_body() -> None:
     faults = Faults()
     assert Fields.of([], "", (), faults) is None
     assert str(faults.error()) == "the request body must be a JSON object"
 
 
-def test_many_faults_are_counted_and_the_last_says_how_many_more() -> None:
+def test_faults_beyond_the_limit_are_only_counted() -> None:
     faults = Faults()
     for number in range(MAX_FAULTS):
         faults.add(f"f{number}", "is wrong")

@@ -1,4 +1,4 @@
-"""What holds for a match whatever happens to it."""
+"""Properties of a match for random sequences of events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core import events as ev
-from matchpod.core.effects import CancelMatch, Effect, EndMatch
-from matchpod.core.match import TRANSITIONS, Match, Phase
+from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
+from matchpod.core.match import TRANSITIONS, Match, MatchPhase
 from matchpod.core.model import GameSettings, SeriesFormat, Side
-from tests.unit.core.match_builder import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
+from tests.unit.core.match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
 
 Step = tuple[int, Callable[[Match, int], list[Effect]]]
-"""Milliseconds to wait, and what to do then."""
+"""Milliseconds to wait, and the action to perform then."""
 
 players = st.sampled_from([ANN, BEN, EVE, "BOT:Han"])
 maps = st.sampled_from(MAPS[:3])
@@ -38,7 +38,7 @@ events: st.SearchStrategy[ev.GameEvent] = st.one_of(
     st.builds(ev.ServerRestarted, at),
     st.builds(ev.LogGap, at, st.just(100)),
 )
-plots: st.SearchStrategy[tuple[ev.GameEvent, ...]] = st.sampled_from(
+sequences: st.SearchStrategy[tuple[ev.GameEvent, ...]] = st.sampled_from(
     [
         tuple(ev.PlayerJoinedSide(START_MS, player, "x", Side.CT, None) for player in (ANN, BEN)),
         (ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT),),
@@ -47,60 +47,62 @@ plots: st.SearchStrategy[tuple[ev.GameEvent, ...]] = st.sampled_from(
         tuple(ev.PlayerDisconnected(START_MS, player, "x", "gone", False) for player in (ANN, BEN)),
     ]
 )
-"""What single events in random order seldom add up to."""
+"""Event sequences that single events in random order rarely produce."""
 
 
-def tell(*story: ev.GameEvent) -> Callable[[Match, int], list[Effect]]:
-    return lambda match, now_ms: [effect for event in story for effect in match.apply(event, now_ms)]
+def apply_events(*batch: ev.GameEvent) -> Callable[[Match, int], list[Effect]]:
+    return lambda match, now_ms: [effect for event in batch for effect in match.apply(event, now_ms)]
 
 
-told = events.map(tell) | plots.map(lambda plot: tell(*plot))
+event_steps = events.map(apply_events) | sequences.map(lambda sequence: apply_events(*sequence))
 ticks = st.just(lambda match, now_ms: match.tick(now_ms))
-cancels = st.just(lambda match, now_ms: match.cancel("canceled_by_user", now_ms))
+cancels = st.just(lambda match, now_ms: match.cancel(CancelReason.CANCELED_BY_USER, now_ms))
 waits = st.sampled_from([0, 1_000, 20_000, 60_000, 200_000])
-steps = st.lists(st.tuples(waits, st.one_of(told, ticks)), max_size=20)
-endings = st.lists(st.tuples(waits, st.one_of(told, ticks, cancels)), max_size=5)
-kinds = st.sampled_from([duel(), duel(SeriesFormat.BO3), deathmatch(ANN, BEN), open_match()])
+steps = st.lists(st.tuples(waits, st.one_of(event_steps, ticks)), max_size=20)
+endings = st.lists(st.tuples(waits, st.one_of(event_steps, ticks, cancels)), max_size=5)
+match_settings = st.sampled_from([duel(), duel(SeriesFormat.BO3), deathmatch(ANN, BEN), open_match()])
 
 
 def ends(effects: list[Effect]) -> int:
     return sum(isinstance(effect, EndMatch | CancelMatch) for effect in effects)
 
 
-@given(kinds, steps, endings)
-def test_match_ends_at_most_once_and_then_rests(kind: GameSettings, before: list[Step], after: list[Step]) -> None:
-    match, now_ms, ended = Match.create(kind, START_MS), START_MS, 0
+@given(match_settings, steps, endings)
+def test_match_ends_at_most_once_and_does_not_change_afterwards(
+    settings: GameSettings, before: list[Step], after: list[Step]
+) -> None:
+    match, now_ms, ended = Match.create(settings, START_MS), START_MS, 0
     for wait_ms, step in before + after:
         now_ms += wait_ms
-        was_over, snapshot = match.phase is Phase.OVER, msgspec.msgpack.encode(match)
+        was_over, snapshot = match.phase is MatchPhase.OVER, msgspec.msgpack.encode(match)
         effects = step(match, now_ms)
         ended += ends(effects)
-        assert ended == (match.phase is Phase.OVER) == (match.outcome is not None)
+        assert ended == (match.phase is MatchPhase.OVER) == (match.outcome is not None)
         if was_over:
             assert effects == []
             assert msgspec.msgpack.encode(match) == snapshot
 
 
-@given(kinds, st.lists(events.map(lambda event: (event,)) | plots, max_size=20), st.booleans())
+@given(match_settings, st.lists(events.map(lambda event: (event,)) | sequences, max_size=20), st.booleans())
 def test_every_phase_change_is_in_the_table(
-    kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], is_canceled: bool
+    settings: GameSettings, batches: list[tuple[ev.GameEvent, ...]], is_canceled: bool
 ) -> None:
     known = {(phase, target) for (phase, _), target in TRANSITIONS.items()}
-    match, phases = Match.create(kind, START_MS), [Phase.WARMUP]
-    for event in itertools.chain(*story):
+    match, phases = Match.create(settings, START_MS), [MatchPhase.WARMUP]
+    for event in itertools.chain(*batches):
         match.apply(event, START_MS)
         phases.append(match.phase)
     if is_canceled:
-        match.cancel("canceled_by_user", START_MS)
+        match.cancel(CancelReason.CANCELED_BY_USER, START_MS)
         phases.append(match.phase)
     assert all(before is after or (before, after) in known for before, after in itertools.pairwise(phases))
 
 
-@given(kinds, steps, steps)
-def test_restored_snapshot_goes_on_as_the_match_would_have(
-    kind: GameSettings, before: list[Step], after: list[Step]
+@given(match_settings, steps, steps)
+def test_match_restored_from_a_snapshot_continues_identically(
+    settings: GameSettings, before: list[Step], after: list[Step]
 ) -> None:
-    match, now_ms = Match.create(kind, START_MS), START_MS
+    match, now_ms = Match.create(settings, START_MS), START_MS
     for wait_ms, step in before:
         now_ms += wait_ms
         step(match, now_ms)
@@ -112,10 +114,10 @@ def test_restored_snapshot_goes_on_as_the_match_would_have(
     assert restored == match
 
 
-@given(kinds, steps)
-def test_nothing_happens_before_the_deadline_and_something_at_it(kind: GameSettings, story: list[Step]) -> None:
-    match, now_ms = Match.create(kind, START_MS), START_MS
-    for wait_ms, step in story:
+@given(match_settings, steps)
+def test_tick_has_effects_at_the_deadline_and_none_before(settings: GameSettings, actions: list[Step]) -> None:
+    match, now_ms = Match.create(settings, START_MS), START_MS
+    for wait_ms, step in actions:
         now_ms += wait_ms
         step(match, now_ms)
     deadline_ms = match.next_deadline_ms()
@@ -125,13 +127,13 @@ def test_nothing_happens_before_the_deadline_and_something_at_it(kind: GameSetti
     assert match.tick(max(deadline_ms, now_ms)) != []
 
 
-@given(kinds, steps)
-def test_match_left_to_its_clock_ends(kind: GameSettings, story: list[Step]) -> None:
-    match, now_ms = Match.create(kind, START_MS), START_MS
-    for wait_ms, step in story:
+@given(match_settings, steps)
+def test_match_ends_by_its_timeouts_alone(settings: GameSettings, actions: list[Step]) -> None:
+    match, now_ms = Match.create(settings, START_MS), START_MS
+    for wait_ms, step in actions:
         now_ms += wait_ms
         step(match, now_ms)
     while (deadline_ms := match.next_deadline_ms()) is not None:
         now_ms = max(now_ms, deadline_ms)
         match.tick(now_ms)
-    assert match.phase is Phase.OVER
+    assert match.phase is MatchPhase.OVER

@@ -1,10 +1,11 @@
-"""Ends of a match."""
+"""Outcomes of a match."""
 
 from __future__ import annotations
 
-from matchpod.core.outcome import Outcome, OutcomeKind
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 
 
 def test_only_a_finished_match_has_a_result() -> None:
-    assert Outcome(kind=OutcomeKind.FINISHED, at_ms=1).is_finished
-    assert not Outcome(kind=OutcomeKind.CANCELED, at_ms=1, reason="server_lost").is_finished
+    assert Outcome(at_ms=1).is_finished
+    assert not Outcome(at_ms=1, reason=CancelReason.SERVER_LOST).is_finished

@@ -1,4 +1,4 @@
-"""One map: status, score, names, times, and what reaches its ledger."""
+"""One map: status, score, names, times, and the events applied to its ledger."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from matchpod.core import events as ev
 from matchpod.core.model import Side, Team, Winner
 from matchpod.core.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
-from tests.unit.core.match_builder import ANN, BEN, MAPS, deathmatch, duel, open_match
+from tests.unit.core.match_driver import ANN, BEN, MAPS, deathmatch, duel, open_match
 
 
 def upcoming() -> PlayedMap:
@@ -38,24 +38,24 @@ def kills_of(played: PlayedMap) -> int:
     return sum(line.kills for line in played.ledger.live_counts().values())
 
 
-def test_map_starts_as_upcoming_with_the_callers_names() -> None:
+def test_new_map_is_upcoming_and_has_the_team_names_of_the_caller() -> None:
     played = upcoming()
     assert (played.number, played.name, played.status) == (1, MAPS[0], MapStatus.UPCOMING)
     assert (played.team1_name, played.team2_name) == ("Reds", "Blues")
     assert played.duration_s is None
 
 
-def test_short_list_of_maps_starts_over() -> None:
+def test_short_list_of_maps_is_repeated() -> None:
     assert map_name(open_match(), 3) == MAPS[0]
 
 
-def test_map_live_sets_name_start_and_side() -> None:
+def test_going_live_sets_name_start_time_and_side() -> None:
     played = live_map()
     assert (played.status, played.name) == (MapStatus.LIVE, "de_nuke")
     assert (played.started_at_ms, played.team1_side) == (1_000, Side.T)
 
 
-def test_names_of_the_log_fill_in_where_the_caller_gave_none() -> None:
+def test_team_names_from_the_log_are_used_if_the_caller_gave_none() -> None:
     played = PlayedMap.upcoming(open_match(), 1)
     played.apply(live())
     assert (played.team1_name, played.team2_name) == ("log name 1", "log name 2")
@@ -70,14 +70,14 @@ def test_nothing_counts_before_the_map_is_live() -> None:
     assert kills_of(played) == 0
 
 
-def test_live_map_feeds_its_ledger() -> None:
+def test_live_map_applies_events_to_its_ledger() -> None:
     played = live_map()
     played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
     played.apply(kill())
     assert kills_of(played) == 1
 
 
-def test_score_is_what_the_round_says() -> None:
+def test_score_is_copied_from_the_round_decision() -> None:
     played = live_map()
     played.apply(decided(9, 4, 5))
     assert (played.team1_score, played.team2_score) == (4, 5)
@@ -91,7 +91,7 @@ def test_round_is_open_from_its_start_to_its_decision() -> None:
     assert (played.round_number, played.latest_round) == (None, 3)
 
 
-def test_swapped_sides_and_pauses_are_followed() -> None:
+def test_sides_and_pauses_are_tracked() -> None:
     played = live_map()
     played.apply(ev.SidesSwapped(3_000, Side.CT))
     played.apply(ev.Paused(3_000, "mp_pause_match"))
@@ -108,13 +108,13 @@ def test_ended_map_has_score_winner_and_duration() -> None:
     assert (played.finished_at_ms, played.duration_s) == (62_999, 61)
 
 
-def test_clock_that_went_back_gives_no_negative_duration() -> None:
+def test_duration_is_not_negative_if_the_clock_was_set_back() -> None:
     played = live_map()
     played.apply(ev.MapEnded(500, "de_nuke", 13, 7))
     assert played.duration_s == 0
 
 
-def test_nothing_counts_after_the_end_but_a_late_mvp() -> None:
+def test_only_a_late_mvp_report_counts_after_the_end() -> None:
     played = live_map()
     played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
     played.apply(decided(1, 1, 0))
@@ -125,7 +125,7 @@ def test_nothing_counts_after_the_end_but_a_late_mvp() -> None:
     assert [line.mvps for line in played.ledger.lines() if line.player_id == ANN] == [1]
 
 
-def test_restart_of_a_live_map_begins_anew() -> None:
+def test_restart_of_a_live_map_resets_its_score() -> None:
     played = live_map()
     played.apply(decided(4, 3, 1))
     played.apply(live(at_ms=50_000, since_ms=49_000))
@@ -133,13 +133,13 @@ def test_restart_of_a_live_map_begins_anew() -> None:
     assert played.latest_round is None
 
 
-def test_map_joined_late_has_the_score_it_was_joined_at() -> None:
+def test_map_joined_mid_game_starts_with_its_current_score() -> None:
     played = live_map()
     played.apply(ev.MapLive(0, "de_nuke", 0, Side.CT, rounds_played=4, team1_score=3, team2_score=1))
     assert (played.team1_score, played.team2_score, played.latest_round) == (3, 1, 4)
 
 
-def test_restored_backup_opens_a_finished_map_again() -> None:
+def test_restored_backup_reopens_a_finished_map() -> None:
     played = live_map()
     played.apply(ev.MapEnded(60_000, "de_nuke", 13, 11))
     played.apply(ev.RoundRestored(70_000, 20, 10, 10))
@@ -149,7 +149,7 @@ def test_restored_backup_opens_a_finished_map_again() -> None:
     assert (played.winner, played.duration_s) == (Winner.TEAM2, 89)
 
 
-def test_latest_name_of_a_human_is_kept() -> None:
+def test_latest_name_of_a_human_is_stored() -> None:
     played = upcoming()
     for event in (
         ev.PlayerConnected(1, ANN, "first", 1),
@@ -161,15 +161,15 @@ def test_latest_name_of_a_human_is_kept() -> None:
     assert played.names == {ANN: "second", BEN: "ben"}
 
 
-def test_names_are_taken_until_the_end() -> None:
+def test_names_are_updated_until_the_end() -> None:
     played = live_map()
-    played.apply(ev.ChatSaid(3_000, ANN, "ann", is_team_only=False, text="hi"))
+    played.apply(ev.ChatMessage(3_000, ANN, "ann", is_team_only=False, text="hi"))
     played.apply(ev.MapEnded(4_000, "de_nuke", 13, 1))
     played.apply(ev.PlayerRenamed(5_000, ANN, "later"))
     assert played.names == {ANN: "ann"}
 
 
-def test_names_do_not_grow_without_end() -> None:
+def test_number_of_names_is_limited() -> None:
     played = upcoming()
     for number in range(MAX_NAMES + 10):
         played.remember_name(str(number), "x")
@@ -187,7 +187,7 @@ def test_deathmatch_has_neither_score_nor_winner() -> None:
     assert played.is_finished
 
 
-def test_canceled_live_map_ends_with_the_last_that_was_told() -> None:
+def test_canceled_live_map_ends_at_its_last_event() -> None:
     played = live_map()
     played.apply(ev.Paused(31_000, "mp_pause_match"))
     played.apply(kill())
@@ -213,18 +213,18 @@ def test_finished_map_stays_finished_when_the_match_is_canceled() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_map_survives_a_snapshot_at_any_point(count: int) -> None:
-    story: list[ev.GameEvent] = [
+    events: list[ev.GameEvent] = [
         live(),
         ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T),
         kill(),
         ev.MapEnded(9_000, "de_nuke", 1, 0),
     ]
     kept, restored = upcoming(), upcoming()
-    for event in story[:count]:
+    for event in events[:count]:
         kept.apply(event)
         restored.apply(event)
     restored = msgspec.msgpack.decode(msgspec.msgpack.encode(restored), type=PlayedMap)
-    for event in story[count:]:
+    for event in events[count:]:
         kept.apply(event)
         restored.apply(event)
     assert restored == kept

@@ -1,4 +1,4 @@
-"""What the caller gets."""
+"""Results and the live view of a match."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from matchpod.core.result import (
     team_name,
 )
 
-from .match_builder import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
+from .match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
 
 BOT = "BOT:Rex"
 
 
-def shown(value: object) -> dict[str, object]:
-    """The value as JSON has it."""
+def as_json(value: object) -> dict[str, object]:
+    """The value as decoded JSON."""
     return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, object])
 
 
-class Play:
-    """A match told as events, one map after the other."""
+class PlayedGame:
+    """A match driven by events, one map after the other."""
 
     def __init__(self, settings: GameSettings) -> None:
         self.match = Match.create(settings, START_MS)
         self.at_ms = START_MS
         self.rounds = 0
 
-    def tell(self, *events: ev.GameEvent) -> Play:
+    def apply(self, *events: ev.GameEvent) -> PlayedGame:
         for event in events:
             self.match.apply(event, self.at_ms)
         return self
 
-    def live(self, map_name: str = MAPS[0], names: tuple[str | None, str | None] = (None, None)) -> Play:
+    def live(self, map_name: str = MAPS[0], names: tuple[str | None, str | None] = (None, None)) -> PlayedGame:
         self.rounds = 0
         for number, player in enumerate((ANN, BEN)):
-            self.tell(ev.PlayerEntered(self.at_ms, player, ("Ann", "Ben")[number], number))
-        return self.tell(ev.MapLive(self.at_ms, map_name, self.at_ms, Side.CT, *names))
+            self.apply(ev.PlayerEntered(self.at_ms, player, ("Ann", "Ben")[number], number))
+        return self.apply(ev.MapLive(self.at_ms, map_name, self.at_ms, Side.CT, *names))
 
-    def round(self, winner: Team, *events: ev.GameEvent) -> Play:
+    def round(self, winner: Team, *events: ev.GameEvent) -> PlayedGame:
         self.rounds += 1
         self.at_ms += 60_000
-        self.tell(ev.RoundStarted(self.at_ms, self.rounds, (ANN,), (BEN, BOT), Side.CT), *events)
+        self.apply(ev.RoundStarted(self.at_ms, self.rounds, (ANN,), (BEN, BOT), Side.CT), *events)
         scores = [0, 0]
         current = self.match.current_map
         scores = [current.team1_score + (winner is Team.TEAM1), current.team2_score + (winner is Team.TEAM2)]
-        return self.tell(ev.RoundDecided(self.at_ms, self.rounds, winner, None, ev.RoundEndReason.UNKNOWN, *scores))
+        return self.apply(ev.RoundDecided(self.at_ms, self.rounds, winner, None, ev.RoundEndReason.UNKNOWN, *scores))
 
     def kill(self, killer: str, victim: str, weapon: str = "ak47", *, is_headshot: bool = False) -> ev.Kill:
         return ev.Kill(self.at_ms, killer, victim, weapon, True, is_headshot)
 
-    def end(self) -> Play:
+    def end(self) -> PlayedGame:
         current = self.match.current_map
         self.at_ms += 1000
-        return self.tell(ev.MapEnded(self.at_ms, current.name, current.team1_score, current.team2_score))
+        return self.apply(ev.MapEnded(self.at_ms, current.name, current.team1_score, current.team2_score))
 
     def result(self) -> dict[str, object]:
-        return shown(build_result(self.match))
+        return as_json(build_result(self.match))
 
 
-def play(settings: GameSettings | None = None) -> Play:
-    return Play(settings or duel()).live()
+def play(settings: GameSettings | None = None) -> PlayedGame:
+    return PlayedGame(settings or duel()).live()
 
 
 EXTRA = {
@@ -92,7 +92,7 @@ IN_DEATHMATCH = {
 }  # fmt: skip
 
 
-def test_a_competitive_result_has_its_fields_and_no_others() -> None:
+def test_a_competitive_result_has_exactly_the_documented_fields() -> None:
     result = play().round(Team.TEAM1).end().result()
     assert set(result) == {"gameMode", "format", "winner", "team1", "team2", "overall", "maps", "antiCheat"}
     assert (result["gameMode"], result["format"], result["winner"]) == ("competitive", "bo1", "team1")
@@ -107,9 +107,9 @@ def test_a_competitive_result_has_its_fields_and_no_others() -> None:
         assert set(player) == OVERALL
 
 
-def test_counted_numbers_join_the_extra_stats_and_uncounted_ones_are_null_or_left_out() -> None:
+def test_numbers_that_were_not_counted_are_null_or_omitted() -> None:
     game = play().round(Team.TEAM1)
-    game.tell(ev.MvpNamed(START_MS, 1, ANN, 1), ev.ShotsCounted(START_MS, ANN, 30, 12))
+    game.apply(ev.MvpNamed(START_MS, 1, ANN, 1), ev.ShotsCounted(START_MS, 1, 1, {ANN: (30, 12)}))
     players = build_result(game.end().match).maps[0].players  # type: ignore[union-attr]
     ann = next(player for player in players if player.steam_id == ANN)
     extra = msgspec.to_builtins(ann.extra_stats)
@@ -119,7 +119,7 @@ def test_counted_numbers_join_the_extra_stats_and_uncounted_ones_are_null_or_lef
     assert bare.mvps is None
 
 
-def test_bots_and_strangers_are_in_no_result() -> None:
+def test_bots_and_unlisted_players_are_left_out_of_results() -> None:
     game = play()
     game.round(Team.TEAM1, game.kill(ANN, BOT), game.kill(BOT, ANN), game.kill(EVE, BEN)).end()
     result = build_result(game.match)
@@ -127,10 +127,10 @@ def test_bots_and_strangers_are_in_no_result() -> None:
     assert {player.steam_id for player in live_match(game.match).players} == {ANN, BEN}
 
 
-def test_a_series_adds_its_maps() -> None:
+def test_a_series_result_sums_its_maps() -> None:
     game = play(duel(SeriesFormat.BO3))
     game.round(Team.TEAM1, game.kill(ANN, BEN)).end()
-    game.tell(ev.MapLoading(game.at_ms, MAPS[1]))
+    game.apply(ev.MapLoading(game.at_ms, MAPS[1]))
     game.live(MAPS[1])
     game.round(Team.TEAM1, game.kill(ANN, BEN)).round(Team.TEAM1, game.kill(ANN, BOT)).end()
     result = build_result(game.match)
@@ -140,7 +140,7 @@ def test_a_series_adds_its_maps() -> None:
     assert [player.kills for player in result.overall] == [3, 0]  # type: ignore[union-attr]
 
 
-def test_a_tie_is_a_tie() -> None:
+def test_a_tied_match_has_the_winner_tie() -> None:
     result = play().round(Team.TEAM1).round(Team.TEAM2).end().result()
     assert result["winner"] == "tie"
 
@@ -153,14 +153,14 @@ def test_a_map_that_is_not_over_has_no_winner_and_no_duration() -> None:
 
 
 @pytest.mark.parametrize("kind", [MatchType.CASUAL, MatchType.RETAKES, MatchType.CUSTOM])
-def test_other_modes_have_the_competitive_shape_under_their_own_name(kind: MatchType) -> None:
+def test_other_modes_have_the_competitive_shape_with_their_own_name(kind: MatchType) -> None:
     result = play(open_match(kind)).round(Team.TEAM2).end().result()
     assert (result["gameMode"], result["format"], result["winner"]) == (kind.value, "bo1", "team2")
 
 
-def test_a_deathmatch_is_flat_and_won_by_the_most_kills() -> None:
-    game = Play(deathmatch(ANN, BEN)).live()
-    game.tell(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
+def test_a_deathmatch_result_is_flat_and_won_by_the_most_kills() -> None:
+    game = PlayedGame(deathmatch(ANN, BEN)).live()
+    game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
     game.at_ms += 120_000
     result = game.end().result()
     assert set(result) == {"gameMode", "map", "duration", "winnerSteamId", "players", "antiCheat"}
@@ -170,12 +170,12 @@ def test_a_deathmatch_is_flat_and_won_by_the_most_kills() -> None:
     assert (players[0]["kpm"], players[0]["hsPercent"]) == (0.99, 50.0)
 
 
-def test_a_deathmatch_without_anybody_has_no_winner() -> None:
-    result = Play(deathmatch()).tell(ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT)).end().result()
+def test_a_deathmatch_without_players_has_no_winner() -> None:
+    result = PlayedGame(deathmatch()).apply(ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT)).end().result()
     assert (result["winnerSteamId"], result["players"]) == (None, [])
 
 
-def test_detections_are_shown_with_map_and_round() -> None:
+def test_detections_have_map_and_round() -> None:
     game = play().round(Team.TEAM1, ev.CheatSuspected(START_MS, ANN, "Aimbot", "why", "ak47")).end()
     assert game.result()["antiCheat"] == [
         {
@@ -192,10 +192,10 @@ def test_detections_are_shown_with_map_and_round() -> None:
     ]
 
 
-def test_the_live_object_shows_score_and_players() -> None:
+def test_the_live_view_has_score_and_players() -> None:
     game = play()
     game.round(Team.TEAM1, game.kill(ANN, BEN))
-    assert shown(live_match(game.match)) == {
+    assert as_json(live_match(game.match)) == {
         "game": "cs2",
         "matchType": "competitive",
         "map": MAPS[0],
@@ -207,20 +207,20 @@ def test_the_live_object_shows_score_and_players() -> None:
     }
 
 
-def test_the_live_object_shows_who_is_there_before_anything_happened_and_leaves_unknown_names_out() -> None:
+def test_the_live_view_has_connected_players_without_statistics_and_omits_unknown_names() -> None:
     match = Match.create(open_match(), START_MS)
     match.apply(ev.PlayerConnected(START_MS, ANN, "", 1), START_MS)
-    assert shown(live_match(match))["players"] == [{"steamId": ANN, "kills": 0, "deaths": 0, "assists": 0}]
+    assert as_json(live_match(match))["players"] == [{"steamId": ANN, "kills": 0, "deaths": 0, "assists": 0}]
 
 
-def test_the_live_object_of_a_deathmatch_has_no_score() -> None:
-    assert "score" not in shown(live_match(Play(deathmatch()).match))
+def test_the_live_view_of_a_deathmatch_has_no_score() -> None:
+    assert "score" not in as_json(live_match(PlayedGame(deathmatch()).match))
 
 
 def test_names_of_teams_and_players_have_a_fallback() -> None:
-    game = Play(open_match(MatchType.COMPETITIVE)).live(names=("Cats", None))
+    game = PlayedGame(open_match(MatchType.COMPETITIVE)).live(names=("Cats", None))
     assert (team_name(game.match, Team.TEAM1), team_name(game.match, Team.TEAM2)) == ("Cats", "Team 2")
-    game.tell(ev.PlayerDisconnected(game.at_ms, ANN, "Ann", "x", False))
+    game.apply(ev.PlayerDisconnected(game.at_ms, ANN, "Ann", "x", False))
     assert (player_name(game.match, ANN), player_name(game.match, EVE)) == ("Ann", "")
 
 
@@ -229,23 +229,23 @@ def test_times_are_utc_with_milliseconds() -> None:
 
 
 @pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
-def test_times_that_no_calendar_has_are_told_as_the_nearest_it_has(ms: int, text: str) -> None:
+def test_times_out_of_range_are_clamped(ms: int, text: str) -> None:
     assert iso_time(ms) == text
 
 
 @pytest.mark.parametrize("settings", [duel(), deathmatch(ANN, BEN)], ids=["teams", "deathmatch"])
-def test_players_of_a_map_are_those_of_the_result(settings: GameSettings) -> None:
-    play = Play(settings).live()
-    play.tell(ev.RoundStarted(play.at_ms, 1, (ANN,), (BEN,), Side.CT), play.kill(ANN, BEN)).end()
+def test_players_of_a_map_equal_those_of_the_result(settings: GameSettings) -> None:
+    play = PlayedGame(settings).live()
+    play.apply(ev.RoundStarted(play.at_ms, 1, (ANN,), (BEN,), Side.CT), play.kill(ANN, BEN)).end()
     played = play.match.current_map
     found = players_of_map(play.match, played, published_lines(play.match, played))
     result = play.result()
     maps = result.get("maps") or [result]
     assert isinstance(maps, list)
-    assert [shown(player) for player in found] == maps[0]["players"]
+    assert [as_json(player) for player in found] == maps[0]["players"]
     assert [player.kills for player in found] == [1, 0]
 
 
-def test_nobody_has_a_team_where_everyone_plays_alone() -> None:
-    match = Play(deathmatch(ANN, BEN)).live().match
+def test_players_of_a_deathmatch_have_no_team() -> None:
+    match = PlayedGame(deathmatch(ANN, BEN)).live().match
     assert match.team_of(ANN) is None

@@ -1,4 +1,4 @@
-"""The shapes can be written and read again."""
+"""Round trips of result shapes through JSON."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from matchpod.core.model import Team
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import DeathmatchResult, SeriesResult
 
-from .match_builder import ANN, deathmatch
-from .test_result import Play, play
+from .match_driver import ANN, deathmatch
+from .test_result import PlayedGame, play
 
 
-def test_a_series_result_survives_json() -> None:
+def test_a_series_result_round_trips_through_json() -> None:
     result = build_result(play().round(Team.TEAM1).end().match)
     assert msgspec.json.decode(msgspec.json.encode(result), type=SeriesResult) == result
 
 
-def test_a_deathmatch_result_survives_json() -> None:
-    game = Play(deathmatch(ANN)).live()
-    result = build_result(game.tell(game.kill(ANN, "BOT:x")).end().match)
+def test_a_deathmatch_result_round_trips_through_json() -> None:
+    game = PlayedGame(deathmatch(ANN)).live()
+    result = build_result(game.apply(game.kill(ANN, "BOT:x")).end().match)
     assert msgspec.json.decode(msgspec.json.encode(result), type=DeathmatchResult) == result

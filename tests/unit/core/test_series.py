@@ -1,4 +1,4 @@
-"""Maps won, the end of a series and its winner."""
+"""The score, end and winner of a series."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE, TWO, TIE = Winner.TEAM1, Winner.TEAM2, Winner.TIE
 BO1, BO3, BO5 = SeriesFormat.BO1, SeriesFormat.BO3, SeriesFormat.BO5
 
 
-def test_tied_map_counts_for_nobody() -> None:
+def test_tied_map_counts_for_neither_team() -> None:
     assert series.maps_won([ONE, TIE, TWO, ONE]) == (2, 1)
 
 
@@ -41,14 +41,12 @@ def test_decided_series_has_a_winner_and_no_next_map(
     ("series_format", "winners"),
     [(BO1, []), (BO3, [ONE]), (BO3, [ONE, TWO]), (BO3, [ONE, TIE]), (BO5, [ONE, ONE]), (BO5, [ONE, ONE, TWO, TWO])],
 )
-def test_undecided_series_goes_on_with_the_next_map(series_format: SeriesFormat, winners: list[Winner]) -> None:
+def test_undecided_series_has_a_next_map(series_format: SeriesFormat, winners: list[Winner]) -> None:
     assert not series.is_decided(series_format, winners)
 
 
 @given(st.sampled_from(SeriesFormat), st.lists(st.sampled_from(Winner), min_size=5, max_size=5))
-def test_series_played_map_by_map_ends_in_time_and_its_winner_leads(
-    series_format: SeriesFormat, results: list[Winner]
-) -> None:
+def test_series_ends_within_its_length_and_its_winner_leads(series_format: SeriesFormat, results: list[Winner]) -> None:
     played: list[Winner] = []
     while not series.is_decided(series_format, played):
         played.append(results[len(played)])

@@ -1,4 +1,4 @@
-"""The phases of a server, as a table."""
+"""The state machine and API status of a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matchpod.core.server_status import (
 )
 
 
-def test_a_server_is_found_proven_concluded_and_released() -> None:
+def test_a_server_passes_through_all_phases() -> None:
     phase = ServerPhase.ALLOCATING
     seen = [phase]
     for step in (
@@ -30,17 +30,17 @@ def test_a_server_is_found_proven_concluded_and_released() -> None:
     assert seen == ["allocating", "pending", "allocating", "running", "ending", "released"]
 
 
-def test_a_match_can_end_in_every_phase_but_those_after_its_end() -> None:
+def test_a_match_can_end_in_every_open_phase() -> None:
     assert set(OPEN_PHASES) == {ServerPhase.PENDING, ServerPhase.ALLOCATING, ServerPhase.RUNNING}
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ENDING, ServerPhase.RELEASED])
-def test_nothing_ends_twice(phase: ServerPhase) -> None:
-    with pytest.raises(ValueError, match=f"a server that is {phase} cannot be concluded"):
+def test_a_match_cannot_end_twice(phase: ServerPhase) -> None:
+    with pytest.raises(ValueError, match=f"no transition from server phase {phase} on step concluded"):
         next_phase(phase, ServerStep.CONCLUDED)
 
 
-def test_callers_are_told_the_status_of_an_open_server_and_the_outcome_afterwards() -> None:
+def test_only_open_phases_have_a_status() -> None:
     assert {phase: status_of(phase) for phase in OPEN_PHASES} == {
         ServerPhase.ALLOCATING: ServerStatus.ALLOCATING,
         ServerPhase.PENDING: ServerStatus.PENDING,
@@ -49,5 +49,5 @@ def test_callers_are_told_the_status_of_an_open_server_and_the_outcome_afterward
     assert status_of(ServerPhase.ENDING) is status_of(ServerPhase.RELEASED) is None
 
 
-def test_nothing_comes_after_the_release() -> None:
+def test_released_is_the_final_phase() -> None:
     assert not [step for phase, step in TRANSITIONS if phase is ServerPhase.RELEASED]

@@ -10,7 +10,7 @@ from matchpod.core import text_rules
 
 
 @pytest.mark.parametrize("name", ["A", "Team 1", "O'Neill (2): a,b", "日本 🎯", "x" * 32, "a/b", "!?&|<>#@+-=~^*"])
-def test_ordinary_team_names_are_good(name: str) -> None:
+def test_ordinary_team_names_are_accepted(name: str) -> None:
     assert text_rules.team_name_fault(name) is None
 
 
@@ -19,9 +19,9 @@ def test_ordinary_team_names_are_good(name: str) -> None:
     [
         ("", "must be 1 to 32 characters"),
         ("x" * 33, "must be 1 to 32 characters"),
-        (" A", "must not begin or end with a blank"),
-        ("A\u3000", "must not begin or end with a blank"),
-        ("   ", "must not begin or end with a blank"),
+        (" A", "must not start or end with whitespace"),
+        ("A\u3000", "must not start or end with whitespace"),
+        ("   ", "must not start or end with whitespace"),
         ("a\nb", "must not contain control, format or line-separator characters (found U+000A)"),
         ("a\u200bb", "must not contain control, format or line-separator characters (found U+200B)"),
         ("a\u2028b", "must not contain control, format or line-separator characters (found U+2028)"),
@@ -31,12 +31,12 @@ def test_ordinary_team_names_are_good(name: str) -> None:
         *((f"a{character}b", f"must not contain {character}") for character in '";\\%${}`'),
     ],
 )
-def test_a_team_name_a_console_could_misread_is_refused(name: str, fault: str) -> None:
+def test_team_names_that_are_unsafe_in_the_console_are_rejected(name: str, fault: str) -> None:
     assert text_rules.team_name_fault(name) == fault
 
 
 @given(st.text(max_size=40))
-def test_a_good_team_name_has_no_invisible_or_refused_character(name: str) -> None:
+def test_accepted_team_names_have_no_invisible_or_forbidden_characters(name: str) -> None:
     if text_rules.team_name_fault(name) is None:
         assert 1 <= len(name.strip()) == len(name) <= 32
         assert not set(name) & set('";\\%${}`')
@@ -44,7 +44,7 @@ def test_a_good_team_name_has_no_invisible_or_refused_character(name: str) -> No
 
 
 @pytest.mark.parametrize("text", ["76561197990682262", "76561190000000000"])
-def test_a_player_id_is_seventeen_digits(text: str) -> None:
+def test_valid_player_ids_are_accepted(text: str) -> None:
     assert text_rules.player_id_fault(text) is None
 
 
@@ -52,12 +52,12 @@ def test_a_player_id_is_seventeen_digits(text: str) -> None:
     "text",
     ["", "7656119799068226", "765611979906822620", "12345678901234567", "7656119799068226٣", "76561197990682262\n"],
 )
-def test_other_player_ids_are_refused(text: str) -> None:
-    assert text_rules.player_id_fault(text) == "must be a 64-bit player ID: 17 digits that begin with 7656119"
+def test_other_player_ids_are_rejected(text: str) -> None:
+    assert text_rules.player_id_fault(text) == "must be a 64-bit player ID: 17 digits starting with 7656119"
 
 
 @pytest.mark.parametrize("name", ["de_nuke", "a", "x" * 64, "workshop/3070284539"])
-def test_maps_of_the_game_and_the_workshop_are_good(name: str) -> None:
+def test_game_and_workshop_maps_are_accepted(name: str) -> None:
     assert text_rules.map_fault(name) is None
 
 
@@ -76,7 +76,7 @@ def test_maps_of_the_game_and_the_workshop_are_good(name: str) -> None:
         "workshop/٣",
     ],
 )
-def test_other_map_names_are_refused(name: str) -> None:
+def test_other_map_names_are_rejected(name: str) -> None:
     assert text_rules.map_fault(name)
 
 
@@ -86,27 +86,27 @@ def test_an_external_id_is_free_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x" * 256, "a\tb", "a\0", "a\x7f", "a\ud800"])
-def test_an_external_id_has_a_length_and_no_control_characters(text: str) -> None:
+def test_empty_long_and_unprintable_external_ids_are_rejected(text: str) -> None:
     assert text_rules.external_id_fault(text)
 
 
 @pytest.mark.parametrize("text", ["x", "let me in", "p{a}(s):s\\", "ünï", "x" * 32])
-def test_ordinary_passwords_are_good(text: str) -> None:
+def test_ordinary_passwords_are_accepted(text: str) -> None:
     assert text_rules.password_fault(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "x" * 33, 'a"b', "a'b", "a;b", "a\nb", "a\u2028b", "none", "None"])
-def test_a_password_the_game_would_misread_is_refused(text: str) -> None:
+def test_passwords_that_the_game_would_misread_are_rejected(text: str) -> None:
     assert text_rules.password_fault(text)
 
 
 @pytest.mark.parametrize("text", ["x", "Bearer abc.def", "a \t b", "~" * 4096])
-def test_a_header_value_is_a_good_token(text: str) -> None:
+def test_valid_header_values_are_accepted_as_tokens(text: str) -> None:
     assert text_rules.auth_token_fault(text) is None
 
 
 @pytest.mark.parametrize("text", ["", " a", "a ", "a\tb\t", "a\r\nX: y", "a\0", "é", "x" * 4097])
-def test_a_token_that_is_no_header_value_is_refused(text: str) -> None:
+def test_tokens_that_are_invalid_header_values_are_rejected(text: str) -> None:
     assert text_rules.auth_token_fault(text)
 
 
@@ -122,7 +122,7 @@ def test_a_token_that_is_no_header_value_is_refused(text: str) -> None:
         "http://a/" + "x" * 2039,
     ],
 )
-def test_an_absolute_http_url_is_a_good_callback(url: str) -> None:
+def test_absolute_http_urls_are_accepted_as_callback_urls(url: str) -> None:
     assert text_rules.callback_url_fault(url) is None
 
 
@@ -131,37 +131,40 @@ def test_an_absolute_http_url_is_a_good_callback(url: str) -> None:
     [
         ("", "must be 1 to 2048 characters"),
         ("http://a/" + "x" * 2040, "must be 1 to 2048 characters"),
-        ("http://a/ b", "must be visible ASCII characters without backslash; percent-encode others"),
-        ("http://a/\n", "must be visible ASCII characters without backslash; percent-encode others"),
-        ("http://bücher.example/", "must be visible ASCII characters without backslash; percent-encode others"),
+        ("http://a/ b", "must be visible ASCII characters without backslashes; percent-encode other characters"),
+        ("http://a/\n", "must be visible ASCII characters without backslashes; percent-encode other characters"),
+        (
+            "http://bücher.example/",
+            "must be visible ASCII characters without backslashes; percent-encode other characters",
+        ),
         (
             "http://good.example\\@evil.example/",
-            "must be visible ASCII characters without backslash; percent-encode others",
+            "must be visible ASCII characters without backslashes; percent-encode other characters",
         ),
         ("ftp://a/", "must be an absolute http or https URL"),
         ("//a/b", "must be an absolute http or https URL"),
         ("http:a", "must be an absolute http or https URL"),
         ("a.example/cb", "must be an absolute http or https URL"),
-        ("http://me:secret@a/", "must not carry a user name or password; use callbackAuthToken"),
-        ("http://@a/", "must not carry a user name or password; use callbackAuthToken"),
-        ("http://", "must name a host"),
-        ("http:///cb", "must name a host"),
-        ("http://:80/", "must name a host"),
-        ("http://a..b/", "must name a host"),
-        ("http://-a/", "must name a host"),
-        ("http://./", "must name a host"),
-        ("http://" + "a" * 64 + "/", "must name a host"),
-        ("http://" + "a." * 127 + "/", "must name a host"),
-        ("http://a%2eb/", "must name a host"),
-        ("http://[::1/", "must name a host"),
-        ("http://[1:2]/", "must name a host"),
-        ("http://a:b/", "must name a host"),
-        ("http://a:/", "must name a host"),
+        ("http://me:secret@a/", "must not contain a user name or password; use callbackAuthToken"),
+        ("http://@a/", "must not contain a user name or password; use callbackAuthToken"),
+        ("http://", "must have a valid host"),
+        ("http:///cb", "must have a valid host"),
+        ("http://:80/", "must have a valid host"),
+        ("http://a..b/", "must have a valid host"),
+        ("http://-a/", "must have a valid host"),
+        ("http://./", "must have a valid host"),
+        ("http://" + "a" * 64 + "/", "must have a valid host"),
+        ("http://" + "a." * 127 + "/", "must have a valid host"),
+        ("http://a%2eb/", "must have a valid host"),
+        ("http://[::1/", "must have a valid host"),
+        ("http://[1:2]/", "must have a valid host"),
+        ("http://a:b/", "must have a valid host"),
+        ("http://a:/", "must have a valid host"),
         ("http://a:0/", "must have a port between 1 and 65535, or none"),
         ("http://a:65536/", "must have a port between 1 and 65535, or none"),
     ],
 )
-def test_other_callback_urls_are_refused_with_the_reason(url: str, fault: str) -> None:
+def test_other_callback_urls_are_rejected_with_the_reason(url: str, fault: str) -> None:
     assert text_rules.callback_url_fault(url) == fault
 
 
@@ -169,19 +172,19 @@ def test_other_callback_urls_are_refused_with_the_reason(url: str, fault: str) -
     ("name", "meant"),
     [("maxRound", "maxRounds"), ("maxrounds", "maxRounds"), ("FREEZETIME", "freezeTime"), ("xyz", None), ("", None)],
 )
-def test_the_nearest_name_is_the_one_probably_meant(name: str, meant: str | None) -> None:
+def test_the_nearest_name_ignores_case_and_small_errors(name: str, meant: str | None) -> None:
     assert text_rules.nearest(name, ("maxRounds", "freezeTime", "map")) == meant
 
 
 @given(st.text(max_size=200))
-def test_shown_text_is_short_printable_and_encodable(text: str) -> None:
-    shown = text_rules.shown(text)
-    assert len(shown) <= text_rules.MAX_SHOWN + 1
+def test_printable_text_is_short_and_encodable(text: str) -> None:
+    shown = text_rules.printable(text)
+    assert len(shown) <= text_rules.MAX_QUOTED + 1
     assert text_rules.unprintable_in(shown) is None
     shown.encode()
 
 
-def test_shown_text_keeps_what_can_be_seen() -> None:
-    assert text_rules.shown("é b\n") == "é b\ufffd"
-    assert text_rules.shown("x" * 65) == "x" * 64 + "…"
-    assert text_rules.shown("\ud800") == "\ufffd"
+def test_printable_text_keeps_visible_characters() -> None:
+    assert text_rules.printable("é b\n") == "é b\ufffd"
+    assert text_rules.printable("x" * 65) == "x" * 64 + "…"
+    assert text_rules.printable("\ud800") == "\ufffd"

@@ -1,4 +1,4 @@
-"""Items look as callers read them: every type by its name, with the common fields, in camel case."""
+"""API shapes of timeline items: type names, common fields and camel case."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ ANN = Person(steam_id="76561198000000001", name="Ann", team=Team.TEAM1)
 HAN = Person(steam_id=None, name="Han", team=None)
 
 
-def shown(item: TimelineItem) -> object:
+def as_json(item: TimelineItem) -> object:
     return msgspec.json.decode(msgspec.json.encode(item))
 
 
-def test_the_types_are_those_that_callers_know() -> None:
+def test_the_item_types_are_those_of_the_api() -> None:
     assert tuple(kind.__struct_config__.tag for kind in get_args(TimelineItem)) == TYPES
 
 
-def test_every_item_has_a_number_a_time_and_a_round_and_nothing_else_in_common() -> None:
+def test_every_item_has_the_common_fields_and_a_type_tag() -> None:
     for kind in get_args(TimelineItem):
         assert {"seq", "timestamp", "roundNumber"} <= set(kind.__struct_encode_fields__)
         assert kind.__struct_config__.tag_field == "type"
         assert "type" not in kind.__struct_encode_fields__
 
 
-def test_a_kill_is_shown_with_both_people_and_how_it_was_done() -> None:
+def test_a_kill_item_is_encoded_with_all_fields() -> None:
     kill = items.KillItem(
         seq=7, timestamp="2026-01-20T09:06:40.123Z", round_number=3, killer=ANN, victim=HAN, weapon="ak47",
         team_kill=False, headshot=True, wallbang=False, through_smoke=True, attacker_blind=False, noscope=False,
         in_air=False, distance=512.5,
     )  # fmt: skip
-    assert shown(kill) == {
+    assert as_json(kill) == {
         "type": "kill", "seq": 7, "timestamp": "2026-01-20T09:06:40.123Z", "roundNumber": 3,
         "killer": {"steamId": "76561198000000001", "name": "Ann", "team": "team1"},
         "victim": {"steamId": None, "name": "Han", "team": None},
@@ -52,17 +52,17 @@ def test_a_kill_is_shown_with_both_people_and_how_it_was_done() -> None:
     }  # fmt: skip
 
 
-def test_the_end_of_a_map_is_shown_with_its_status_winner_and_score() -> None:
+def test_a_map_end_item_is_encoded_with_status_winner_and_score() -> None:
     end = items.MapEndItem(
         seq=9, timestamp="t", round_number=24, status=MapStatus.FINISHED, winner=Winner.TIE, score=Score(12, 12)
     )
-    assert shown(end) == {
+    assert as_json(end) == {
         "type": "map_end", "seq": 9, "timestamp": "t", "roundNumber": 24, "status": "finished", "winner": "tie",
         "score": {"team1": 12, "team2": 12},
     }  # fmt: skip
 
 
-def test_an_item_is_read_back_by_its_type() -> None:
+def test_an_item_is_decoded_by_its_type() -> None:
     for side in (Side.T, None):
         swap = items.SideSwapItem(seq=1, timestamp="t", round_number=None, team1_side=side)
         assert msgspec.json.decode(msgspec.json.encode(swap), type=TimelineItem) == swap

@@ -1,4 +1,4 @@
-"""What holds for a timeline whatever happens, in random events and in whole simulated matches."""
+"""Properties of a timeline, for random events and for whole simulated matches."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
+from matchpod.core.effects import CancelReason
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, TeamRoster, is_human
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.timeline import MapItem, Timeline
-from matchpod.core.timeline_items import Item, TimelineItem
+from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.simulator.scenarios import Scenario
 from tests.effort import examples
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
-from .match_builder import ANN, BEN
-from .test_match_laws import events, kinds, plots
+from .match_driver import ANN, BEN
+from .test_match_laws import events, match_settings, sequences
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 
@@ -61,9 +62,9 @@ def simulated(name: str) -> PlayedMatch:
     return played
 
 
-def by_map(told: Sequence[MapItem]) -> dict[int, list[TimelineItem]]:
+def by_map(map_items: Sequence[MapItem]) -> dict[int, list[TimelineItem]]:
     maps: dict[int, list[TimelineItem]] = {}
-    for one in told:
+    for one in map_items:
         maps.setdefault(one.map_number, []).append(one.item)
     return maps
 
@@ -73,24 +74,24 @@ def all_of(name: str) -> tuple[Match, dict[int, list[TimelineItem]]]:
     return reader.match, by_map(reader.timeline.waiting)
 
 
-def check_numbers(told: Sequence[MapItem]) -> None:
-    for one in by_map(told).values():
+def check_numbers(map_items: Sequence[MapItem]) -> None:
+    for one in by_map(map_items).values():
         assert [item.seq for item in one] == list(range(1, len(one) + 1))
 
 
-def check_turns(told: Sequence[MapItem]) -> None:
-    """Everybody comes before he leaves, and leaves before he comes again."""
-    here: set[str | None] = set()
-    for one in told:
+def check_connections(map_items: Sequence[MapItem]) -> None:
+    """Each player connects before disconnecting, and disconnects before connecting again."""
+    connected: set[str | None] = set()
+    for one in map_items:
         match one.item:
             case items.PlayerConnectedItem(player=player):
-                assert player.steam_id not in here
-                here.add(player.steam_id)
+                assert player.steam_id not in connected
+                connected.add(player.steam_id)
             case items.PlayerDisconnectedItem(player=player):
-                here.remove(player.steam_id)
+                connected.remove(player.steam_id)
 
 
-def tag(item: Item) -> str:
+def tag(item: TimelineItemBase) -> str:
     return str(item.__struct_config__.tag)
 
 
@@ -100,7 +101,7 @@ players = st.sampled_from([ANN, BEN, "BOT:Han", "", "76561198000000099"])
 at = st.integers(-(10**6), 10**15)
 more = st.one_of(
     events,
-    st.builds(ev.ChatSaid, at, players, st.text(max_size=300), st.booleans(), st.text(max_size=300)),
+    st.builds(ev.ChatMessage, at, players, st.text(max_size=300), st.booleans(), st.text(max_size=300)),
     st.builds(ev.PlayersSeen, at, st.dictionaries(st.sampled_from([ANN, BEN]), st.text()), st.sampled_from([0, 10])),
     st.builds(ev.RoundDecided, at, st.integers(1, 30), st.none(), st.none(), st.just(ev.RoundEndReason.DRAW),
               st.integers(0, 16), st.integers(0, 16)),
@@ -113,51 +114,51 @@ more = st.one_of(
     st.builds(ev.PlayerRenamed, at, players, st.text()),
     st.builds(ev.WarmupBegan, at),
 )  # fmt: skip
-stories = st.lists(st.one_of(more.map(lambda event: (event,)), plots), max_size=30)
+event_batches = st.lists(st.one_of(more.map(lambda event: (event,)), sequences), max_size=30)
 
 
 class Folded(msgspec.Struct):
-    """What a snapshot has."""
+    """The state in a snapshot."""
 
     match: Match
     timeline: Timeline
 
 
 @examples(300)
-@given(kinds, stories, st.integers(0, 30), st.booleans())
-def test_numbers_have_no_holes_turns_are_kept_and_a_snapshot_changes_nothing(
-    kind: GameSettings, story: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool
+@given(match_settings, event_batches, st.integers(0, 30), st.booleans())
+def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
+    settings: GameSettings, batches: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool
 ) -> None:
-    told: list[list[MapItem]] = []
+    runs: list[list[MapItem]] = []
     for is_stored in (False, True):
-        folded = Folded(Match.create(kind, START_MS), Timeline())
-        taken: list[MapItem] = []
-        for number, step in enumerate(story):
-            for event in step:
+        folded = Folded(Match.create(settings, START_MS), Timeline())
+        drained: list[MapItem] = []
+        for number, batch in enumerate(batches):
+            for event in batch:
                 folded.match.apply(event, START_MS)
-                folded.timeline.follow(event, folded.match)
+                folded.timeline.apply(event, folded.match)
             if is_stored and number == stored_at:
-                taken += folded.timeline.take()
+                drained += folded.timeline.drain()
                 folded = msgspec.msgpack.decode(msgspec.msgpack.encode(folded), type=Folded)
         if is_canceled:
-            folded.match.cancel("canceled_by_user", START_MS)
-        folded.timeline.look(folded.match)
-        told.append(taken + folded.timeline.take())
-    assert told[0] == told[1]
-    check_numbers(told[0])
-    check_turns(told[0])
-    lines = [msgspec.json.encode(one.item) for one in told[0]]
-    assert [msgspec.json.decode(line, type=TimelineItem) for line in lines] == [one.item for one in told[0]]
+            folded.match.cancel(CancelReason.CANCELED_BY_USER, START_MS)
+        folded.timeline.add_map_ends(folded.match)
+        runs.append(drained + folded.timeline.drain())
+    assert runs[0] == runs[1]
+    check_numbers(runs[0])
+    check_connections(runs[0])
+    lines = [msgspec.json.encode(one.item) for one in runs[0]]
+    assert [msgspec.json.decode(line, type=TimelineItem) for line in lines] == [one.item for one in runs[0]]
 
 
 # --- simulated matches --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_a_whole_match_is_numbered_without_holes_and_everybody_comes_before_he_leaves(name: str) -> None:
+def test_a_simulated_match_has_consecutive_numbers_and_alternating_connections(name: str) -> None:
     waiting = simulated(name).reader.timeline.waiting
     check_numbers(waiting)
-    check_turns(waiting)
+    check_connections(waiting)
     assert {one.map_number for one in waiting} == {played.number for played in simulated(name).reader.match.maps}
 
 
@@ -173,23 +174,25 @@ def test_every_played_map_ends_once_with_the_score_of_the_result(name: str) -> N
             assert (end.score.team1, end.score.team2) == (played.team1_score, played.team2_score)
 
 
-def since_it_counts(told: Sequence[TimelineItem]) -> list[TimelineItem]:
-    """What happened since the map was (re)started last: a knife round is told, but counts for nothing."""
-    last = max(number for number, item in enumerate(told) if isinstance(item, items.MapLiveItem))
-    return list(told[last:])
+def since_last_start(map_items: Sequence[TimelineItem]) -> list[TimelineItem]:
+    """The items since the last start of the map: a knife round has items, but does not count."""
+    last = max(number for number, item in enumerate(map_items) if isinstance(item, items.MapLiveItem))
+    return list(map_items[last:])
 
 
 @pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
-def test_kills_assists_and_rounds_are_those_of_the_statistics(name: str) -> None:
+def test_kills_assists_and_rounds_equal_the_statistics(name: str) -> None:
     match, maps = all_of(name)
     for played in match.maps:
-        told = since_it_counts(maps[played.number])
-        kills = Counter(one.killer.steam_id for one in told if isinstance(one, items.KillItem) and not one.team_kill)
-        assists = Counter(one.player.steam_id for one in told if isinstance(one, items.AssistItem))
+        map_items = since_last_start(maps[played.number])
+        kills = Counter(
+            one.killer.steam_id for one in map_items if isinstance(one, items.KillItem) and not one.team_kill
+        )
+        assists = Counter(one.player.steam_id for one in map_items if isinstance(one, items.AssistItem))
         lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
         assert {line.player_id: line.kills for line in lines if line.kills} == _of_people(kills)
         assert {line.player_id: line.all_assists for line in lines if line.all_assists} == _of_people(assists)
-        decided = [one for one in told if isinstance(one, items.RoundEndItem)]
+        decided = [one for one in map_items if isinstance(one, items.RoundEndItem)]
         assert len(decided) == sum(record.is_decided for record in played.ledger.rounds) + _is_open(played)
 
 
@@ -202,15 +205,15 @@ def _is_open(played: PlayedMap) -> bool:
     return record is not None and record.is_decided
 
 
-def test_rounds_that_were_restored_stay_and_the_last_play_of_each_round_is_the_one_that_counts() -> None:
+def test_items_of_dropped_rounds_stay_and_the_last_play_of_each_round_equals_the_statistics() -> None:
     match, maps = all_of("restored")
-    told = since_it_counts(maps[1])
-    restores = [one for one in told if isinstance(one, items.RoundRestoredItem)]
-    decided = [one for one in told if isinstance(one, items.RoundEndItem)]
+    map_items = since_last_start(maps[1])
+    restores = [one for one in map_items if isinstance(one, items.RoundRestoredItem)]
+    decided = [one for one in map_items if isinstance(one, items.RoundEndItem)]
     assert len(restores) == 2
     assert len(decided) > len(match.maps[0].ledger.rounds)
     kept: dict[int | None, list[TimelineItem]] = {}
-    for one in told:
+    for one in map_items:
         if isinstance(one, items.RoundRestoredItem):
             kept = {number: of for number, of in kept.items() if number is not None and number <= one.rounds_kept}
         else:
@@ -224,7 +227,7 @@ def test_rounds_that_were_restored_stay_and_the_last_play_of_each_round_is_the_o
     assert kills == {line.player_id: line.kills for line in match.maps[0].ledger.lines() if line.kills}
 
 
-def test_a_series_tells_each_map_in_its_own_timeline_and_a_map_change_sends_nobody_away() -> None:
+def test_each_map_of_a_series_has_its_own_timeline_without_disconnects_on_map_changes() -> None:
     match, maps = all_of("series")
     assert len(match.maps) > 1
     for played in match.maps[1:]:
@@ -232,7 +235,7 @@ def test_a_series_tells_each_map_in_its_own_timeline_and_a_map_change_sends_nobo
         assert {tag(item) for item in maps[played.number]} >= {"map_live", "round_start", "kill", "round_end"}
 
 
-def test_stories_are_told_in_their_own_items() -> None:
+def test_scenarios_have_their_specific_items() -> None:
     assert {tag(item) for item in all_of("pauses")[1][1]} >= {"paused", "unpaused"}
     assert {tag(item) for item in all_of("overtime")[1][1]} >= {"side_swap"}
     assert {tag(item) for item in all_of("cheater")[1][1]} >= {"anti_cheat"}
@@ -240,7 +243,7 @@ def test_stories_are_told_in_their_own_items() -> None:
     assert "player_connected" in rejoin[rejoin.index("player_disconnected") :]
 
 
-def test_a_stranger_is_named_nowhere() -> None:
+def test_unlisted_players_are_never_named() -> None:
     played = simulated("stranger")
     named = {
         player.steam_id
@@ -258,17 +261,17 @@ def post(data: bytes, begin: int, end: int) -> LogPost:
     return LogPost(body=data[begin:end], received_ms=START_MS, begin=begin, end=end, instance_token="7be6ded70c65df71")
 
 
-def read(name: str, cuts: Sequence[int], *, is_stored: bool = False, is_taken: bool = False) -> list[MapItem]:
+def read(name: str, cuts: Sequence[int], *, is_stored: bool = False, is_drained: bool = False) -> list[MapItem]:
     data = b"".join(body for _, _, body in simulated(name).posts)
     reader = MatchReader.create(simulated(name).settings, START_MS)
-    told: list[MapItem] = []
+    map_items: list[MapItem] = []
     for begin, end in pairwise([0, *cuts, len(data)]):
         reader.read_post(post(data, begin, end))
-        if is_taken:
-            told += reader.timeline.take()
+        if is_drained:
+            map_items += reader.timeline.drain()
         if is_stored:
             reader = msgspec.msgpack.decode(msgspec.msgpack.encode(reader), type=MatchReader)
-    return told + reader.timeline.take()
+    return map_items + reader.timeline.drain()
 
 
 @cache
@@ -278,17 +281,17 @@ def read_at_once(name: str) -> list[MapItem]:
 
 @examples(40)
 @given(st.sampled_from(["series", "restored", "deathmatch"]), st.data())
-def test_the_same_bytes_give_the_same_items_however_they_are_cut_stored_and_taken(
+def test_the_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_draining(
     name: str, data: st.DataObject
 ) -> None:
     size = sum(len(body) for _, _, body in simulated(name).posts)
     cuts = sorted(data.draw(st.lists(st.integers(1, size - 1), max_size=15), "cuts"))
-    is_stored, is_taken = data.draw(st.booleans(), "stored"), data.draw(st.booleans(), "taken")
-    assert read(name, cuts, is_stored=is_stored, is_taken=is_taken) == read_at_once(name)
+    is_stored, is_drained = data.draw(st.booleans(), "stored"), data.draw(st.booleans(), "drained")
+    assert read(name, cuts, is_stored=is_stored, is_drained=is_drained) == read_at_once(name)
     assert len(read_at_once(name)) > 50
 
 
-def test_a_reader_stored_before_there_were_timelines_is_refused_so_that_the_log_is_read_again() -> None:
+def test_a_stored_reader_without_a_timeline_is_rejected() -> None:
     old = msgspec.to_builtins(MatchReader.create(MATCHES["series"][0], START_MS))
     del old["timeline"]
     with pytest.raises(msgspec.ValidationError, match="timeline"):

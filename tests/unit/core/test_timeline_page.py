@@ -1,4 +1,4 @@
-"""The page for callers shows every type of item with all its fields, and its examples are items."""
+"""The documentation of timeline items lists every type with all its fields, and its examples are valid."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import pytest
 
 from matchpod.core.events import RoundEndReason
 from matchpod.core.timeline import MAX_ITEMS, MAX_TEXT_CHARS
-from matchpod.core.timeline_items import Item, TimelineItem
+from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
 
 PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 KINDS = {str(kind.__struct_config__.tag): kind for kind in get_args(TimelineItem)}
 
 
-def test_the_page_has_all_types_and_no_other() -> None:
+def test_the_page_documents_exactly_the_item_types() -> None:
     assert list(SECTIONS) == list(KINDS)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_field_is_explained_and_every_example_is_an_item(name: str) -> None:
+def test_every_field_is_documented_and_every_example_is_valid(name: str) -> None:
     explained = [
         field
         for row in re.findall(r"^\| (`.*?) \|", SECTIONS[name], re.MULTILINE)
         for field in re.findall(r"`(\w+)`", row)
     ]
     own = KINDS[name].__struct_encode_fields__
-    assert explained == [field for field in own if field not in Item.__struct_encode_fields__]
+    assert explained == [field for field in own if field not in TimelineItemBase.__struct_encode_fields__]
     (example,) = re.findall(r"```json\n(.*?)```", SECTIONS[name], re.DOTALL)
     item = msgspec.json.decode(example, type=TimelineItem)
     assert isinstance(item, KINDS[name])
     assert msgspec.json.decode(msgspec.json.encode(item)) == msgspec.json.decode(example)
 
 
-def test_the_numbers_and_words_of_the_page_are_those_of_the_code() -> None:
+def test_limits_and_round_end_reasons_on_the_page_match_the_code() -> None:
     assert f"at most {MAX_ITEMS:,} items" in PAGE
     assert f"after {MAX_TEXT_CHARS} characters" in PAGE
     assert all(f"`{reason}`" in SECTIONS["round_end"] for reason in RoundEndReason)

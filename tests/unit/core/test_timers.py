@@ -1,4 +1,4 @@
-"""Waits and their scale."""
+"""Timeouts and their scaling."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import msgspec
 from matchpod.core.timers import Timers
 
 
-def test_faster_world_divides_every_wait() -> None:
+def test_accelerated_time_divides_every_timeout() -> None:
     usual, fast = msgspec.structs.asdict(Timers()), msgspec.structs.asdict(Timers().at_speed(30))
     assert fast == {name: seconds / 30 for name, seconds in usual.items()}
 
 
-def test_join_time_is_five_minutes() -> None:
+def test_join_timeout_is_five_minutes() -> None:
     assert Timers().join_s == 5 * 60

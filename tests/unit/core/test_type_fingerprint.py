@@ -1,4 +1,4 @@
-"""The fingerprint of a type changes with everything that decides how its values are decoded."""
+"""The fingerprint of a type changes with everything that affects how its values are decoded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _RenamedColour(StrEnum):
 
 
 for _other in (_MoreColours, _RenamedColour):
-    _other.__qualname__ = "Colour"  # as if it were the same one, changed
+    _other.__qualname__ = "Colour"  # pretend to be a changed version of the same enum
 
 
 class Node(Struct):
@@ -61,13 +61,13 @@ def player(fields: list[Any], **options: Any) -> Any:
     return defstruct("Player", fields, module="m", **options)
 
 
-def test_it_is_short_and_the_same_every_time() -> None:
+def test_fingerprint_has_a_fixed_length_and_is_stable() -> None:
     assert len(type_fingerprint(Match)) == DIGEST_BYTES
     assert type_fingerprint(Match) == type_fingerprint(Match)
     assert type_fingerprint(player(SAME)) == type_fingerprint(player(list(SAME)))
 
 
-def test_it_is_the_same_in_every_process() -> None:
+def test_fingerprint_is_the_same_in_every_process() -> None:
     program = "from matchpod.core.match import Match; from matchpod.core.type_fingerprint import type_fingerprint;"
     program += "print(type_fingerprint(Match).hex())"
     for seed in ("1", "2"):
@@ -82,7 +82,7 @@ def test_it_is_the_same_in_every_process() -> None:
 
 
 @pytest.mark.parametrize("change", OTHERS)
-def test_a_change_of_the_fields_changes_it(change: str) -> None:
+def test_a_changed_field_changes_the_fingerprint(change: str) -> None:
     assert type_fingerprint(player(OTHERS[change])) != type_fingerprint(player(SAME))
 
 
@@ -91,13 +91,13 @@ def test_a_change_of_the_fields_changes_it(change: str) -> None:
     [{"array_like": True}, {"omit_defaults": True}, {"tag": True}, {"tag_field": "t"}, {"rename": "camel"}],
     ids=str,
 )
-def test_a_change_of_the_encoding_changes_it(options: dict[str, Any]) -> None:
+def test_a_changed_encoding_changes_the_fingerprint(options: dict[str, Any]) -> None:
     changed = player([("first_kills", int, 0)], **options)
     assert type_fingerprint(changed) != type_fingerprint(player([("first_kills", int, 0)]))
 
 
 @pytest.mark.parametrize("inner", [_MoreColours, _RenamedColour, str, Colour | None])
-def test_a_change_of_a_closed_set_changes_it(inner: Any) -> None:
+def test_a_changed_enum_changes_the_fingerprint(inner: Any) -> None:
     assert type_fingerprint(holding(inner)) != type_fingerprint(holding(Colour))
 
 
@@ -110,18 +110,18 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", WRAPPERS)
-def test_a_change_deep_inside_changes_it(kind: str) -> None:
+def test_a_change_in_a_nested_type_changes_the_fingerprint(kind: str) -> None:
     wrap = WRAPPERS[kind]
     deep = [holding(wrap(holding(wrap(player(fields))))) for fields in (SAME, OTHERS["field added"])]
     assert type_fingerprint(deep[0]) != type_fingerprint(deep[1])
 
 
-def test_defaults_made_by_a_factory_and_sets_are_told_apart() -> None:
+def test_default_factories_and_sets_affect_the_fingerprint() -> None:
     made = [holding(dict[str, int], field(default_factory=factory)) for factory in (dict, lambda: {"a": 1})]
     assert type_fingerprint(made[0]) != type_fingerprint(made[1])
     sets = [holding(frozenset[str], frozenset(names)) for names in ("abc", "cba", "abd")]
     assert type_fingerprint(sets[0]) == type_fingerprint(sets[1]) != type_fingerprint(sets[2])
 
 
-def test_a_type_that_holds_itself_has_one_too() -> None:
+def test_a_recursive_type_has_a_fingerprint() -> None:
     assert type_fingerprint(Node) != type_fingerprint(msgspec.defstruct("Node", [("name", str)]))

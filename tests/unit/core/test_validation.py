@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.json_fields import MAX_FAULTS
 from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.validation import RegionRules, read_match_request, series_maps
+from matchpod.core.validation import CvarFault, CvarReading, RegionRules, read_match_request, series_maps
 
 REGIONS = {
     "eu-central": RegionRules(),
@@ -21,25 +21,15 @@ REGIONS = {
 PLAYERS = [f"765611980000000{number:02}" for number in range(40)]
 
 
-class LineFault(msgspec.Struct, frozen=True):
-    line: int
-    reason: str
-
-
-class Reading(msgspec.Struct, frozen=True):
-    settings: tuple[CvarSetting, ...] = ()
-    faults: tuple[LineFault, ...] = ()
-
-
-def read_cvars(text: str, *, allow_simulator: bool) -> Reading:
-    """A reader with three words: `sim` for simulated servers, `bad` for a bad second line, `huge` for a bad text."""
+def read_cvars(text: str, *, allow_simulator: bool) -> CvarReading:
+    """A fake parser: `sim` is for simulated servers only, `bad` has an invalid line 2, `huge` is invalid as a whole."""
     if text == "bad":
-        return Reading(faults=(LineFault(2, "bad may not be set"),))
+        return CvarReading(faults=(CvarFault(2, "bad may not be set"),))
     if text == "huge":
-        return Reading(faults=(LineFault(0, "must be at most 8192 bytes"),))
+        return CvarReading(faults=(CvarFault(0, "must be at most 8192 bytes"),))
     if text == "sim" and not allow_simulator:
-        return Reading(faults=(LineFault(1, "sim is only for the simulator"),))
-    return Reading(settings=(CvarSetting(text, "1"),))
+        return CvarReading(faults=(CvarFault(1, "sim is only for the simulator"),))
+    return CvarReading(settings=(CvarSetting(text, "1"),))
 
 
 def body(**game_settings: object) -> dict[str, Any]:
@@ -69,10 +59,10 @@ def faults_of(value: object) -> list[tuple[str, str]]:
     return [(fault.path, fault.message) for fault in error_of(value).faults]
 
 
-# --- good bodies -------------------------------------------------------------------------------------------------
+# --- valid bodies ------------------------------------------------------------------------------------------------
 
 
-def test_the_smallest_body_is_a_best_of_one() -> None:
+def test_a_minimal_body_is_a_best_of_one() -> None:
     request = read(body())
     assert (request.region, request.game_type) == ("eu-central", "cs2")
     assert (request.callback_url, request.callback_auth_token, request.external_match_id) == (None, None, None)
@@ -118,14 +108,14 @@ def test_every_field_of_a_deathmatch_is_read() -> None:
     assert game.roster == tuple(PLAYERS[:3])
 
 
-def test_teams_need_neither_name_nor_players() -> None:
+def test_names_and_players_of_teams_are_optional() -> None:
     game = read(body(teams=teams({"players": PLAYERS[:1]}, {"name": "NaVi"}))).game_settings
     assert game.team1 == TeamRoster("Team 1", (PLAYERS[0],))
     assert game.team2 == TeamRoster("NaVi", ())
     assert read(body(teams=teams())).game_settings.team2 == TeamRoster("Team 2", ())
 
 
-def test_null_for_an_optional_field_is_the_same_as_leaving_it_out() -> None:
+def test_null_for_an_optional_field_counts_as_absent() -> None:
     optional = (
         "maps seriesFormat teams players serverPassword dmSubMode dmRoundMinutes freezeTime maxRounds customCvars"
     )
@@ -135,7 +125,7 @@ def test_null_for_an_optional_field_is_the_same_as_leaving_it_out() -> None:
     assert read(body(teams=teams({"name": None, "players": None}))) == read(body(teams=teams()))
 
 
-def test_a_body_is_not_changed_by_reading_it() -> None:
+def test_validation_does_not_modify_the_body() -> None:
     value = body(teams=teams({"players": PLAYERS[:2]}), maps=["de_nuke"])
     before = copy.deepcopy(value)
     read(value)
@@ -143,7 +133,7 @@ def test_a_body_is_not_changed_by_reading_it() -> None:
 
 
 @pytest.mark.parametrize("match_type", ["casual", "deathmatch", "retakes", "custom"])
-def test_a_match_without_series_plays_its_first_map_only(match_type: str) -> None:
+def test_a_match_without_a_series_plays_one_map(match_type: str) -> None:
     assert read(body(matchType=match_type, maps=["de_dust2"])).game_settings.maps == ("de_nuke",)
 
 
@@ -158,14 +148,14 @@ def test_a_match_without_series_plays_its_first_map_only(match_type: str) -> Non
         ("bo3", ["a", "b", "c", "d"], ("de_nuke", "a", "b")),
     ],
 )
-def test_a_series_plays_map_then_maps_and_starts_over(
+def test_a_series_plays_map_then_maps_and_repeats_them(
     series_format: str, pool: list[str], maps: tuple[str, ...]
 ) -> None:
     assert read(body(seriesFormat=series_format, maps=pool)).game_settings.maps == maps
 
 
 @given(st.sampled_from("abc"), st.lists(st.sampled_from("abcdef"), max_size=8), st.sampled_from([1, 3, 5]))
-def test_no_map_comes_back_before_every_other_was_played(first: str, pool: list[str], length: int) -> None:
+def test_no_map_is_repeated_before_all_others_are_played(first: str, pool: list[str], length: int) -> None:
     maps = series_maps(first, pool, length)
     distinct = len({first, *pool})
     assert len(maps) == length
@@ -177,12 +167,12 @@ def test_no_map_comes_back_before_every_other_was_played(first: str, pool: list[
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 3, True, [body()]])
-def test_a_body_that_is_no_object_is_one_fault(value: object) -> None:
+def test_a_body_that_is_not_an_object_is_one_fault(value: object) -> None:
     assert faults_of(value) == [("", "must be a JSON object")]
     assert str(error_of(value)) == "the request body must be a JSON object"
 
 
-def test_required_fields_are_named() -> None:
+def test_missing_required_fields_are_reported() -> None:
     missing = [("region", "is required"), ("gameType", "is required"), ("gameSettings", "is required")]
     assert faults_of({}) == missing
     assert faults_of({"region": None, "gameType": None, "gameSettings": None}) == missing
@@ -195,7 +185,7 @@ def test_required_fields_are_named() -> None:
     [
         ("region", "mars", "is not a known region"),
         ("region", "eu-centrale", "is not a known region; did you mean eu-central?"),
-        ("region", "closed", "is a region that accepts no new servers now"),
+        ("region", "closed", "is not accepting new servers"),
         ("region", 5, "must be a string"),
         ("gameType", "csgo", "must be cs2"),
         ("gameType", ["cs2"], "must be a string"),
@@ -203,13 +193,13 @@ def test_required_fields_are_named() -> None:
         ("gameSettings", "x", "must be a JSON object"),
         ("callbackUrl", "ftp://x/", "must be an absolute http or https URL"),
         ("callbackUrl", 1, "must be a string"),
-        ("callbackAuthToken", "a\r\nb", "must be visible ASCII characters, with blanks only between them"),
+        ("callbackAuthToken", "a\r\nb", "must be visible ASCII characters, with whitespace only between them"),
         ("externalMatchId", "", "must be 1 to 255 characters"),
         ("externalMatchId", 7, "must be a string"),
         ("callbackURL", "http://x/", "is not a known field; did you mean callbackUrl?"),
     ],
 )
-def test_a_wrong_field_of_the_body_is_named(field: str, value: object, message: str) -> None:
+def test_an_invalid_field_of_the_body_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(body() | {field: value}) == [(field, message)]
 
 
@@ -242,7 +232,7 @@ def test_a_wrong_field_of_the_body_is_named(field: str, value: object, message: 
         ("players", [], "is only for matchType deathmatch, not competitive"),
     ],
 )
-def test_a_wrong_setting_is_named(field: str, value: object, message: str) -> None:
+def test_an_invalid_setting_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(body(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
@@ -260,12 +250,12 @@ def test_a_wrong_setting_is_named(field: str, value: object, message: str) -> No
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
     ],
 )
-def test_a_wrong_setting_of_a_deathmatch_is_named(field: str, value: object, message: str) -> None:
+def test_an_invalid_setting_of_a_deathmatch_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(deathmatch(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
 @pytest.mark.parametrize("match_type", ["casual", "retakes", "custom"])
-def test_other_modes_have_neither_teams_nor_players(match_type: str) -> None:
+def test_teams_and_players_are_rejected_in_other_modes(match_type: str) -> None:
     paths = [path for path, _ in faults_of(body(matchType=match_type, teams=teams(), players=PLAYERS[:1]))]
     assert paths == ["gameSettings.players", "gameSettings.teams", "gameSettings.players"]
 
@@ -278,7 +268,7 @@ def test_players_and_teams_exclude_each_other() -> None:
     assert ("gameSettings.players", "must not be set together with teams") in faults_of(without_type)
 
 
-def test_both_teams_are_required_and_have_known_fields_only() -> None:
+def test_both_teams_are_required_and_unknown_fields_are_rejected() -> None:
     value = body(teams={"team1": {"nam": "x"}, "team3": {}})
     assert faults_of(value) == [
         ("gameSettings.teams.team3", "is not a known field; did you mean team2?"),
@@ -291,23 +281,23 @@ def test_both_teams_are_required_and_have_known_fields_only() -> None:
     ]
 
 
-def test_a_refused_team_name_is_not_replaced_by_the_default() -> None:
+def test_an_invalid_team_name_is_not_replaced_by_the_default() -> None:
     assert faults_of(body(teams=teams({"name": ""}, {"name": "a;b"}))) == [
         ("gameSettings.teams.team1.name", "must be 1 to 32 characters"),
         ("gameSettings.teams.team2.name", "must not contain ;"),
     ]
 
 
-def test_each_bad_player_is_named_by_his_place() -> None:
+def test_each_invalid_player_is_reported_with_the_index() -> None:
     value = deathmatch(players=[PLAYERS[0], 76561198000000001, "x", PLAYERS[1], PLAYERS[0]])
     assert faults_of(value) == [
         ("gameSettings.players[1]", "must be a string"),
-        ("gameSettings.players[2]", "must be a 64-bit player ID: 17 digits that begin with 7656119"),
+        ("gameSettings.players[2]", "must be a 64-bit player ID: 17 digits starting with 7656119"),
         ("gameSettings.players[4]", "is already listed at gameSettings.players[0]"),
     ]
 
 
-def test_a_player_is_in_one_team_only() -> None:
+def test_a_player_in_both_teams_is_rejected() -> None:
     value = body(teams=teams({"players": PLAYERS[:2]}, {"players": [PLAYERS[2], PLAYERS[1]]}))
     assert faults_of(value) == [
         ("gameSettings.teams.team2.players[1]", "is already listed at gameSettings.teams.team1.players[1]")
@@ -322,15 +312,15 @@ def test_both_teams_together_list_at_most_32_players() -> None:
     assert faults_of(value) == [("gameSettings.teams", "must list at most 32 players in both teams together")]
 
 
-def test_simulator_variables_are_judged_by_the_region() -> None:
+def test_simulator_variables_are_allowed_in_simulated_regions_only() -> None:
     value = body(customCvars="sim")
     assert faults_of(value) == [("gameSettings.customCvars", "line 1: sim is only for the simulator")]
     assert read(value | {"region": "sandbox"}).game_settings.custom_cvars == (CvarSetting("sim", "1"),)
-    # An unknown region is fault enough: it may have been meant to be the simulated one.
+    # An unknown region is the only fault: it may be a misspelled simulated region.
     assert [path for path, _ in faults_of(value | {"region": "sandbx"})] == ["region"]
 
 
-def test_all_faults_come_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     value = {"region": "mars", "gameSettings": {"matchType": "casual", "maxRounds": 0, "freezeTime": "x"}, "extra": 1}
     error = error_of(value)
     assert [fault.path for fault in error.faults] == [
@@ -345,11 +335,11 @@ def test_all_faults_come_at_once() -> None:
     assert (error.status, error.code) == (400, "INVALID_PARAMS")
 
 
-def test_a_single_fault_is_told_in_the_message() -> None:
+def test_a_single_fault_is_the_error_message() -> None:
     assert str(error_of(body(maxRounds=0))) == "gameSettings.maxRounds must be at least 1"
 
 
-def test_a_flood_of_faults_is_cut_and_counted() -> None:
+def test_faults_beyond_the_limit_are_only_counted() -> None:
     error = error_of(deathmatch(players=["x"] * 5000))
     assert len(error.faults) == MAX_FAULTS
     assert error.faults[-1].message == f"{5000 - MAX_FAULTS + 1} more faults are not listed"
@@ -383,7 +373,7 @@ PATHS = [
 
 
 @given(st.sampled_from(PATHS), JSON)
-def test_any_json_anywhere_gives_a_match_or_faults_that_can_be_sent(path: tuple[str, ...], value: object) -> None:
+def test_any_json_in_any_field_gives_a_match_or_encodable_faults(path: tuple[str, ...], value: object) -> None:
     changed = body(teams=teams({"name": "A"}, {"players": PLAYERS[:1]}))
     place = changed
     for name in path[:-1]:
@@ -398,5 +388,5 @@ def test_any_json_anywhere_gives_a_match_or_faults_that_can_be_sent(path: tuple[
 
 
 @given(JSON)
-def test_any_json_as_a_body_gives_faults(value: object) -> None:
+def test_any_other_json_as_a_body_is_rejected(value: object) -> None:
     assert error_of(value).faults

@@ -1,4 +1,4 @@
-"""A server that says what a test makes it say: lines go through the real reader and interpreter, events are kept."""
+"""A builder of server logs: lines go through the real reader and interpreter, and the events are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def competitive(*, roster: bool = True) -> GameSettings:
 
 
 class ServerLog:
-    """Speaks in whole steps of a match; `events` is what was understood."""
+    """Writes the log of a match step by step; `events` are the events that were read from it."""
 
     def __init__(self, settings: GameSettings | None = None) -> None:
         self.interpreter = Interpreter.of(settings or competitive())
@@ -42,16 +42,16 @@ class ServerLog:
         self.side = {1: "CT", 2: "CT", 3: "TERRORIST", 4: "TERRORIST"}
         self.score = {"CT": 0, "TERRORIST": 0}
         self.rounds = 0
-        self.said: list[tuple[int, str]] = []
+        self.lines: list[tuple[int, str]] = []
 
     def file(self) -> str:
-        """All that was said, as a log file."""
-        return "".join(f"L {format_stamp(at_ms, millis=False)}: {text}\n" for at_ms, text in self.said)
+        """Return all lines as a log file."""
+        return "".join(f"L {format_stamp(at_ms, millis=False)}: {text}\n" for at_ms, text in self.lines)
 
     def posts(self) -> str:
-        """All that was said, as a recording of one post a line."""
+        """Return all lines as a recording with one post per line."""
         recorded, offset = [], 0
-        for at_ms, text in self.said:
+        for at_ms, text in self.lines:
             body = f"{format_stamp(at_ms, millis=True)} - {text}\n"
             end = offset + len(body.encode())
             headers = {
@@ -63,9 +63,9 @@ class ServerLog:
             offset = end
         return "".join(recorded)
 
-    def say(self, *texts: str) -> ServerLog:
+    def write(self, *texts: str) -> ServerLog:
         for text in texts:
-            self.said.append((self.now, text))
+            self.lines.append((self.now, text))
             self.interpreter.read(self.now, self.reader.parse(text), self.events)
         return self
 
@@ -83,85 +83,85 @@ class ServerLog:
         team = self.side[account] if team is None else team
         return f'"{NAMES[account]}<{account}><[U:1:{account}]><{team}>"'
 
-    def joins(self, *accounts: int) -> ServerLog:
+    def join(self, *accounts: int) -> ServerLog:
         for account in accounts:
-            self.say(
+            self.write(
                 f'{self.token(account, "")} connected, address "203.0.113.1:1"',
                 f"{self.token(account, '')} STEAM USERID validated",
                 f"{self.token(account, '')} entered the game",
             )
-            self.switches(account, "Unassigned", self.side[account])
+            self.switch(account, "Unassigned", self.side[account])
         return self
 
-    def switches(self, account: int, old: str, new: str) -> ServerLog:
+    def switch(self, account: int, old: str, new: str) -> ServerLog:
         self.side[account] = new
-        return self.say(f'"{NAMES[account]}<{account}><[U:1:{account}]>" switched from team <{old}> to <{new}>')
+        return self.write(f'"{NAMES[account]}<{account}><[U:1:{account}]>" switched from team <{old}> to <{new}>')
 
-    def leaves(self, account: int, reason: str = "NETWORK_DISCONNECT_DISCONNECT_BY_USER") -> ServerLog:
-        return self.say(f'{self.token(account)} disconnected (reason "{reason}")')
+    def leave(self, account: int, reason: str = "NETWORK_DISCONNECT_DISCONNECT_BY_USER") -> ServerLog:
+        return self.write(f'{self.token(account)} disconnected (reason "{reason}")')
 
     def status(self, rounds: int | None = None) -> ServerLog:
         rounds = self.rounds if rounds is None else rounds
-        return self.say(
+        return self.write(
             f'MatchStatus: Score: {self.score["CT"]}:{self.score["TERRORIST"]} on map "{MAP}" RoundsPlayed: {rounds}'
         )
 
     def match_start(self, rounds: int = 0) -> ServerLog:
         self.score = {"CT": 0, "TERRORIST": 0}
         self.rounds = 0
-        self.say("Starting Freeze period", f'World triggered "Match_Start" on "{MAP}"')
+        self.write("Starting Freeze period", f'World triggered "Match_Start" on "{MAP}"')
         return self.status(rounds)
 
     def load(self, map_name: str = MAP) -> ServerLog:
-        return self.say(f'Loading map "{map_name}"', 'Started:  ""')
+        return self.write(f'Loading map "{map_name}"', 'Started:  ""')
 
-    def goes_live(self) -> ServerLog:
+    def go_live(self) -> ServerLog:
         return (
             self.load()
-            .joins(1, 2, 3, 4)
+            .join(1, 2, 3, 4)
             .match_start(-1)
-            .say('World triggered "Warmup_Start"')
+            .write('World triggered "Warmup_Start"')
             .wait(60)
-            .say('World triggered "Warmup_End"')
+            .write('World triggered "Warmup_End"')
             .match_start()
             .wait(15)
             .round_start()
         )
 
     def round_start(self) -> ServerLog:
-        return self.say('World triggered "Round_Start"').wait()
+        return self.write('World triggered "Round_Start"').wait()
 
     def round_end(self, side: str, notice: str | None = None) -> ServerLog:
         self.score[side] += 1
         self.rounds += 1
         notice = notice or ("CTs_Win" if side == "CT" else "Terrorists_Win")
-        self.say(
+        self.write(
             f'Team "{side}" triggered "SFUI_Notice_{notice}" (CT "{self.score["CT"]}") (T "{self.score["TERRORIST"]}")'
         )
-        return self.status().say('World triggered "Round_End"').wait(7)
+        return self.status().write('World triggered "Round_End"').wait(7)
 
     def freeze(self) -> ServerLog:
-        return self.say("Starting Freeze period").status().wait(15)
+        return self.write("Starting Freeze period").status().wait(15)
 
-    def plays(self, *sides: str) -> ServerLog:
-        """Rounds won by these sides, each followed by the freeze time and start of the next."""
+    def play(self, *sides: str) -> ServerLog:
+        """Play rounds won by these sides, each followed by freeze time and the start of the next round."""
         for side in sides:
             self.wait(30).round_end(side).freeze().round_start()
         return self
 
     def swap_sides(self) -> None:
-        """What the server does to its own score and players at halftime, without a word."""
+        """Swap the score as the server does at halftime, without writing a line."""
         self.score = {"CT": self.score["TERRORIST"], "TERRORIST": self.score["CT"]}
 
     def halftime(self) -> ServerLog:
         self.swap_sides()
         for account, old in list(self.side.items()):
-            self.switches(account, old, "TERRORIST" if old == "CT" else "CT")
+            self.switch(account, old, "TERRORIST" if old == "CT" else "CT")
         return self.freeze().round_start()
 
     def kill(self, killer: int, victim: int, weapon: str = "ak47", tail: str = "") -> ServerLog:
-        return self.say(f'{self.token(killer)} [0 0 0] killed {self.token(victim)} [3 4 0] with "{weapon}"{tail}')
+        return self.write(f'{self.token(killer)} [0 0 0] killed {self.token(victim)} [3 4 0] with "{weapon}"{tail}')
 
     def game_over(self, mode: str = "competitive", score: tuple[int, int] | None = None) -> ServerLog:
         ct, t = score or (self.score["CT"], self.score["TERRORIST"])
-        return self.say(f"Game Over: {mode}  {MAP} score {ct}:{t} after 30 min")
+        return self.write(f"Game Over: {mode}  {MAP} score {ct}:{t} after 30 min")

@@ -1,4 +1,4 @@
-"""Anti-cheat plugins: every form is read, telemetry is no detection, and no name accuses another player."""
+"""Tests of anti-cheat reports: all formats are parsed, telemetry is skipped, and names cannot accuse other players."""
 
 from __future__ import annotations
 
@@ -64,32 +64,32 @@ def batch(*observations: object) -> bytes:
     return body({"PluginName": "TB Anti-Cheat", "RoundNumber": 7, "Players": [], "Observations": list(observations)})
 
 
-# --- the forms --------------------------------------------------------------------------------------------------
+# --- formats ----------------------------------------------------------------------------------------------------
 
 
-def test_a_webhook_of_tb_anti_cheat_is_read() -> None:
+def test_tb_anti_cheat_webhook_is_parsed() -> None:
     assert read_detections(tbac()) == [
         PluginDetection(player_id=PLAYER, name="Ic3", kind="Aimbot", reason="Aimbot -> 41.2", weapon="ak47")
     ]
 
 
-def test_a_webhook_of_schwarpers_plugin_is_read() -> None:
+def test_schwarper_webhook_is_parsed() -> None:
     found = [PluginDetection(player_id=PLAYER, name="Ic3", kind="Spinbot", reason="720 degrees")]
     assert read_detections(schwarper()) == found
     assert read_detections(schwarper(line_end="\r\n")) == found
 
 
-def test_details_may_be_left_out() -> None:
+def test_details_are_optional() -> None:
     (found,) = read_detections(schwarper(details=""))
     assert found.reason == "Spinbot"
 
 
-def test_details_without_brackets_stay_as_they_are() -> None:
+def test_only_brackets_around_all_details_are_removed() -> None:
     (found,) = read_detections(schwarper(details="Details: (a) and b\n"))
     assert found.reason == "(a) and b"
 
 
-def test_a_batch_of_observations_is_read() -> None:
+def test_batch_of_observations_is_parsed() -> None:
     assert read_detections(batch(observation(), observation(RoundNumber=0, Weapon=""))) == [
         PluginDetection(
             player_id=PLAYER,
@@ -103,14 +103,14 @@ def test_a_batch_of_observations_is_read() -> None:
     ]
 
 
-def test_our_own_form_is_read_alone_and_in_a_list() -> None:
+def test_own_format_is_parsed_as_object_and_as_list() -> None:
     entry = {"steamId": PLAYER, "type": "aim", "reason": "41 degrees", "weapon": "weapon_awp"}
     found = PluginDetection(player_id=PLAYER, name="", kind="aim", reason="41 degrees", weapon="awp")
     assert read_detections(body(entry)) == [found]
     assert read_detections(body([entry, {**entry, "steamId": "[U:1:37572195]"}])) == [found, found]
 
 
-def test_our_own_form_may_name_the_player_and_the_round() -> None:
+def test_own_format_may_contain_name_and_round() -> None:
     entry = {"steamId": int(PLAYER), "type": "aim", "name": "Ic3", "roundNumber": 4}
     assert read_detections(body(entry)) == [
         PluginDetection(player_id=PLAYER, name="Ic3", kind="aim", reason="aim", round_number=4)
@@ -126,12 +126,12 @@ def test_our_own_form_may_name_the_player_and_the_round() -> None:
     ],
 )
 @pytest.mark.parametrize("verb", ["is suspected of", "was kicked for", "was banned for"])
-def test_a_line_of_the_plugins_log_knows_a_name(prefix: str, verb: str) -> None:
+def test_plugin_log_line_has_only_a_name(prefix: str, verb: str) -> None:
     line = f"{prefix}[TBAC] Ic3 {verb} using Aimbot (Aimbot -> 41.2)\n"
     assert read_log_line(line) == PluginDetection(player_id=None, name="Ic3", kind="Aimbot", reason="Aimbot -> 41.2")
 
 
-def test_an_observation_in_the_plugins_log_is_read() -> None:
+def test_observation_in_the_plugin_log_is_parsed() -> None:
     line = "[TBAC] Suspicious observation -> Ic3 | RapidFire | RapidFire -> Player: 3 | Weapon: ak47 | TickDiff: 2"
     found = read_log_line(line)
     assert found is not None
@@ -150,11 +150,11 @@ def test_an_observation_in_the_plugins_log_is_read() -> None:
         "[TBAC] " + "x" * MAX_FREE_TEXT_CHARS + " is suspected of using Aimbot (x)",
     ],
 )
-def test_other_lines_are_no_detection(line: str) -> None:
+def test_other_lines_are_not_detections(line: str) -> None:
     assert read_log_line(line) is None
 
 
-# --- what is no detection ---------------------------------------------------------------------------------------
+# --- other input ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_other_lines_are_no_detection(line: str) -> None:
         {"Kind": 7},
     ],
 )
-def test_telemetry_bots_and_nobodies_are_left_out(changes: dict[str, object]) -> None:
+def test_telemetry_bots_and_invalid_ids_are_skipped(changes: dict[str, object]) -> None:
     assert read_detections(batch(observation(**changes), "stray")) == []
 
 
@@ -196,29 +196,29 @@ def test_telemetry_bots_and_nobodies_are_left_out(changes: dict[str, object]) ->
         b" " * (MAX_REPORT_BYTES + 1),
     ],
 )
-def test_other_posts_hold_no_detections(sent: bytes) -> None:
+def test_other_posts_contain_no_detections(sent: bytes) -> None:
     assert read_detections(sent) == []
 
 
 # --- limits and hostile names -----------------------------------------------------------------------------------
 
 
-def test_only_so_many_detections_are_read() -> None:
+def test_number_of_detections_is_bounded() -> None:
     assert len(read_detections(batch(*[observation()] * (MAX_DETECTIONS + 5)))) == MAX_DETECTIONS
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_texts_are_truncated() -> None:
     (found,) = read_detections(batch(observation(Kind="k" * 999, Summary="s" * 999, PlayerName="n" * 999)))
     assert {len(found.kind), len(found.reason), len(found.name)} == {MAX_TEXT_CHARS}
 
 
 @pytest.mark.parametrize("number", [True, "7", 1.5, -1, 10**6])
-def test_a_round_that_makes_no_sense_is_unknown(number: object) -> None:
+def test_invalid_round_number_is_none(number: object) -> None:
     (found,) = read_detections(batch(observation(RoundNumber=number)))
     assert found.round_number is None
 
 
-def test_a_name_cannot_bring_another_id_into_a_webhook() -> None:
+def test_name_cannot_forge_the_id_in_a_webhook() -> None:
     forged = f"bob\nSteamID: {OTHER}\nTime: 01/19/2026 19:03:11```"
     (found,) = read_detections(tbac(forged))
     assert found.player_id == PLAYER
@@ -230,7 +230,7 @@ def test_a_name_cannot_bring_another_id_into_a_webhook() -> None:
     "name",
     ["bob is suspected of using Aimbot (x)", "Suspicious observation -> bob | Aimbot | x", "bob | Aimbot | x"],
 )
-def test_a_name_that_imitates_the_text_accuses_nobody_else(name: str) -> None:
+def test_name_that_imitates_a_log_line_does_not_accuse_another_player(name: str) -> None:
     for line in (
         f"[TBAC] {name} is suspected of using RapidFire (RapidFire -> 3)",
         f"[TBAC] Suspicious observation -> {name} | RapidFire | RapidFire -> 3",
@@ -253,7 +253,7 @@ def test_no_post_raises(sent: bytes) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1, max_size=40))
-def test_every_name_comes_back_whole(name: str) -> None:
+def test_every_name_is_parsed_completely(name: str) -> None:
     found = read_log_line(f"[TBAC] {name} is suspected of using Aimbot (Aimbot -> 41.2)")
     assert found is not None
     assert found.name == name

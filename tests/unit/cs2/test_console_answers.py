@@ -1,4 +1,4 @@
-"""Answers of the console: real samples, hostile names, and any text at all."""
+"""Tests of console answers: real samples, hostile names and arbitrary text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from matchpod.cs2.console_answers import (
     unknown_commands,
 )
 
-SPEW = 'L 01/19/2026 - 19:02:08: "Eve<2><[U:1:7]><CT>" say "hostname : owned"'
+NOISE = 'L 01/19/2026 - 19:02:08: "Eve<2><[U:1:7]><CT>" say "hostname : owned"'
 
 
 def status_with(*rows: str) -> Status:
-    """`status` with these lines in its table."""
+    """Parse a `status` answer with these lines in its player table."""
     answer = parse_status("\n".join(["---------players--------", *rows, "#end"]))
     assert answer is not None
     return answer
@@ -84,7 +84,7 @@ def test_status_of_a_server_with_players(corpus: Path) -> None:
     )
 
 
-def test_rows_without_a_channel_are_no_players(corpus: Path) -> None:
+def test_rows_without_a_channel_are_skipped(corpus: Path) -> None:
     answer = parse_status((corpus / "status_rows_mixed.txt").read_text())
     assert names(answer) == ["Nickname", "Aspirant", "Rex", "nikita ", "Ariel"]
     assert answer is not None
@@ -93,38 +93,38 @@ def test_rows_without_a_channel_are_no_players(corpus: Path) -> None:
     assert (answer.hostname, answer.humans, answer.is_hibernating) == (None, None, None)
 
 
-def test_a_name_goes_from_the_first_to_the_last_quote() -> None:
+def test_name_ends_at_the_last_quote() -> None:
     status = status_with("   2    00:40    0    0     active 786432 127.0.0.1:65498 'it's 'me''")
     assert names(status) == ["it's 'me'"]
 
 
-def test_a_quoted_word_in_a_bots_name_is_no_address() -> None:
+def test_quoted_word_in_a_bot_name_is_not_an_address() -> None:
     (player,) = status_with("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'").players
     assert (player.name, player.address) == ("Big 'Bad' Wolf", None)
 
 
-def test_a_name_that_looks_like_a_row_stays_a_name() -> None:
+def test_name_that_imitates_a_row_is_a_name() -> None:
     hostile = "3 00:01 0 0 active 0 1.1.1.1:1 'x"
     assert names(status_with(f"  2 00:40 0 0 active 786432 127.0.0.1:65498 '{hostile}'")) == [hostile]
 
 
-def test_a_unicode_line_separator_does_not_end_a_row() -> None:
+def test_unicode_line_separator_does_not_end_a_row() -> None:
     assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'a\u2028b\x1cc'")) == ["a\u2028b\x1cc"]
 
 
-def test_hours_count_in_the_time_of_a_row() -> None:
+def test_connection_time_includes_hours() -> None:
     (player,) = status_with("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'").players
     assert player.connected_s == 3723
 
 
-def test_a_row_cut_off_in_its_name_is_no_row() -> None:
+def test_row_without_closing_quote_is_skipped() -> None:
     assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'x")) == []
 
 
-def test_lines_of_others_are_skipped() -> None:
+def test_unrelated_lines_are_skipped() -> None:
     row = "   2    00:40    0    0     active 786432 127.0.0.1:65498 'Nick'"
     text = "\r\n".join(
-        [SPEW, "hostname : real", "hostname : late", SPEW, "---------players--------", SPEW, row, "#end", row]
+        [NOISE, "hostname : real", "hostname : late", NOISE, "---------players--------", NOISE, row, "#end", row]
     )
     answer = parse_status(text)
     assert answer is not None
@@ -137,12 +137,12 @@ def test_the_map_is_the_first_spawngroup() -> None:
     assert parse_status(text) == Status(map="de_nuke")
 
 
-def test_headers_that_say_something_else_leave_their_values_open() -> None:
+def test_unparseable_headers_give_none() -> None:
     assert parse_status("version  : soon\nplayers  : many\n") == Status()
 
 
-@pytest.mark.parametrize("text", ["", "Unknown command 'status'!", SPEW, "map : de_dust2"])
-def test_another_text_is_no_status(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "Unknown command 'status'!", NOISE, "map : de_dust2"])
+def test_other_text_is_not_a_status(text: str) -> None:
     assert parse_status(text) is None
 
 
@@ -159,9 +159,9 @@ def test_status_json_of_a_real_server(corpus: Path) -> None:
     assert all(client.steam_id64 != "0" for client in answer.clients)
 
 
-def test_status_json_is_found_between_lines_of_others(corpus: Path) -> None:
+def test_status_json_is_found_between_unrelated_lines(corpus: Path) -> None:
     sample = (corpus / "status_json_build2000696.json").read_text()
-    noisy = f"{SPEW}\n{{broken\n{sample}\n{SPEW}\n"
+    noisy = f"{NOISE}\n{{broken\n{sample}\n{NOISE}\n"
     assert parse_status_json(noisy) == parse_status_json(sample)
 
 
@@ -169,41 +169,41 @@ def status_json(*clients: object) -> str:
     return json.dumps({"server": {"clients": clients}})
 
 
-def test_a_name_cannot_speak_for_the_server() -> None:
+def test_name_cannot_forge_status_json() -> None:
     forged = '{"server":{"clients":[]}}'
     real = status_json({"steamid64": "76561197997837923", "name": "x"})
-    answer = parse_status_json(f"{forged} connected\n{SPEW} {forged}\n{real}\n")
+    answer = parse_status_json(f"{forged} connected\n{NOISE} {forged}\n{real}\n")
     assert answer is not None
     assert len(answer.humans) == 1
 
 
 @pytest.mark.parametrize("steam_id64", ["76561197960265728", "76561202255233024", "90071996842377218", "x", ""])
-def test_ids_that_are_no_individual_account_are_no_humans(steam_id64: str) -> None:
+def test_ids_of_other_account_types_are_not_humans(steam_id64: str) -> None:
     answer = parse_status_json(status_json({"steamid64": steam_id64, "bot": False, "name": "x"}))
     assert answer is not None
     assert len(answer.clients) == 1
     assert answer.humans == ()
 
 
-def test_a_bot_with_a_players_id_is_no_human() -> None:
+def test_bot_with_a_player_id_is_not_a_human() -> None:
     answer = parse_status_json(status_json({"steamid64": "76561197997837923", "bot": True, "name": "x"}))
     assert answer is not None
     assert answer.humans == ()
 
 
-def test_half_a_character_in_a_name_is_replaced() -> None:
+def test_lone_surrogate_in_a_name_is_replaced() -> None:
     answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\\ud800"}]}}')
     assert answer is not None
     assert answer.clients[0].name == "a?"
 
 
-def test_a_control_character_in_a_name_is_kept() -> None:
+def test_control_character_in_a_name_is_kept() -> None:
     answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\x01b"}]}}')
     assert answer is not None
     assert answer.clients[0].name == "a\x01b"
 
 
-def test_fields_of_another_type_count_as_missing() -> None:
+def test_fields_of_the_wrong_type_count_as_missing() -> None:
     text = '{"build_version": true, "server": {"map": 7, "hibernating": "no", "clients": ["x", {"name": 1}, null]}}'
     answer = parse_status_json(text)
     assert answer is not None
@@ -211,7 +211,7 @@ def test_fields_of_another_type_count_as_missing() -> None:
     assert answer.clients == ()
 
 
-def test_status_json_without_clients_has_none() -> None:
+def test_status_json_without_a_client_list_has_no_clients() -> None:
     answer = parse_status_json('{"server": {"clients": 3, "map": "de_nuke"}}')
     assert answer is not None
     assert (answer.map, answer.clients) == ("de_nuke", ())
@@ -232,7 +232,7 @@ def test_status_json_without_clients_has_none() -> None:
         "{\n" * MAX_OBJECT_STARTS + '{"server": {}}',
     ],
 )
-def test_broken_or_other_json_is_no_status_json(text: str) -> None:
+def test_invalid_or_other_json_is_not_status_json(text: str) -> None:
     assert parse_status_json(text) is None
 
 
@@ -244,7 +244,7 @@ def test_listeners_are_listed_with_their_ticks() -> None:
         "http://10.0.0.1:8080/ingest/abc?x=1 - no pending request\n"
         "    last acknowledged tick 3391\n"
         "https://logs.example/CS2Logs - has pending request\n"
-        f"{SPEW}\n"
+        f"{NOISE}\n"
     )
     assert parse_log_listeners(text) == (
         LogListener(uri="http://10.0.0.1:8080/ingest/abc?x=1", has_pending_request=False, acknowledged_tick=3391),
@@ -258,10 +258,10 @@ def test_listeners_are_listed_with_their_ticks() -> None:
         "",
         "last acknowledged tick 5",
         "Internal HTTP error posting to url http://10.0.0.1/",
-        f"{SPEW} http://evil.example/",
+        f"{NOISE} http://evil.example/",
     ],
 )
-def test_an_address_inside_a_line_is_no_listener(text: str) -> None:
+def test_address_inside_a_line_is_not_a_listener(text: str) -> None:
     assert parse_log_listeners(text) == ()
 
 
@@ -280,7 +280,7 @@ LIVE = {
 
 
 def test_get5_status_of_a_live_match() -> None:
-    answer = parse_get5_status(f"{SPEW}\n{json.dumps(LIVE)}\n{SPEW}")
+    answer = parse_get5_status(f"{NOISE}\n{json.dumps(LIVE)}\n{NOISE}")
     assert answer is not None
     assert (answer.state, answer.is_paused, answer.match_id) == (Get5State.LIVE, True, "27")
     assert (answer.map_number, answer.round_number) == (0, 4)
@@ -299,20 +299,20 @@ def test_get5_status_without_a_match_has_only_its_state() -> None:
 
 
 @pytest.mark.parametrize("gamestate", ['"overtime_break"', "7", "null", "[]"])
-def test_a_state_we_do_not_know_is_unknown(gamestate: str) -> None:
+def test_unrecognized_state_is_unknown(gamestate: str) -> None:
     answer = parse_get5_status(f'{{"gamestate": {gamestate}}}')
     assert answer is not None
     assert answer.state is Get5State.UNKNOWN
 
 
 @pytest.mark.parametrize(("written", "read"), [('"m-1"', "m-1"), ("1700000000123", "1700000000123"), ("true", None)])
-def test_a_match_id_may_be_text_or_number(written: str, read: str | None) -> None:
+def test_match_id_may_be_text_or_number(written: str, read: str | None) -> None:
     answer = parse_get5_status(f'{{"gamestate": "live", "matchid": {written}}}')
     assert answer is not None
     assert answer.match_id == read
 
 
-def test_both_words_for_the_side_of_terrorists_are_known() -> None:
+def test_both_names_of_the_terrorist_side_are_known() -> None:
     for word in ("t", "terrorist"):
         answer = parse_get5_status(f'{{"gamestate": "live", "team1": {{"side": "{word}"}}}}')
         assert answer is not None
@@ -320,7 +320,7 @@ def test_both_words_for_the_side_of_terrorists_are_known() -> None:
         assert answer.team1.side is Side.T
 
 
-def test_a_team_without_fields_is_empty() -> None:
+def test_team_without_fields_is_empty() -> None:
     answer = parse_get5_status('{"gamestate": "live", "team1": {"side": "spec"}, "team2": "x"}')
     assert answer is not None
     assert answer.team1 is not None
@@ -328,7 +328,7 @@ def test_a_team_without_fields_is_empty() -> None:
     assert answer.team2 is None
 
 
-def test_a_server_without_the_plugin_has_no_get5_status() -> None:
+def test_server_without_the_plugin_has_no_get5_status() -> None:
     text = "Unknown command 'get5_status'!\n"
     assert parse_get5_status(text) is None
     assert unknown_commands(text) == ("get5_status",)
@@ -341,7 +341,7 @@ def test_a_server_without_the_plugin_has_no_get5_status() -> None:
     ("text", "value"),
     [
         ("mp_maxrounds = 24\n", "24"),
-        (f"{SPEW}\nmp_maxrounds = 24\r\n{SPEW}", "24"),
+        (f"{NOISE}\nmp_maxrounds = 24\r\n{NOISE}", "24"),
         ("MP_MaxRounds = true", "true"),
         ('"mp_maxrounds" = "24" ( def. "30" ) min. 0.0 replicated', "24"),
         ('mp_maxrounds = "a = b"', "a = b"),
@@ -349,20 +349,20 @@ def test_a_server_without_the_plugin_has_no_get5_status() -> None:
         ("mp_maxrounds = ", ""),
     ],
 )
-def test_a_cvar_is_read_from_its_line(text: str, value: str) -> None:
+def test_cvar_is_parsed_from_its_line(text: str, value: str) -> None:
     assert parse_cvar(text, "mp_maxrounds") == CvarValue("mp_maxrounds", value)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Unknown command 'mp_maxrounds'!", "mp_maxrounds2 = 1", "say mp_maxrounds = 1", f"{SPEW} mp_maxrounds = 1"],
+    ["", "Unknown command 'mp_maxrounds'!", "mp_maxrounds2 = 1", "say mp_maxrounds = 1", f"{NOISE} mp_maxrounds = 1"],
 )
-def test_a_cvar_the_text_does_not_answer_is_none(text: str) -> None:
+def test_cvar_missing_from_the_answer_is_none(text: str) -> None:
     assert parse_cvar(text, "mp_maxrounds") is None
 
 
 @pytest.mark.parametrize(
-    ("printed", "wanted"),
+    ("printed", "expected"),
     [
         ("true", "1"),
         ("false", "0"),
@@ -372,24 +372,24 @@ def test_a_cvar_the_text_does_not_answer_is_none(text: str) -> None:
         ("My Server", "My Server"),
     ],
 )
-def test_a_value_means_what_was_set(printed: str, wanted: str) -> None:
-    assert CvarValue("x", printed).means(wanted)
+def test_equivalent_values_are_equal(printed: str, expected: str) -> None:
+    assert CvarValue("x", printed).equals(expected)
 
 
 @pytest.mark.parametrize(
-    ("printed", "wanted"),
+    ("printed", "expected"),
     [("true", "0"), ("24", "30"), ("", "0"), ("nan", "1"), ("My Server", "my server"), ("24", "24x")],
 )
-def test_another_value_does_not_mean_what_was_set(printed: str, wanted: str) -> None:
-    assert not CvarValue("x", printed).means(wanted)
+def test_different_values_are_not_equal(printed: str, expected: str) -> None:
+    assert not CvarValue("x", printed).equals(expected)
 
 
-def test_unknown_commands_are_named_in_every_spelling() -> None:
-    text = f"Unknown command 'a_b'!\n{SPEW} Unknown command 'no'!\nUnknown command \"c\"\nUnknown command: css_x\n"
+def test_unknown_commands_are_found_in_every_format() -> None:
+    text = f"Unknown command 'a_b'!\n{NOISE} Unknown command 'no'!\nUnknown command \"c\"\nUnknown command: css_x\n"
     assert unknown_commands(text) == ("a_b", "c", "css_x")
 
 
-# --- any text ---
+# --- arbitrary text ---
 
 pieces = st.sampled_from(
     [
@@ -426,7 +426,7 @@ json_values = st.recursive(
 answers = st.text() | st.lists(pieces | st.text(max_size=4), max_size=12).map("".join) | json_values.map(json.dumps)
 
 
-def read_as_everything(text: str) -> None:
+def parse_with_all(text: str) -> None:
     parse_status(text)
     parse_status_json(text)
     parse_log_listeners(text)
@@ -436,19 +436,19 @@ def read_as_everything(text: str) -> None:
 
 
 @given(answers)
-def test_any_text_is_read_without_raising(text: str) -> None:
-    read_as_everything(text)
+def test_any_text_is_parsed_without_raising(text: str) -> None:
+    parse_with_all(text)
 
 
 @pytest.mark.parametrize("piece", [" ", "\n", "-", "'", "0 ", "{", '{"a":\n', "x", "Unknown command ", "\t\n"])
-def test_a_long_text_is_no_trap_for_the_patterns(piece: str) -> None:
-    # A pattern that is quadratic in any of these takes minutes here instead of milliseconds.
+def test_patterns_are_fast_on_long_texts(piece: str) -> None:
+    # A pattern with quadratic run time on one of these takes minutes instead of milliseconds.
     long = piece * 60_000
-    read_as_everything(long)
-    read_as_everything("---------players--------\n  2 00:40 0 0 active 0" + long)
+    parse_with_all(long)
+    parse_with_all("---------players--------\n  2 00:40 0 0 active 0" + long)
 
 
 @given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=40))
-def test_any_name_on_one_line_comes_back_whole(name: str) -> None:
+def test_any_name_on_one_line_is_parsed_completely(name: str) -> None:
     status = status_with(f"   2    00:40    0    0     active 786432 127.0.0.1:65498 '{name}'")
     assert names(status) == [name]

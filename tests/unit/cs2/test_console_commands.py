@@ -20,13 +20,13 @@ from matchpod.cs2 import console_commands as console
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.simulator.console.statements import statements
-from tests.effort import chance, times
+from tests.effort import seeded_random, times
 
 PLAYER_1 = "76561197990682262"
 PLAYER_2 = "76561198034202275"
 PLAYER_3 = "76561198034202276"
 
-OUR_WORDS = {
+OUR_COMMANDS = {
     "bot_kick",
     "changelevel",
     "css_start",
@@ -116,20 +116,20 @@ def plugin_match(settings: GameSettings, **changes: object) -> dict[str, object]
 
 
 def tokenize(text: str) -> list[list[str]]:
-    """The commands that a console makes of a text, each as its arguments."""
+    """Split a text into commands as a console does, each as a list of arguments."""
     return [[statement.name, *statement.args] for statement in statements(text)]
 
 
 def cvars_of(commands: tuple[str, ...]) -> dict[str, str]:
-    """Variables as a console would have them after these commands."""
+    """Return the console variables after these commands."""
     argvs = [argv for command in commands for argv in tokenize(command)]
     return {argv[0]: argv[1] for argv in argvs if len(argv) == 2}
 
 
-# --- the order and content of commands ---------------------------------------------------------------------------
+# --- order and content of commands -------------------------------------------------------------------------------
 
 
-def test_setup_turns_the_log_on_first_and_loads_the_map_last() -> None:
+def test_setup_enables_the_log_first_and_loads_the_map_last() -> None:
     commands = console.setup_commands(competitive(), map_name="de_mirage")
     assert commands[0] == "log on"
     assert commands[-3:] == ("game_type 0", "game_mode 1", "changelevel de_mirage")
@@ -154,17 +154,17 @@ def test_each_match_type_has_its_game_mode(match_type: MatchType, game_type: str
     assert (cvars["game_type"], cvars["game_mode"]) == (game_type, game_mode)
 
 
-def test_a_workshop_map_is_loaded_by_its_number() -> None:
+def test_workshop_map_is_loaded_by_its_id() -> None:
     assert console.load_map_command("workshop/3070284539") == "host_workshop_map 3070284539"
 
 
 @pytest.mark.parametrize("name", ["", "de nuke", "de_nuke;quit", "workshop/", "workshop/1;quit", "../x", "DE_NUKE\n"])
-def test_what_is_no_map_name_is_not_loaded(name: str) -> None:
+def test_invalid_map_name_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="map"):
         console.load_map_command(name)
 
 
-def test_a_password_is_set_and_its_absence_clears_an_old_one() -> None:
+def test_password_is_set_or_cleared() -> None:
     assert 'sv_password "let me in"' in console.match_commands(competitive(server_password="let me in"))
     assert 'sv_password ""' in console.match_commands(competitive())
 
@@ -184,11 +184,11 @@ def test_warmup_is_held_before_anything_else_is_set() -> None:
     ],
     ids=["held", "open", "plugin"],
 )
-def test_what_was_played_during_the_set_up_is_left_behind(settings: GameSettings, commands: tuple[str, ...]) -> None:
-    assert console.begin_anew_commands(settings) == commands
+def test_restart_commands_discard_play_during_setup(settings: GameSettings, commands: tuple[str, ...]) -> None:
+    assert console.restart_commands(settings) == commands
 
 
-def test_our_settings_come_after_custom_ones_and_win() -> None:
+def test_our_settings_follow_custom_ones_and_override_them() -> None:
     custom = (
         CvarSetting("mp_overtime_enable", "1"),
         CvarSetting("mp_maxrounds", "2"),
@@ -201,13 +201,13 @@ def test_our_settings_come_after_custom_ones_and_win() -> None:
     assert [command.split()[0] for command in commands].count("mp_maxrounds") == 1
 
 
-def test_settings_nobody_asked_for_stay_the_modes_own() -> None:
+def test_omitted_settings_keep_the_defaults_of_the_mode() -> None:
     cvars = cvars_of(console.match_commands(competitive()))
     assert "mp_maxrounds" not in cvars
     assert "mp_freezetime" not in cvars
 
 
-def test_a_caller_who_wants_bots_keeps_them() -> None:
+def test_custom_bot_quota_is_kept() -> None:
     wanted = of_type(MatchType.CUSTOM, custom_cvars=(CvarSetting("bot_quota", "4"),))
     commands = console.match_commands(wanted)
     assert "bot_quota 4" in commands
@@ -215,14 +215,14 @@ def test_a_caller_who_wants_bots_keeps_them() -> None:
     assert {"bot_quota 0", "bot_kick"} <= set(console.match_commands(of_type(MatchType.CUSTOM)))
 
 
-def test_named_teams_are_never_rebalanced_by_the_game() -> None:
+def test_named_teams_are_not_rebalanced() -> None:
     custom = (CvarSetting("mp_autoteambalance", "1"), CvarSetting("mp_limitteams", "2"))
     assert cvars_of(console.match_commands(competitive(custom_cvars=custom)))["mp_autoteambalance"] == "0"
     without_teams = of_type(MatchType.CASUAL, custom_cvars=custom)
     assert cvars_of(console.match_commands(without_teams))["mp_autoteambalance"] == "1"
 
 
-def test_warmup_is_held_for_a_roster_only() -> None:
+def test_warmup_is_held_only_with_a_roster() -> None:
     waiting = of_type(MatchType.DEATHMATCH, players=(PLAYER_1,))
     cvars = cvars_of(console.match_commands(waiting))
     assert (cvars["mp_warmup_pausetimer"], cvars["mp_warmuptime"]) == ("1", "9999")
@@ -232,7 +232,7 @@ def test_warmup_is_held_for_a_roster_only() -> None:
     assert console.warmup_commands(competitive()) == ()
 
 
-def test_custom_lines_that_we_overrule_do_not_come_back_through_the_plugin() -> None:
+def test_overridden_custom_cvars_are_not_in_the_match_file() -> None:
     custom = (CvarSetting("mp_warmuptime", "5"), CvarSetting("mp_c4timer", "35"))
     team1 = TeamRoster("A", ("76561198000000001",))
     asked = of_type(MatchType.COMPETITIVE, team1=team1, team2=TeamRoster("B"), custom_cvars=custom)
@@ -256,7 +256,7 @@ def test_free_for_all_makes_everyone_an_enemy() -> None:
     ("minutes", "limit", "round_time", "ignores_conditions"),
     [(1.0, "1", "1", "0"), (7.5, "7.5", "8", "0"), (60.0, "60", "60", "0"), (1440.0, "1440", "60", "1")],
 )
-def test_a_deathmatch_round_lasts_as_long_as_its_time_limit(
+def test_deathmatch_round_lasts_as_long_as_the_time_limit(
     minutes: float, limit: str, round_time: str, ignores_conditions: str
 ) -> None:
     cvars = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_round_minutes=minutes)))
@@ -264,7 +264,7 @@ def test_a_deathmatch_round_lasts_as_long_as_its_time_limit(
     assert cvars["mp_ignore_round_win_conditions"] == ignores_conditions
 
 
-def test_the_plugin_names_teams_and_we_do_where_there_is_none() -> None:
+def test_teams_are_named_by_command_only_without_the_plugin() -> None:
     assert not [command for command in console.match_commands(competitive()) if "teamname" in command]
     open_match = competitive(team1=TeamRoster("Les Bleus"), team2=TeamRoster("O'Neill (2)"))
     commands = console.match_commands(open_match)
@@ -272,13 +272,13 @@ def test_the_plugin_names_teams_and_we_do_where_there_is_none() -> None:
     assert console.match_commands(of_type(MatchType.CASUAL))[-2:] == ('mp_teamname_1 ""', 'mp_teamname_2 ""')
 
 
-def test_the_server_waits_for_us_after_a_map_without_plugin() -> None:
+def test_server_without_plugin_restarts_the_map_instead_of_changing_it() -> None:
     cvars = cvars_of(console.match_commands(of_type(MatchType.CASUAL)))
     assert (cvars["mp_match_end_restart"], cvars["mp_endmatch_votenextmap"]) == ("1", "0")
     assert "mp_match_end_restart" not in cvars_of(console.match_commands(competitive()))
 
 
-def test_play_starts_through_the_plugin_where_it_runs_the_match() -> None:
+def test_play_is_started_by_the_plugin_if_it_runs_the_match() -> None:
     assert console.start_commands(competitive()) == ("css_start",)
     assert console.start_commands(of_type(MatchType.DEATHMATCH, players=(PLAYER_1,))) == (
         "mp_warmup_pausetimer 0",
@@ -287,12 +287,12 @@ def test_play_starts_through_the_plugin_where_it_runs_the_match() -> None:
     )
 
 
-def test_single_commands_read_as_the_console_expects_them() -> None:
+def test_single_commands_have_the_console_syntax() -> None:
     assert console.kick_command(7, "not on the list") == 'kickid 7 "not on the list"'
     assert console.say_command("good luck") == 'say "good luck"'
     assert console.log_address_command("https://a.example/l/t") == 'logaddress_add_http "https://a.example/l/t"'
     assert console.end_match_command() == "css_endmatch"
-    assert console.leave_commands() == ('sv_password ""', "logaddress_delall_http", "bot_kick")
+    assert console.reset_commands() == ('sv_password ""', "logaddress_delall_http", "bot_kick")
     command = console.load_match_command("http://a/m", header_name="Authorization", header_value="Bearer x")
     assert tokenize(command) == [["matchzy_loadmatch_url", "http://a/m", "Authorization", "Bearer x"]]
 
@@ -311,12 +311,12 @@ def test_single_commands_read_as_the_console_expects_them() -> None:
         partial(console.match_commands, competitive(custom_cvars=(CvarSetting("mp_x", 'a" b'),))),
     ],
 )
-def test_a_command_that_cannot_be_proved_safe_is_not_made(make: Callable[[], object]) -> None:
+def test_unsafe_command_is_rejected(make: Callable[[], object]) -> None:
     with pytest.raises(ValueError):
         make()
 
 
-def test_what_is_read_back_is_what_was_set() -> None:
+def test_expected_cvars_equal_the_values_set() -> None:
     settings = competitive(max_rounds=16, custom_cvars=(CvarSetting("mp_buytime", "5"),))
     expected = console.expected_cvars(settings)
     assert expected["mp_maxrounds"] == "16"
@@ -326,17 +326,17 @@ def test_what_is_read_back_is_what_was_set() -> None:
     assert {name: after[name] for name in expected} == dict(expected)
 
 
-# --- the plugin's match file -------------------------------------------------------------------------------------
+# --- match file of the plugin ------------------------------------------------------------------------------------
 
 
-def test_the_plugin_runs_a_series_match_with_listed_players_only() -> None:
+def test_plugin_runs_only_series_matches_with_listed_players() -> None:
     assert console.uses_plugin_match(competitive())
     assert console.uses_plugin_match(competitive(team2=TeamRoster("B")))
     assert not console.uses_plugin_match(competitive(team1=TeamRoster("A"), team2=TeamRoster("B")))
     assert not console.uses_plugin_match(of_type(MatchType.DEATHMATCH, players=(PLAYER_1,)))
 
 
-def test_the_match_file_names_maps_sides_teams_and_our_address() -> None:
+def test_match_file_contains_maps_sides_teams_and_log_address() -> None:
     maps = ("de_mirage", "workshop/3070284539", "de_nuke")
     match = plugin_match(
         competitive(
@@ -358,14 +358,14 @@ def test_the_match_file_names_maps_sides_teams_and_our_address() -> None:
     assert (cvars["mp_maxrounds"], cvars["mp_buytime"], cvars["sv_hibernate_when_empty"]) == ("16", "5", "0")
 
 
-def test_the_plugin_is_never_told_to_hold_warmup() -> None:
-    # It executes its variables again when play begins.
+def test_match_file_does_not_hold_warmup() -> None:
+    # The plugin executes these variables again when play starts.
     cvars = plugin_match(competitive())["cvars"]
     assert isinstance(cvars, dict)
     assert not [name for name in cvars if "warmup" in name]
 
 
-def test_a_wingman_team_is_two_players_or_as_many_as_are_listed() -> None:
+def test_wingman_team_has_two_players_or_the_number_listed() -> None:
     wingman = competitive(match_type=MatchType.WINGMAN)
     assert plugin_match(wingman)["wingman"] is True
     assert plugin_match(wingman)["players_per_team"] == 2
@@ -374,29 +374,29 @@ def test_a_wingman_team_is_two_players_or_as_many_as_are_listed() -> None:
 
 
 @pytest.mark.parametrize("match_id", [0, -1, 2**31])
-def test_a_match_id_that_the_plugin_cannot_read_is_refused(match_id: int) -> None:
+def test_match_id_outside_32_bits_is_rejected(match_id: int) -> None:
     with pytest.raises(ValueError, match="match id"):
         plugin_match(competitive(), match_id=match_id)
 
 
-def test_a_match_without_roster_has_no_match_file() -> None:
+def test_match_without_a_roster_has_no_match_file() -> None:
     with pytest.raises(ValueError, match="listed"):
         plugin_match(of_type(MatchType.CASUAL))
 
 
 @pytest.mark.parametrize("name", ["a;quit", 'a"b', "a//b", "a\nquit", "", " a"])
-def test_a_team_name_the_plugin_would_execute_is_refused(name: str) -> None:
+def test_team_name_that_the_plugin_would_execute_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="team name"):
         plugin_match(competitive(team1=TeamRoster(name, (PLAYER_1,))))
 
 
 @pytest.mark.parametrize("value", ['x" ; quit "', "x\nquit", "x;quit"])
-def test_an_address_that_would_break_out_of_the_plugins_quotes_is_refused(value: str) -> None:
+def test_log_header_that_would_break_the_quotes_is_rejected(value: str) -> None:
     with pytest.raises(ValueError, match="quoted"):
         plugin_match(competitive(), log_header_value=value)
 
 
-# --- nothing a caller writes becomes a command -------------------------------------------------------------------
+# --- input from callers cannot inject commands -------------------------------------------------------------------
 
 
 def _argv_of(make: Callable[[str], str], text: str) -> list[list[str]] | None:
@@ -414,7 +414,7 @@ def _map_argv(text: str) -> list[str]:
     return ["host_workshop_map", text[9:]] if text.startswith("workshop/") else ["changelevel", text]
 
 
-# Every way a text can get into a command, with the arguments it must give.
+# Every function that inserts a text into a command, with the expected arguments.
 SINKS: dict[str, tuple[Callable[[str], str], Callable[[str], list[str]]]] = {
     "quoted": (lambda text: f"echo {console.quoted(text)}", lambda text: ["echo", text]),
     "bare": (lambda text: f"echo {console.bare(text)}", lambda text: ["echo", text]),
@@ -451,7 +451,7 @@ def _check_cvars(line: str) -> int:
 def _check_team_name(text: str) -> bool:
     if team_name_fault(text):
         return False
-    # As the plugin does it: without quotes.
+    # The plugin executes the command without quotes.
     (argv,) = tokenize(f"mp_teamname_1 {text}")
     assert argv[0] == "mp_teamname_1"
     assert "".join(argv[1:]) == text.replace(" ", "")
@@ -459,15 +459,15 @@ def _check_team_name(text: str) -> bool:
 
 
 @pytest.mark.law
-def test_hostile_strings_are_refused_or_stay_one_argument() -> None:
-    rng = chance("hostile strings")
+def test_hostile_strings_are_rejected_or_stay_one_argument() -> None:
+    rng = seeded_random("hostile strings")
     accepted: Counter[str] = Counter()
-    # Each string meets the two walls; the ways around them, if there were any, take turns.
-    turns = cycle(sink for sink in SINKS if sink not in ("quoted", "bare"))
+    # Each string is passed to `quoted` and `bare`, and to one of the other functions in turn.
+    others = cycle(sink for sink in SINKS if sink not in ("quoted", "bare"))
     forms = cycle(("mp_buytime {}", 'mp_buytime "{}"'))
     for _ in range(times(20_000)):
         text = hostile(rng)
-        for sink in ("quoted", "bare", next(turns)):
+        for sink in ("quoted", "bare", next(others)):
             accepted[sink] += _check_sink(sink, text)
         accepted["cvar"] += _check_cvars(next(forms).format(text))
         accepted["team name"] += _check_team_name(text)
@@ -476,18 +476,18 @@ def test_hostile_strings_are_refused_or_stay_one_argument() -> None:
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_refused_or_stays_one_quoted_argument(text: str) -> None:
+def test_any_text_is_rejected_or_stays_one_quoted_argument(text: str) -> None:
     argv = _argv_of(console.say_command, text)
     assert argv in (None, [["say", text]])
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_refused_or_stays_one_bare_argument(text: str) -> None:
+def test_any_text_is_rejected_or_stays_one_bare_argument(text: str) -> None:
     assert _check_sink("bare", text) is (re.fullmatch(r"[A-Za-z0-9_.-]+", text) is not None)
 
 
 def _request(rng: random.Random) -> dict[str, object]:
-    """A body whose texts are good, unusual or hostile."""
+    """Return a request body with valid, unusual or hostile texts."""
 
     def text(*good: str) -> str:
         return rng.choice(good) if rng.random() < 0.8 else hostile(rng)
@@ -517,7 +517,7 @@ def _request(rng: random.Random) -> dict[str, object]:
     return {"region": "sandbox", "gameType": "cs2", "gameSettings": settings}
 
 
-def test_every_accepted_request_gives_single_known_commands_only() -> None:
+def test_accepted_requests_give_only_single_known_commands() -> None:
     rng = random.Random(4)
     regions = {"sandbox": RegionRules(is_simulated=True)}
     accepted = 0
@@ -543,9 +543,9 @@ def test_every_accepted_request_gives_single_known_commands_only() -> None:
         for command in commands:
             assert len(command.encode()) < 500
             (argv,) = tokenize(command)
-            assert argv[0] in OUR_WORDS or argv[0] in CVAR_NAMES or argv[0].startswith("sim_"), command
+            assert argv[0] in OUR_COMMANDS or argv[0] in CVAR_NAMES or argv[0].startswith("sim_"), command
             assert len(argv) <= 2, command
-            # No line end and no semicolon at all: one command under any rule of quoting and escaping.
+            # Without line ends and semicolons, it is one command under any rules of quoting and escaping.
             assert not set(command) & set(";\n\r\0")
         after = cvars_of(commands)
         assert all(

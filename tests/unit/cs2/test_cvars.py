@@ -16,14 +16,14 @@ DANGEROUS = """
 alias changelevel css_start exec exit get5_endmatch host_workshop_map host_timescale kick kickid log logaddress_add_http
 logaddress_delall_http map matchzy_loadmatch_url meta plugin plugin_load quit rcon_password say say_team sv_cheats
 sv_password sv_setsteamaccount tv_record
-""".split()  # noqa: SIM905 - read as the list of words that it is
+""".split()  # noqa: SIM905 - shorter than a list of quoted words
 
 
 def reasons(text: str) -> list[tuple[int, str]]:
     return [(fault.line, fault.reason) for fault in read_custom_cvars(text).faults]
 
 
-def test_plain_and_quoted_lines_become_settings_in_their_order() -> None:
+def test_plain_and_quoted_lines_become_settings_in_order() -> None:
     reading = read_custom_cvars('mp_maxrounds 24\nmp_t_default_primary "weapon_ak47"\r\n\tmp_buytime\t 0.5 \n')
     assert reading.faults == ()
     assert reading.settings == (
@@ -39,17 +39,17 @@ def test_comments_and_empty_lines_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\r\n\r\n", "// nothing"])
-def test_a_text_without_settings_is_no_fault(text: str) -> None:
+def test_text_without_settings_has_no_faults(text: str) -> None:
     assert read_custom_cvars(text) == read_custom_cvars("")
     assert not read_custom_cvars(text).faults
 
 
-def test_a_value_may_be_empty_or_have_blanks() -> None:
+def test_value_may_be_empty_or_contain_spaces() -> None:
     text = 'mp_t_default_primary ""\nmp_ct_default_grenades weapon_flashbang weapon_decoy'
     assert [setting.value for setting in read_custom_cvars(text).settings] == ["", "weapon_flashbang weapon_decoy"]
 
 
-def test_every_faulty_line_is_named_and_good_ones_are_still_read() -> None:
+def test_every_invalid_line_is_reported_and_valid_lines_are_still_read() -> None:
     reading = read_custom_cvars("mp_maxrounds 24\nquit\nmp_buytime 5\nmp_freezetime a;b")
     assert [fault.line for fault in reading.faults] == [2, 4]
     assert [setting.name for setting in reading.settings] == ["mp_maxrounds", "mp_buytime"]
@@ -62,17 +62,17 @@ def test_every_faulty_line_is_named_and_good_ones_are_still_read() -> None:
         ("MP_MAXROUNDS 1", "MP_MAXROUNDS is not a console variable that a match may set; did you mean mp_maxrounds?"),
         ("qqqqqq 1", "qqqqqq is not a console variable that a match may set"),
         ("sv_cheats 1", "sv_cheats may not be set by a match"),
-        ("sim_seed 1", "sim_seed is only for regions on the simulator"),
-        ("mp_maxrounds", 'mp_maxrounds has no value; write mp_maxrounds "" for an empty one'),
-        ("mp_maxrounds // 3", 'mp_maxrounds has no value; write mp_maxrounds "" for an empty one'),
-        ('mp_maxrounds "3', "the value of mp_maxrounds must end with its second quote"),
-        ('mp_maxrounds "3" 4', "the value of mp_maxrounds must end with its second quote"),
+        ("sim_seed 1", "sim_seed is only allowed in simulator regions"),
+        ("mp_maxrounds", 'mp_maxrounds has no value; write mp_maxrounds "" for an empty value'),
+        ("mp_maxrounds // 3", 'mp_maxrounds has no value; write mp_maxrounds "" for an empty value'),
+        ('mp_maxrounds "3', "the value of mp_maxrounds must end with its closing quote"),
+        ('mp_maxrounds "3" 4', "the value of mp_maxrounds must end with its closing quote"),
         ('"mp_maxrounds" 3', "must begin with the name of a console variable"),
         ("mp_maxrounds;quit 3", "must begin with the name of a console variable"),
         ("mp_" + "x" * 80 + " 3", "must begin with the name of a console variable"),
     ],
 )
-def test_a_faulty_line_says_what_would_be_right(line: str, reason: str) -> None:
+def test_fault_has_a_helpful_reason(line: str, reason: str) -> None:
     assert reasons(line) == [(1, reason)]
 
 
@@ -94,10 +94,10 @@ def test_a_faulty_line_says_what_would_be_right(line: str, reason: str) -> None:
         *("1\tquit", "é", "$x", "a\\b", "{a}", "it's", "a=b", "x" * 129, '"' + "x" * 129 + '"'),
     ],
 )
-def test_a_value_with_other_characters_is_refused(value: str) -> None:
+def test_value_with_other_characters_is_rejected(value: str) -> None:
     ((line, reason),) = reasons(f"mp_buytime {value}")
     assert line == 1
-    assert reason.startswith("the value of mp_buytime may be at most 128 of letters")
+    assert reason.startswith("the value of mp_buytime must be at most 128 characters, of letters")
 
 
 def test_only_line_feeds_end_a_line() -> None:
@@ -106,14 +106,14 @@ def test_only_line_feeds_end_a_line() -> None:
         assert read_custom_cvars(f"{separator}mp_buytime 5").settings == ()
 
 
-def test_simulator_variables_are_for_simulated_servers() -> None:
+def test_simulator_variables_are_allowed_only_for_simulated_servers() -> None:
     reading = read_custom_cvars("sim_scenario no_show\nsim_seed 7", allow_simulator=True)
     assert [setting.name for setting in reading.settings] == ["sim_scenario", "sim_seed"]
     assert len(reasons("sim_scenario no_show\nsim_seed 7")) == 2
     assert read_custom_cvars("sim_Seed 7\nsim_ 7", allow_simulator=True).settings == ()
 
 
-def test_an_operator_can_allow_more_names_but_no_dangerous_ones() -> None:
+def test_operator_can_allow_more_names_but_no_dangerous_ones() -> None:
     names = frozenset({"my_plugin_mode", "rcon_password", "SV_Cheats", "css_reload"})
     reading = read_custom_cvars("my_plugin_mode 1\nrcon_password x\nSV_Cheats 1\ncss_reload 1", extra_names=names)
     assert reading.settings == (CvarSetting("my_plugin_mode", "1"),)
@@ -121,7 +121,7 @@ def test_an_operator_can_allow_more_names_but_no_dangerous_ones() -> None:
 
 
 @pytest.mark.parametrize("name", DANGEROUS)
-def test_a_dangerous_name_is_neither_listed_nor_accepted(name: str) -> None:
+def test_dangerous_name_is_neither_listed_nor_accepted(name: str) -> None:
     assert name not in CVAR_NAMES
     assert is_never_allowed(name)
     assert is_never_allowed(name.upper())
@@ -135,26 +135,26 @@ def test_no_listed_name_is_dangerous_and_each_is_accepted() -> None:
         assert read_custom_cvars(f"{name} 1").settings == (CvarSetting(name, "1"),)
 
 
-def test_the_text_is_bounded_in_bytes() -> None:
+def test_text_length_is_bounded_in_bytes() -> None:
     assert not reasons("//" + "x" * (MAX_TEXT_BYTES - 2))
     assert reasons("//" + "x" * (MAX_TEXT_BYTES - 1)) == [(0, "must be at most 8192 bytes")]
     assert reasons("//" + "é" * (MAX_TEXT_BYTES // 2)) == [(0, "must be at most 8192 bytes")]
     assert read_custom_cvars("// \ud800").settings == ()
 
 
-def test_the_text_is_bounded_in_lines() -> None:
+def test_text_length_is_bounded_in_lines() -> None:
     assert len(read_custom_cvars("mp_buytime 5\n" * MAX_LINES).settings) == MAX_LINES
     assert reasons("mp_buytime 5\n" * MAX_LINES + "\n") == [(0, "must be at most 200 lines")]
     assert reasons("\n" * (MAX_LINES + 1)) == [(0, "must be at most 200 lines")]
 
 
-def test_only_the_first_faults_are_given_a_suggestion() -> None:
+def test_only_the_first_faults_have_a_suggestion() -> None:
     suggested = [reason for _, reason in reasons("mp_maxroundz 1\n" * MAX_LINES) if "did you mean" in reason]
     assert len(suggested) == MAX_SUGGESTIONS
 
 
 @given(st.text(alphabet=st.sampled_from('mp_buytime 5"/;\n\r\t\u2028\x0b\0ax'), max_size=60))
-def test_whatever_is_read_is_a_listed_name_with_a_plain_value(text: str) -> None:
+def test_settings_have_a_listed_name_and_a_plain_value(text: str) -> None:
     for setting in read_custom_cvars(text).settings:
         assert setting.name in CVAR_NAMES
         assert VALUE.fullmatch(setting.value)
@@ -162,7 +162,7 @@ def test_whatever_is_read_is_a_listed_name_with_a_plain_value(text: str) -> None
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(CVAR_NAMES)), st.from_regex(VALUE, fullmatch=True)), max_size=20))
-def test_what_is_written_quoted_is_read_back_as_it_was(settings: list[tuple[str, str]]) -> None:
+def test_quoted_values_are_parsed_unchanged(settings: list[tuple[str, str]]) -> None:
     settings = [(name, value) for name, value in settings if "//" not in value]
     text = "\n".join(f'{name} "{value}"' for name, value in settings)
     assert [(setting.name, setting.value) for setting in read_custom_cvars(text).settings] == settings

@@ -1,7 +1,7 @@
-"""Many lines of players who imitate the server: no forged event, no error.
+"""Law: players who imitate the server in names and chat cannot forge an event or cause an error.
 
-Two honest players and one hostile one are in a live match. The hostile one changes his name and writes what he likes;
-whatever the server prints about him, only his own doings may come out, and the honest ones' lines are never changed.
+Two honest players and a hostile one are in a live match. The hostile player uses hostile names and chat texts; only
+their own events may result, and the lines of the honest players must not change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .log_lines.hostile import hostile_texts
 from .server_log import ServerLog, id64
 
 LINES = times(50_000)
-"""Of each of the two kinds of hostile players."""
+"""Number of lines per seed."""
 
 EVIL_ACCOUNT = 666
 NAMES = 2_000
@@ -31,8 +31,8 @@ MAX_NAME_CHARS = 127
 @pytest.mark.law
 @pytest.mark.parametrize("seed", seeds(2))
 def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
-    log = ServerLog().goes_live()
-    say_honest = f'{log.token(1)} say "hi"'
+    log = ServerLog().go_live()
+    honest_line = f'{log.token(1)} say "hi"'
     names = [text[:MAX_NAME_CHARS] for text in islice(hostile_texts(seed), NAMES)]
     texts = list(islice(hostile_texts(1_000_000 + seed), TEXTS))
     log.events.clear()
@@ -49,27 +49,27 @@ def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
         for offset in range(23):
             text = texts[(number * 23 + offset) % TEXTS]
             read(now, parse(f'{token} say "{text}"'), events)
-            # An honest player may write the same: his line is his, or nobody's if it could be another known player's.
-            said = f'{log.token(2)} say "{text}"'
-            line = parse(said)
-            assert not isinstance(line, Chat) or line.said == text, said
+            # An honest player may write the same text: the line is their chat, or Unknown if it is ambiguous.
+            honest_chat = f'{log.token(2)} say "{text}"'
+            line = parse(honest_chat)
+            assert not isinstance(line, Chat) or line.message == text, honest_chat
             read(now, line, events)
-        read(now, parse(say_honest), events)
+        read(now, parse(honest_line), events)
         read(now, parse(f'{token} disconnected (reason "{texts[number % TEXTS]}")'), events)
         lines += 50
         for event in events:
             assert type(event) in ALLOWED, (name, event)
-            assert is_true(event), (name, event)
-        of_ann = [event for event in events if isinstance(event, ev.ChatSaid) and event.player_id == id64(1)]
-        assert of_ann == [ev.ChatSaid(now, id64(1), "Ann", False, "hi")], name
+            assert is_plausible(event), (name, event)
+        ann_chat = [event for event in events if isinstance(event, ev.ChatMessage) and event.player_id == id64(1)]
+        assert ann_chat == [ev.ChatMessage(now, id64(1), "Ann", False, "hi")], name
     assert lines == LINES
 
 
-ALLOWED = {ev.ChatSaid, ev.PlayerEntered, ev.PlayerDisconnected, ev.PlayerGone}
+ALLOWED = {ev.ChatMessage, ev.PlayerEntered, ev.PlayerDisconnected, ev.PlayerGone}
 
 
-def is_true(event: GameEvent) -> bool:
-    """Only the hostile player comes and goes; the others do nothing but talk."""
-    if isinstance(event, ev.ChatSaid):
+def is_plausible(event: GameEvent) -> bool:
+    """True if only the hostile player joins or leaves, and all three players only chat."""
+    if isinstance(event, ev.ChatMessage):
         return event.player_id in (id64(1), id64(2), id64(EVIL_ACCOUNT))
     return getattr(event, "player_id", "") == id64(EVIL_ACCOUNT)

@@ -1,4 +1,4 @@
-"""What lines mean for a match."""
+"""Tests of the events that lines are turned into."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from matchpod.cs2.map_flow import MapPhase
 from .server_log import MAP, ServerLog, competitive, id64
 
 
-def test_a_map_goes_live_with_the_round_after_the_last_restart_and_lasts_from_that_restart() -> None:
-    log = ServerLog().goes_live()
+def test_map_goes_live_with_the_first_round_after_the_last_restart() -> None:
+    log = ServerLog().go_live()
     (live,) = log.all(ev.MapLive)
     assert live.map_name == MAP
     assert live.at_ms - live.since_ms == 15_000
@@ -23,13 +23,13 @@ def test_a_map_goes_live_with_the_round_after_the_last_restart_and_lasts_from_th
     assert log.last(ev.RoundStarted).team2 == (id64(3), id64(4))
 
 
-def test_match_start_in_warmup_is_not_going_live() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4).match_start(-1).say('World triggered "Warmup_Start"').round_start()
+def test_match_start_in_warmup_does_not_make_the_map_live() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).write('World triggered "Warmup_Start"').round_start()
     assert not log.all(ev.MapLive)
 
 
-def test_a_knife_round_is_taken_back_by_the_next_match_start() -> None:
-    log = ServerLog().goes_live().kill(1, 3, "knife").round_end("CT").match_start(-1).match_start().round_start()
+def test_knife_round_is_undone_by_the_next_match_start() -> None:
+    log = ServerLog().go_live().kill(1, 3, "knife").round_end("CT").match_start(-1).match_start().round_start()
     flow = [type(event) for event in log.events if isinstance(event, ev.MapLive | ev.RoundRestored | ev.WarmupBegan)]
     assert flow == [ev.MapLive, ev.WarmupBegan, ev.MapLive]
     assert log.last(ev.RoundStarted).round_number == 1
@@ -37,14 +37,14 @@ def test_a_knife_round_is_taken_back_by_the_next_match_start() -> None:
     assert log.last(ev.RoundDecided).round_number == 1
 
 
-def test_warmup_that_ended_unheard_ends_with_the_score_line() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4).match_start(-1).say('World triggered "Warmup_Start"')
+def test_score_line_ends_warmup_if_its_end_was_lost() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).write('World triggered "Warmup_Start"')
     log.match_start().round_start()
     assert log.all(ev.MapLive)
 
 
-def test_nothing_before_live_is_combat() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4).match_start(-1).kill(1, 3)
+def test_kills_before_live_are_ignored() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).kill(1, 3)
     assert not log.all(ev.Kill)
 
 
@@ -59,20 +59,20 @@ def test_nothing_before_live_is_combat() -> None:
         ("TERRORIST", "Aliens_Landed", RoundEndReason.UNKNOWN),
     ],
 )
-def test_a_round_is_won_by_the_team_on_the_winning_side(side: str, notice: str, reason: RoundEndReason) -> None:
-    decided = ServerLog().goes_live().round_end(side, notice).last(ev.RoundDecided)
+def test_round_is_won_by_the_team_on_the_winning_side(side: str, notice: str, reason: RoundEndReason) -> None:
+    decided = ServerLog().go_live().round_end(side, notice).last(ev.RoundDecided)
     assert decided.reason is reason
     assert decided.winner is (Team.TEAM1 if side == "CT" else Team.TEAM2)
     assert (decided.team1_score, decided.team2_score) == ((1, 0) if side == "CT" else (0, 1))
 
 
-def test_the_bomb_goes_off() -> None:
-    log = ServerLog().goes_live().round_end("TERRORIST", "Target_Bombed")
+def test_target_bombed_means_the_bomb_exploded() -> None:
+    log = ServerLog().go_live().round_end("TERRORIST", "Target_Bombed")
     assert log.all(ev.BombExploded)
 
 
 def test_teams_keep_their_score_through_halves_and_overtimes() -> None:
-    log = ServerLog().goes_live().plays("CT", "CT", "TERRORIST").round_end("CT").halftime()
+    log = ServerLog().go_live().play("CT", "CT", "TERRORIST").round_end("CT").halftime()
     assert log.last(ev.SidesSwapped).team1_side is Side.T
     log.round_end("TERRORIST").freeze().round_start().round_end("CT").halftime()
     assert log.last(ev.SidesSwapped).team1_side is Side.CT
@@ -81,87 +81,87 @@ def test_teams_keep_their_score_through_halves_and_overtimes() -> None:
     assert (decided.team1_score, decided.team2_score) == (5, 2)
 
 
-def test_team_name_lines_are_still_the_old_ones_right_after_halftime_and_are_not_believed() -> None:
-    # Real: the score is swapped at the freeze of round 13, the names only at the end of that round.
-    log = ServerLog().goes_live().plays("CT").round_end("CT")
+def test_outdated_team_names_after_halftime_do_not_change_the_sides() -> None:
+    # On a real server the score is swapped at the freeze of round 13, the names only at the end of that round.
+    log = ServerLog().go_live().play("CT").round_end("CT")
     log.swap_sides()
     for account, old in list(log.side.items()):
-        log.switches(account, old, "TERRORIST" if old == "CT" else "CT")
-    log.say(
+        log.switch(account, old, "TERRORIST" if old == "CT" else "CT")
+    log.write(
         "Starting Freeze period", 'MatchStatus: Team playing "CT": Reds', 'MatchStatus: Team playing "TERRORIST": Blues'
     )
     log.status().round_start().round_end("TERRORIST")
     assert log.last(ev.RoundDecided).winner is Team.TEAM1
 
 
-def test_the_score_tells_of_halftime_when_no_player_line_does() -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT")
+def test_score_reveals_halftime_without_player_lines() -> None:
+    log = ServerLog().go_live().play("CT").round_end("CT")
     log.swap_sides()
-    log.interpreter.flow.sides.clear_field()
+    log.interpreter.flow.sides.clear_sides()
     log.freeze()
     assert log.last(ev.SidesSwapped).team1_side is Side.T
 
 
-def test_the_score_of_a_round_tells_of_halftime_when_nothing_else_did() -> None:
+def test_round_score_reveals_halftime_without_status_lines() -> None:
     # CS:GO prints no status lines.
-    log = ServerLog(competitive(roster=False)).say('World triggered "Match_Start" on "x"').round_start()
-    log.say('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")').round_start()
-    log.say('Team "TERRORIST" triggered "SFUI_Notice_Terrorists_Win" (CT "0") (T "2")')
+    log = ServerLog(competitive(roster=False)).write('World triggered "Match_Start" on "x"').round_start()
+    log.write('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")').round_start()
+    log.write('Team "TERRORIST" triggered "SFUI_Notice_Terrorists_Win" (CT "0") (T "2")')
     assert log.last(ev.SidesSwapped).team1_side is Side.T
     assert log.last(ev.RoundDecided).team1_score == 2
 
 
-def test_without_a_roster_team1_is_who_began_as_ct() -> None:
-    log = ServerLog(competitive(roster=False)).goes_live()
+def test_without_a_roster_team1_is_the_team_that_started_as_ct() -> None:
+    log = ServerLog(competitive(roster=False)).go_live()
     assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
-    log.plays("CT").round_end("CT").halftime().round_end("CT")
+    log.play("CT").round_end("CT").halftime().round_end("CT")
     assert log.last(ev.RoundDecided).winner is Team.TEAM2
 
 
-def test_without_a_roster_a_player_who_changes_team_plays_for_the_new_one() -> None:
-    log = ServerLog(competitive(roster=False)).goes_live().round_end("CT").switches(2, "CT", "TERRORIST").freeze()
+def test_without_a_roster_a_player_who_changes_side_changes_team() -> None:
+    log = ServerLog(competitive(roster=False)).go_live().round_end("CT").switch(2, "CT", "TERRORIST").freeze()
     started = log.round_start().last(ev.RoundStarted)
     assert (started.team1, len(started.team2)) == ((id64(1),), 3)
 
 
-def test_a_listed_player_on_the_wrong_side_still_plays_for_his_team() -> None:
-    log = ServerLog().goes_live().round_end("CT").switches(2, "CT", "TERRORIST").freeze().round_start()
+def test_listed_player_on_the_wrong_side_stays_in_the_listed_team() -> None:
+    log = ServerLog().go_live().round_end("CT").switch(2, "CT", "TERRORIST").freeze().round_start()
     assert id64(2) in log.last(ev.RoundStarted).team1
 
 
-def test_team_names_come_with_the_map() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4).say('Team playing "CT": Reds', 'Team playing "TERRORIST": Blues')
+def test_map_live_has_the_team_names() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).write('Team playing "CT": Reds', 'Team playing "TERRORIST": Blues')
     live = log.match_start().round_start().last(ev.MapLive)
     assert (live.team1_name, live.team2_name) == ("Reds", "Blues")
 
 
-def test_a_player_who_rejoins_is_back_in_his_team() -> None:
-    log = ServerLog().goes_live().leaves(2).round_end("CT").freeze().round_start()
+def test_rejoining_player_is_in_the_same_team() -> None:
+    log = ServerLog().go_live().leave(2).round_end("CT").freeze().round_start()
     assert log.last(ev.RoundStarted).team1 == (id64(1),)
     assert log.last(ev.PlayerGone).player_id == id64(2)
-    log.joins(2).round_end("CT").freeze().round_start()
+    log.join(2).round_end("CT").freeze().round_start()
     assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
 
 
-def test_leaving_prints_a_suicide_that_is_no_death() -> None:
-    log = ServerLog().goes_live().leaves(2).say(f'{ServerLog().token(2)} [1 2 3] committed suicide with "world"')
+def test_suicide_line_of_a_leaving_player_is_not_a_death() -> None:
+    log = ServerLog().go_live().leave(2).write(f'{ServerLog().token(2)} [1 2 3] committed suicide with "world"')
     assert not log.all(ev.Death)
-    log.wait().say(f'{log.token(1)} [1 2 3] committed suicide with "world"')
+    log.wait().write(f'{log.token(1)} [1 2 3] committed suicide with "world"')
     assert log.last(ev.Death).player_id == id64(1)
 
 
-def test_a_map_change_is_told_apart_from_leaving_where_the_reason_tells() -> None:
-    log = ServerLog().goes_live().leaves(1).leaves(2, "NETWORK_DISCONNECT_LOOPDEACTIVATE")
+def test_disconnect_reason_distinguishes_map_change_from_leaving() -> None:
+    log = ServerLog().go_live().leave(1).leave(2, "NETWORK_DISCONNECT_LOOPDEACTIVATE")
     assert [event.is_map_change for event in log.all(ev.PlayerDisconnected)] == [False, True]
 
 
-def test_a_pending_id_is_resolved_by_name_and_number() -> None:
-    log = ServerLog().joins(1).say('"Ann<1><STEAM_ID_PENDING>" switched from team <CT> to <Unassigned>')
+def test_pending_id_is_resolved_by_name_and_user_id() -> None:
+    log = ServerLog().join(1).write('"Ann<1><STEAM_ID_PENDING>" switched from team <CT> to <Unassigned>')
     assert log.last(ev.PlayerJoinedSide).player_id == id64(1)
-    log.say('"Ann<1><STEAM_ID_PENDING><>" disconnected (reason "x")')
+    log.write('"Ann<1><STEAM_ID_PENDING><>" disconnected (reason "x")')
     assert log.last(ev.PlayerDisconnected).player_id == id64(1)
     before = len(log.events)
-    log.say(
+    log.write(
         '"Nil<1><STEAM_ID_PENDING>" switched from team <CT> to <Unassigned>',
         '"Nil<1><STEAM_ID_PENDING><>" disconnected (reason "x")',
         '"Nil<1><STEAM_ID_PENDING><>" say "hi"',
@@ -173,11 +173,11 @@ def test_a_pending_id_is_resolved_by_name_and_number() -> None:
     assert len(log.events) == before
 
 
-def test_bots_connect_and_leave_without_a_word_but_play() -> None:
+def test_bots_play_without_connection_events() -> None:
     log = (
         ServerLog()
-        .goes_live()
-        .say(
+        .go_live()
+        .write(
             '"Rex<9><BOT><>" connected, address "(unknown)"',
             '"Rex<9><BOT><>" entered the game',
             '"Rex<9><BOT>" switched from team <Unassigned> to <CT>',
@@ -186,25 +186,25 @@ def test_bots_connect_and_leave_without_a_word_but_play() -> None:
     assert not any(event.player_id == "BOT:Rex" for event in log.all(ev.PlayerConnected))
     log.round_end("CT").freeze().round_start()
     assert "BOT:Rex" in log.last(ev.RoundStarted).team1
-    log.say('"Rex<9><BOT><CT>" disconnected (reason "x")')
+    log.write('"Rex<9><BOT><CT>" disconnected (reason "x")')
     assert log.last(ev.PlayerGone).player_id == "BOT:Rex"
     assert not log.all(ev.PlayerDisconnected)
 
 
-def test_names_and_chat_are_told() -> None:
+def test_renames_and_chat_are_events() -> None:
     log = (
         ServerLog()
-        .joins(1)
-        .say(f'{ServerLog().token(1)} changed name to "Anna"', f'{ServerLog().token(1)} say_team "go"')
+        .join(1)
+        .write(f'{ServerLog().token(1)} changed name to "Anna"', f'{ServerLog().token(1)} say_team "go"')
     )
     assert log.last(ev.PlayerRenamed).name == "Anna"
-    assert log.last(ev.ChatSaid) == ev.ChatSaid(log.now, id64(1), "Ann", True, "go")
+    assert log.last(ev.ChatMessage) == ev.ChatMessage(log.now, id64(1), "Ann", True, "go")
 
 
-def test_pauses_are_told_once_a_match_has_started() -> None:
-    log = ServerLog().say("Match pause is enabled - mp_pause_match", "Match unpaused")
+def test_pauses_are_events_only_after_the_match_started() -> None:
+    log = ServerLog().write("Match pause is enabled - mp_pause_match", "Match unpaused")
     assert not log.events
-    log.goes_live().say("Match pause is enabled - TimeOutTs", "Match pause is disabled - TimeOutTs", "Match unpaused")
+    log.go_live().write("Match pause is enabled - TimeOutTs", "Match pause is disabled - TimeOutTs", "Match unpaused")
     assert [event.by for event in log.all(ev.Paused)] == ["TimeOutTs"]
     assert [event.by for event in log.all(ev.Unpaused)] == ["TimeOutTs", ""]
 
@@ -213,20 +213,20 @@ def test_pauses_are_told_once_a_match_has_started() -> None:
 
 
 def restore(log: ServerLog, rounds: int, ct: int, t: int) -> ServerLog:
-    """The tick of a restored backup, in the order of a real server."""
+    """Write the lines of a restored backup in the order of a real server."""
     for account in (1, 2, 3, 4):
-        log.say(f'{log.token(account)} [1 2 3] committed suicide with "world"')
-        log.switches(account, log.side[account], "Spectator")
+        log.write(f'{log.token(account)} [1 2 3] committed suicide with "world"')
+        log.switch(account, log.side[account], "Spectator")
     for account, side in ((1, "CT"), (2, "CT"), (3, "TERRORIST"), (4, "TERRORIST")):
-        log.switches(account, "Spectator", side)
+        log.switch(account, "Spectator", side)
     log.score, log.rounds = {"CT": ct, "TERRORIST": t}, rounds
-    log.say(f'World triggered "Match_Reloaded" on "{MAP}"')
-    log.say(f'World triggered "SFUI_Notice_Round_Draw" (CT "{ct}") (T "{t}")')
-    return log.status().say('World triggered "Round_End"').freeze()
+    log.write(f'World triggered "Match_Reloaded" on "{MAP}"')
+    log.write(f'World triggered "SFUI_Notice_Round_Draw" (CT "{ct}") (T "{t}")')
+    return log.status().write('World triggered "Round_End"').freeze()
 
 
-def test_a_restore_goes_back_and_its_draw_is_no_round() -> None:
-    log = ServerLog().goes_live().plays("CT", "CT", "TERRORIST")
+def test_restore_goes_back_and_its_draw_is_not_a_round() -> None:
+    log = ServerLog().go_live().play("CT", "CT", "TERRORIST")
     restore(log, 1, 1, 0)
     assert log.last(ev.RoundRestored) == ev.RoundRestored(log.last(ev.RoundRestored).at_ms, 1, 1, 0)
     assert len(log.all(ev.RoundDecided)) == 3
@@ -234,16 +234,16 @@ def test_a_restore_goes_back_and_its_draw_is_no_round() -> None:
     assert log.round_end("TERRORIST").last(ev.RoundDecided).round_number == 2
 
 
-def test_a_restore_into_the_half_before_turns_the_sides_back() -> None:
-    log = ServerLog().goes_live().plays("CT", "CT").round_end("TERRORIST").halftime().plays("CT")
+def test_restore_into_the_previous_half_swaps_the_sides_back() -> None:
+    log = ServerLog().go_live().play("CT", "CT").round_end("TERRORIST").halftime().play("CT")
     restore(log, 2, 2, 0)
     assert log.last(ev.RoundRestored).team1_score == 2
     log.round_start().round_end("CT")
     assert log.last(ev.RoundDecided).winner is Team.TEAM1
 
 
-def test_a_restore_after_the_end_opens_the_map_again() -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
+def test_restore_after_the_end_reopens_the_map() -> None:
+    log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     assert log.all(ev.MapEnded)
     restore(log, 1, 1, 0)
     assert log.last(ev.RoundRestored).rounds_kept == 1
@@ -251,8 +251,8 @@ def test_a_restore_after_the_end_opens_the_map_again() -> None:
     assert len(log.all(ev.MapEnded)) == 2
 
 
-def test_a_restore_on_a_fresh_server_goes_live_in_the_middle() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4)
+def test_restore_on_a_new_server_continues_at_the_restored_round() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4)
     restore(log, 5, 3, 2)
     assert log.last(ev.MapLive).rounds_played == 5
     assert log.round_start().last(ev.RoundStarted).round_number == 6
@@ -262,102 +262,102 @@ def test_a_restore_on_a_fresh_server_goes_live_in_the_middle() -> None:
 
 
 def test_game_over_with_the_score_of_the_last_round_ends_the_map() -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
+    log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 2, 0, True)
     assert log.interpreter.flow.phase is MapPhase.OVER
 
 
-def test_the_final_score_is_by_side_and_belongs_to_the_right_team() -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT").halftime().round_end("TERRORIST").game_over()
+def test_final_score_by_side_is_converted_to_teams() -> None:
+    log = ServerLog().go_live().play("CT").round_end("CT").halftime().round_end("TERRORIST").game_over()
     ended = log.last(ev.MapEnded)
     assert (ended.team1_score, ended.team2_score) == (3, 0)
 
 
 def test_nothing_after_game_over_counts() -> None:
-    log = ServerLog().goes_live().plays("CT").round_end("CT").game_over()
+    log = ServerLog().go_live().play("CT").round_end("CT").game_over()
     before = [type(event) for event in log.events]
     log.kill(1, 3).round_start().match_start(-1).match_start(0).round_start().kill(1, 3)
-    log.say('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")').game_over()
+    log.write('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")').game_over()
     assert [type(event) for event in log.events] == before
 
 
-def test_a_game_over_with_another_score_waits_for_a_second_witness() -> None:
-    log = ServerLog().goes_live().plays("CT").game_over(score=(13, 0))
+def test_game_over_with_another_score_waits_for_a_second_source() -> None:
+    log = ServerLog().go_live().play("CT").game_over(score=(13, 0))
     assert not log.all(ev.MapEnded)
     log.match_start(-1)
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 13, 0, is_complete=False)
 
 
-def test_a_game_over_that_was_waiting_is_confirmed_by_the_next_map() -> None:
-    log = ServerLog().goes_live().plays("CT").game_over(score=(13, 0)).load("de_dust2")
+def test_pending_game_over_is_confirmed_by_the_next_map() -> None:
+    log = ServerLog().go_live().play("CT").game_over(score=(13, 0)).load("de_dust2")
     assert [type(event) for event in log.events[-2:]] == [ev.MapEnded, ev.MapLoading]
 
 
-def test_a_game_over_out_of_nowhere_counts_only_once_confirmed() -> None:
-    log = ServerLog().joins(1, 2, 3, 4).game_over(score=(13, 7))
+def test_game_over_of_an_unknown_map_needs_confirmation() -> None:
+    log = ServerLog().join(1, 2, 3, 4).game_over(score=(13, 7))
     assert not log.all(ev.MapEnded)
     log.load("de_dust2")
     assert log.last(ev.MapLive).rounds_played == 20
     assert log.last(ev.MapEnded) == ev.MapEnded(log.now, "", 13, 7, False)
 
 
-def test_a_game_over_that_a_new_round_contradicts_is_forgotten() -> None:
-    log = ServerLog().goes_live().plays("CT").game_over(score=(13, 0))
+def test_game_over_contradicted_by_a_restored_round_is_dropped() -> None:
+    log = ServerLog().go_live().play("CT").game_over(score=(13, 0))
     restore(log, 1, 1, 0)
     log.load("de_dust2")
     assert not log.all(ev.MapEnded)
 
 
-# --- joined in the middle, losses --------------------------------------------------------------------------------
+# --- logs joined during a map, lost lines ------------------------------------------------------------------------
 
 
-def test_a_log_joined_in_the_middle_goes_live_with_the_rounds_it_missed() -> None:
-    log = ServerLog().joins(1, 2, 3, 4)
+def test_log_joined_during_a_map_goes_live_with_the_rounds_played() -> None:
+    log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
     log.freeze().round_start()
     assert log.last(ev.MapLive).rounds_played == 7
     assert log.last(ev.RoundStarted).round_number == 8
 
 
-def test_a_log_joined_at_a_round_end_goes_live_with_the_rounds_it_missed() -> None:
-    log = ServerLog().joins(1, 2, 3, 4)
+def test_log_joined_at_a_round_end_goes_live_with_the_rounds_played() -> None:
+    log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
     log.round_end("CT")
     assert log.last(ev.MapLive).rounds_played == 7
     assert log.last(ev.RoundDecided).round_number == 8
 
 
-def test_a_round_of_which_nothing_else_is_known_does_not_make_a_map_live() -> None:
-    # A fresh server plays empty rounds until its match is set up.
+def test_round_start_alone_does_not_make_a_map_live() -> None:
+    # A new server plays empty rounds until its match is set up.
     assert not ServerLog().round_start().all(ev.MapLive)
 
 
-def test_teams_that_are_renamed_in_the_middle_stay_who_they_are() -> None:
-    log = ServerLog().goes_live().plays("CT")
-    log.say('MatchStatus: Team playing "CT": Blues', 'MatchStatus: Team playing "TERRORIST": Reds')
+def test_renaming_teams_during_a_map_does_not_swap_them() -> None:
+    log = ServerLog().go_live().play("CT")
+    log.write('MatchStatus: Team playing "CT": Blues', 'MatchStatus: Team playing "TERRORIST": Reds')
     assert log.round_end("CT").last(ev.RoundDecided).winner is Team.TEAM1
 
 
-def test_rounds_lost_on_the_way_show_in_the_number_of_the_next() -> None:
-    log = ServerLog().goes_live().plays("CT")
+def test_round_number_includes_lost_rounds() -> None:
+    log = ServerLog().go_live().play("CT")
     log.score, log.rounds = {"CT": 3, "TERRORIST": 1}, 4
     log.freeze().round_start().round_end("CT")
     assert log.last(ev.RoundDecided).round_number == 5
 
 
-def test_a_status_line_without_its_match_start_arms_the_map() -> None:
-    log = ServerLog().load().joins(1, 2, 3, 4).status(0).round_start()
+def test_status_line_without_match_start_arms_the_map() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).status(0).round_start()
     assert log.all(ev.MapLive)
 
 
-def test_a_real_draw_is_a_round_without_a_winner() -> None:
-    log = ServerLog().goes_live().say('World triggered "SFUI_Notice_Round_Draw" (CT "0") (T "0")')
+def test_draw_is_a_round_without_a_winner() -> None:
+    log = ServerLog().go_live().write('World triggered "SFUI_Notice_Round_Draw" (CT "0") (T "0")')
     assert log.last(ev.RoundDecided).winner is None
     assert log.last(ev.RoundDecided).round_number == 1
 
 
-def test_a_round_end_in_warmup_is_nothing() -> None:
-    log = ServerLog().load().joins(1, 3).round_end("CT")
+def test_round_end_in_warmup_is_ignored() -> None:
+    log = ServerLog().load().join(1, 3).round_end("CT")
     assert not log.all(ev.RoundDecided)
 
 
@@ -367,48 +367,48 @@ FFA = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmS
 
 
 def test_deathmatch_goes_live_without_a_round_start_and_ends_with_game_over() -> None:
-    log = ServerLog(FFA).load().joins(1, 2).match_start(-1).match_start(0).kill(1, 2)
+    log = ServerLog(FFA).load().join(1, 2).match_start(-1).match_start(0).kill(1, 2)
     assert log.all(ev.MapLive)
     assert log.last(ev.Kill).is_enemy
     log.game_over("deathmatch", (0, 0))
     assert log.last(ev.MapEnded).is_complete
 
 
-def test_team_mates_are_no_enemies_in_team_deathmatch() -> None:
+def test_teammates_are_not_enemies_in_team_deathmatch() -> None:
     team = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,), dm_sub_mode=DmSubMode.TEAM)
-    log = ServerLog(team).load().joins(1, 2, 3).match_start(0).kill(1, 2).kill(1, 3)
+    log = ServerLog(team).load().join(1, 2, 3).match_start(0).kill(1, 2).kill(1, 3)
     assert [kill.is_enemy for kill in log.all(ev.Kill)] == [False, True]
 
 
 # --- statistics of the game, snapshots ---------------------------------------------------------------------------
 
 
-def test_the_games_own_statistics_are_one_event() -> None:
+def test_statistics_block_of_the_game_is_one_event() -> None:
     row = '"player_1" : "1,3,8350,12,3,4,1109.00,41.67,4.00,158,3,0,355,0,1,0,2,0,3,2,1,167.0,264.0,3,8,0"'
     log = (
         ServerLog()
-        .goes_live()
+        .go_live()
         .round_end("CT")
-        .say("Starting Freeze period", "JSON_BEGIN{", '"round_number" : "2",', row, "}}JSON_END")
+        .write("Starting Freeze period", "JSON_BEGIN{", '"round_number" : "2",', row, "}}JSON_END")
     )
     counted = log.last(ev.GameCounted)
     assert counted.round_number == 2
     assert (counted.players[0].player_id, counted.players[0].kills, counted.players[0].mvps) == (id64(1), 12, 3)
 
 
-def test_the_games_own_statistics_before_live_are_nothing() -> None:
-    log = ServerLog().say("JSON_BEGIN{", '"round_number" : "2",', "}}JSON_END")
+def test_statistics_block_before_live_is_ignored() -> None:
+    log = ServerLog().write("JSON_BEGIN{", '"round_number" : "2",', "}}JSON_END")
     assert not log.events
 
 
-def test_an_interpreter_goes_on_where_it_was_stored() -> None:
-    log = ServerLog().goes_live().plays("CT", "TERRORIST").say("JSON_BEGIN{").kill(1, 3)
+def test_stored_interpreter_equals_the_original() -> None:
+    log = ServerLog().go_live().play("CT", "TERRORIST").write("JSON_BEGIN{").kill(1, 3)
     stored = msgspec.msgpack.encode(log.interpreter)
     assert msgspec.msgpack.decode(stored, type=Interpreter) == log.interpreter
 
 
-def test_more_people_than_any_server_sees_are_forgotten_and_go_on() -> None:
+def test_number_of_known_users_is_bounded() -> None:
     log = ServerLog()
     log.interpreter.users = {f"7656119{number:010}": number for number in range(MAX_USERS)}
-    log.say('"Ann<1><[U:1:1]><>" entered the game')
+    log.write('"Ann<1><[U:1:1]><>" entered the game')
     assert list(log.interpreter.users) == [log.last(ev.PlayerEntered).player_id]

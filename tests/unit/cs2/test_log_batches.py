@@ -1,4 +1,4 @@
-"""Log posts: every line once, whatever a server repeats, cuts, grows or loses on the way."""
+"""Tests of log posts: each line is read once, even if posts are repeated, split, extended or lost."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from matchpod.cs2.log_batches import (
     LogCursor,
     LogPost,
     MapLoad,
+    NewLines,
     Oversized,
     Restarted,
-    Taken,
     Unfinished,
     WrongLength,
-    lines_of,
     read_post,
+    split_lines,
 )
 from matchpod.cs2.recorded_posts import read_posts
 from tests.effort import examples
@@ -48,12 +48,12 @@ def post(
     )
 
 
-def take_all(cursor: LogCursor, posts: list[LogPost]) -> list[Taken]:
-    return [cursor.take(each) for each in posts]
+def read_all(cursor: LogCursor, posts: list[LogPost]) -> list[NewLines]:
+    return [cursor.read(each) for each in posts]
 
 
-def lines_given(taken: list[Taken]) -> list[bytes]:
-    return [line for each in taken for line in each.lines]
+def all_lines(results: list[NewLines]) -> list[bytes]:
+    return [line for each in results for line in each.lines]
 
 
 def expected_lines(stream: bytes) -> list[bytes]:
@@ -73,7 +73,7 @@ long_streams = st.lists(long_pieces | st.sampled_from([b"\n", b"\r", b"\r\n", b"
 
 @st.composite
 def posted(draw: st.DrawFn, bodies: st.SearchStrategy[bytes]) -> tuple[bytes, list[LogPost]]:
-    """A stream and posts of it without gaps: new parts, repeats, overlaps and resends that grew or shrank."""
+    """Draw a stream and its posts without gaps: new parts, repeats, overlaps, and longer or shorter resends."""
     stream = draw(bodies)
     known = 0
     posts: list[LogPost] = []
@@ -87,37 +87,37 @@ def posted(draw: st.DrawFn, bodies: st.SearchStrategy[bytes]) -> tuple[bytes, li
 
 
 @given(posted(streams))
-def test_any_cutting_with_any_repeats_gives_each_line_once(case: tuple[bytes, list[LogPost]]) -> None:
+def test_splitting_and_repeating_posts_gives_each_line_once(case: tuple[bytes, list[LogPost]]) -> None:
     stream, posts = case
     cursor = LogCursor()
-    taken = take_all(cursor, posts)
-    assert lines_given(taken) + cursor.splitter.finish() == expected_lines(stream)
-    assert all(each.notices == () for each in taken)
+    results = read_all(cursor, posts)
+    assert all_lines(results) + cursor.splitter.finish() == expected_lines(stream)
+    assert all(each.notices == () for each in results)
 
 
 @examples(25)
 @given(posted(long_streams))
-def test_long_lines_are_cut_at_the_same_byte_however_posts_were_cut(case: tuple[bytes, list[LogPost]]) -> None:
+def test_truncation_of_long_lines_does_not_depend_on_posts(case: tuple[bytes, list[LogPost]]) -> None:
     stream, posts = case
     cursor = LogCursor()
-    taken = take_all(cursor, posts)
-    assert lines_given(taken) + cursor.splitter.finish() == expected_lines(stream)
-    told = sum(notice.lines for each in taken for notice in each.notices if isinstance(notice, Oversized))
-    assert told == sum(len(line) > MAX_LINE_BYTES for line in stream.split(b"\n"))
+    results = read_all(cursor, posts)
+    assert all_lines(results) + cursor.splitter.finish() == expected_lines(stream)
+    reported = sum(notice.lines for each in results for notice in each.notices if isinstance(notice, Oversized))
+    assert reported == sum(len(line) > MAX_LINE_BYTES for line in stream.split(b"\n"))
 
 
 @given(posted(streams))
-def test_a_snapshot_between_any_two_posts_changes_nothing(case: tuple[bytes, list[LogPost]]) -> None:
+def test_snapshot_between_any_two_posts_changes_nothing(case: tuple[bytes, list[LogPost]]) -> None:
     _, posts = case
     straight, resumed = LogCursor(), LogCursor()
     for each in posts:
         resumed = msgspec.msgpack.decode(msgspec.msgpack.encode(resumed), type=LogCursor)
-        assert resumed.take(each) == straight.take(each)
+        assert resumed.read(each) == straight.read(each)
     assert resumed == straight
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.data())
-def test_loads_follow_each_other_with_every_line_once(sizes: list[int], data: st.DataObject) -> None:
+def test_successive_loads_give_each_line_once(sizes: list[int], data: st.DataObject) -> None:
     cursor = LogCursor()
     for load, size in enumerate(sizes, start=1):
         stream = b"".join(b"load %d line %d\n" % (load, number) for number in range(size))
@@ -126,18 +126,18 @@ def test_loads_follow_each_other_with_every_line_once(sizes: list[int], data: st
         begins = [0, *ends[:-1]]
         cuts = [(b, e) for b, e in zip(begins, ends, strict=True) for _ in range(data.draw(st.integers(1, 2)))]
         cuts += data.draw(st.lists(st.sampled_from([(0, end) for end in ends])))
-        assert lines_given(take_all(cursor, [post(stream[b:e], b) for b, e in cuts])) == stream.split(b"\n")[:-1]
+        assert all_lines(read_all(cursor, [post(stream[b:e], b) for b, e in cuts])) == stream.split(b"\n")[:-1]
         assert cursor.load_number == load
 
 
 @given(st.lists(st.binary(max_size=30)))
-def test_a_file_gives_the_same_lines_in_any_pieces(chunks: list[bytes]) -> None:
-    assert list(lines_of(chunks)) == expected_lines(b"".join(chunks))
+def test_chunks_of_a_file_do_not_change_its_lines(chunks: list[bytes]) -> None:
+    assert list(split_lines(chunks)) == expected_lines(b"".join(chunks))
 
 
 @given(st.lists(st.sampled_from(["log", "post", "hold", "change map", "deliver"]), max_size=40))
-def test_posts_held_up_on_their_way_double_no_line_and_lose_none_untold(steps: list[str]) -> None:
-    """A server that sends a range again until it is answered, and drops what was not answered at a map change."""
+def test_delayed_posts_duplicate_no_line_and_lose_none_silently(steps: list[str]) -> None:
+    """Simulate a server that resends a range until it is acknowledged, and drops the rest at a map change."""
     cursor = LogCursor()
     load, acknowledged, log = 1, 0, b"load 1\n"
     held: list[LogPost] = []
@@ -153,10 +153,10 @@ def test_posts_held_up_on_their_way_double_no_line_and_lose_none_untold(steps: l
         elif step == "post" or (held and held[0].begin != cursor.end):
             arrived = sending if step == "post" else held.pop(0)
             acknowledged = len(log) if step == "post" else acknowledged
-            taken = cursor.take(arrived)
-            lines += taken.lines
-            assert not any(isinstance(notice, Gap | Unfinished) for notice in taken.notices)
-            if Late(len(arrived.body)) not in taken.notices:
+            result = cursor.read(arrived)
+            lines += result.lines
+            assert not any(isinstance(notice, Gap | Unfinished) for notice in result.notices)
+            if Late(len(arrived.body)) not in result.notices:
                 assert set(arrived.body.split(b"\n")[:-1]) <= set(lines)
     assert len(lines) == len(set(lines))
 
@@ -176,82 +176,82 @@ def any_posts(begins: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[L
 
 
 @given(any_posts(st.integers(0, 300)) | any_posts(st.none()))
-def test_no_post_raises_and_no_byte_is_given_twice(posts: list[LogPost]) -> None:
+def test_no_post_raises_and_no_byte_is_returned_twice(posts: list[LogPost]) -> None:
     cursor = LogCursor()
     for each in posts:
         waiting = len(cursor.splitter.tail)
-        taken = cursor.take(each)
-        assert sum(map(len, taken.lines)) <= waiting + len(each.body)
-        assert each.begin is None or cursor.take(each).lines == []
+        result = cursor.read(each)
+        assert sum(map(len, result.lines)) <= waiting + len(each.body)
+        assert each.begin is None or cursor.read(each).lines == []
 
 
 # --- repeats ----------------------------------------------------------------------------------------------------
 
 
-def test_a_grown_resend_gives_only_what_is_new() -> None:
+def test_extended_resend_gives_only_new_lines() -> None:
     cursor = LogCursor()
-    assert cursor.take(post(FIRST + b"one\n", 0)).lines == [FIRST[:-1], b"one"]
-    assert cursor.take(post(FIRST + b"one\ntwo\n", 0)) == Taken([b"two"])
-    assert cursor.take(post(b"two\nthree\n", len(FIRST) + 4)) == Taken([b"three"])
+    assert cursor.read(post(FIRST + b"one\n", 0)).lines == [FIRST[:-1], b"one"]
+    assert cursor.read(post(FIRST + b"one\ntwo\n", 0)) == NewLines([b"two"])
+    assert cursor.read(post(b"two\nthree\n", len(FIRST) + 4)) == NewLines([b"three"])
 
 
-def test_a_line_cut_by_a_post_is_joined() -> None:
+def test_line_split_between_posts_is_joined() -> None:
     cursor = LogCursor()
-    assert cursor.take(post(b"half a l", 0)).lines == []
-    assert cursor.take(post(b"ine\nnext", 8)).lines == [b"half a line"]
+    assert cursor.read(post(b"half a l", 0)).lines == []
+    assert cursor.read(post(b"ine\nnext", 8)).lines == [b"half a line"]
 
 
 def test_lines_end_at_line_feeds_only() -> None:
     text = "a\u2028b\x0bc\x1cd\r\ne\rf\n\n\r\n".encode()
-    assert LogCursor().take(post(text, 0)).lines == ["a\u2028b\x0bc\x1cd".encode(), b"e\rf"]
+    assert LogCursor().read(post(text, 0)).lines == ["a\u2028b\x0bc\x1cd".encode(), b"e\rf"]
 
 
-def test_posts_without_offsets_are_appended_as_they_come() -> None:
+def test_posts_without_offsets_are_appended_in_order() -> None:
     cursor = LogCursor()
-    taken = take_all(cursor, [post(b"one\ntw", token=None), post(b"o\n", token=None), post(b"two\n", token=None)])
-    assert lines_given(taken) == [b"one", b"two", b"two"]
+    results = read_all(cursor, [post(b"one\ntw", token=None), post(b"o\n", token=None), post(b"two\n", token=None)])
+    assert all_lines(results) == [b"one", b"two", b"two"]
 
 
-def test_an_empty_post_says_nothing_and_moves_nothing() -> None:
+def test_empty_post_has_no_effect() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\n", 0))
-    assert cursor.take(post(b"", 0)) == Taken([])
-    assert cursor.take(post(b"", 500)) == Taken([])
-    assert cursor.take(post(b"two\n", 4)) == Taken([b"two"])
+    cursor.read(post(b"one\n", 0))
+    assert cursor.read(post(b"", 0)) == NewLines([])
+    assert cursor.read(post(b"", 500)) == NewLines([])
+    assert cursor.read(post(b"two\n", 4)) == NewLines([b"two"])
 
 
-def test_a_post_of_another_length_than_promised_is_believed_by_its_body() -> None:
+def test_body_length_wins_over_the_end_offset() -> None:
     cursor = LogCursor()
-    taken = cursor.take(LogPost(body=b"one\n", received_ms=0, begin=0, end=90))
-    assert taken == Taken([b"one"], (WrongLength(90, 4),))
-    assert cursor.take(post(b"two\n", 90)).notices == (Gap(86),)
+    result = cursor.read(LogPost(body=b"one\n", received_ms=0, begin=0, end=90))
+    assert result == NewLines([b"one"], (WrongLength(90, 4),))
+    assert cursor.read(post(b"two\n", 90)).notices == (Gap(86),)
 
 
 # --- gaps -------------------------------------------------------------------------------------------------------
 
 
-def test_missing_bytes_are_told_and_the_line_they_cut_is_dropped() -> None:
+def test_missing_bytes_are_reported_and_the_unfinished_line_is_dropped() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\nRoundsPlayed: 1", 0))
-    assert cursor.take(post(b"two\n", 100)) == Taken([b"two"], (Unfinished(15), Gap(81)))
-    assert cursor.take(post(b"three\n", 104)) == Taken([b"three"])
+    cursor.read(post(b"one\nRoundsPlayed: 1", 0))
+    assert cursor.read(post(b"two\n", 100)) == NewLines([b"two"], (Unfinished(15), Gap(81)))
+    assert cursor.read(post(b"three\n", 104)) == NewLines([b"three"])
 
 
-def test_a_log_joined_late_is_a_gap() -> None:
-    assert LogCursor().take(post(b"one\n", 40)) == Taken([b"one"], (Gap(40),))
+def test_log_that_starts_late_has_a_gap() -> None:
+    assert LogCursor().read(post(b"one\n", 40)) == NewLines([b"one"], (Gap(40),))
 
 
-def test_a_load_whose_start_was_never_seen_ends_at_the_next_offset_zero() -> None:
+def test_offset_zero_after_a_load_without_start_is_a_new_load() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\n", 40))
-    assert cursor.take(post(b"one\n", 0)) == Taken([b"one"], (MapLoad(2, "de_inferno"),))
+    cursor.read(post(b"one\n", 40))
+    assert cursor.read(post(b"one\n", 0)) == NewLines([b"one"], (MapLoad(2, "de_inferno"),))
 
 
-def test_a_resend_of_the_opening_is_still_known_after_a_gap() -> None:
+def test_resend_of_the_opening_is_recognized_after_a_gap() -> None:
     cursor = LogCursor()
-    cursor.take(post(FIRST, 0))
-    cursor.take(post(b"after the gap\n", 500))
-    assert cursor.take(post(FIRST, 0)) == Taken([])
+    cursor.read(post(FIRST, 0))
+    cursor.read(post(b"after the gap\n", 500))
+    assert cursor.read(post(FIRST, 0)) == NewLines([])
 
 
 # --- map loads --------------------------------------------------------------------------------------------------
@@ -259,129 +259,129 @@ def test_a_resend_of_the_opening_is_still_known_after_a_gap() -> None:
 
 def test_offset_zero_with_other_bytes_is_a_new_load() -> None:
     cursor = LogCursor()
-    cursor.take(post(FIRST + b"unfinished", 0))
-    taken = cursor.take(post(SECOND, 0, game_map="de_mirage"))
-    assert taken == Taken([SECOND[:-1]], (Unfinished(10), MapLoad(2, "de_mirage")))
-    assert cursor.take(post(b"more\n", len(SECOND))).lines == [b"more"]
+    cursor.read(post(FIRST + b"unfinished", 0))
+    result = cursor.read(post(SECOND, 0, game_map="de_mirage"))
+    assert result == NewLines([SECOND[:-1]], (Unfinished(10), MapLoad(2, "de_mirage")))
+    assert cursor.read(post(b"more\n", len(SECOND))).lines == [b"more"]
 
 
-def test_a_shorter_load_with_the_same_first_lines_is_a_new_load() -> None:
+def test_load_with_the_same_first_lines_is_a_new_load() -> None:
     cursor = LogCursor()
-    cursor.take(post(FIRST + b'"Akutan<0><BOT><>" connected\nmore\n', 0))
-    taken = cursor.take(post(FIRST + b'"Doc<0><BOT><>" connected\n', 0))
-    assert taken.notices == (MapLoad(2, "de_inferno"),)
-    assert len(taken.lines) == 2
+    cursor.read(post(FIRST + b'"Akutan<0><BOT><>" connected\nmore\n', 0))
+    result = cursor.read(post(FIRST + b'"Doc<0><BOT><>" connected\n', 0))
+    assert result.notices == (MapLoad(2, "de_inferno"),)
+    assert len(result.lines) == 2
 
 
-def test_a_resend_is_known_by_its_first_lines_however_long_the_load_is() -> None:
+def test_resend_of_a_long_load_is_recognized_by_its_first_lines() -> None:
     cursor = LogCursor()
     lines = [b"line %d" % number for number in range(OPENING_LINES + 50)]
     body = b"\n".join(lines) + b"\n"
-    assert cursor.take(post(body, 0)).lines == lines
-    assert cursor.take(post(body + b"new\n", 0)).lines == [b"new"]
+    assert cursor.read(post(body, 0)).lines == lines
+    assert cursor.read(post(body + b"new\n", 0)).lines == [b"new"]
     assert len(cursor.opening) == OPENING_LINES
 
 
-def test_another_map_inside_the_known_range_is_a_load_without_its_start() -> None:
+def test_other_map_within_the_known_range_is_a_load_without_start() -> None:
     cursor = LogCursor()
-    cursor.take(post(FIRST * 10, 0))
-    taken = cursor.take(post(b"one\n", 50, game_map="de_mirage"))
-    assert taken == Taken([b"one"], (MapLoad(2, "de_mirage"), Gap(50)))
+    cursor.read(post(FIRST * 10, 0))
+    result = cursor.read(post(b"one\n", 50, game_map="de_mirage"))
+    assert result == NewLines([b"one"], (MapLoad(2, "de_mirage"), Gap(50)))
 
 
-def test_a_map_name_that_appears_later_is_no_new_load() -> None:
+def test_map_name_that_appears_later_is_not_a_new_load() -> None:
     cursor = LogCursor()
-    cursor.take(post(FIRST, 0, game_map=None))
-    assert cursor.take(post(FIRST, 0)) == Taken([])
+    cursor.read(post(FIRST, 0, game_map=None))
+    assert cursor.read(post(FIRST, 0)) == NewLines([])
     assert cursor.game_map == "de_inferno"
 
 
 # --- late posts -------------------------------------------------------------------------------------------------
 
 
-def second_load_begun() -> LogCursor:
-    """A cursor that read 40 bytes of one load, then the start of the next, sent 600 s later."""
+def cursor_in_second_load() -> LogCursor:
+    """Return a cursor that has read 40 bytes of one load and then the start of the next, sent 600 s later."""
     cursor = LogCursor()
-    cursor.take(post(FIRST, 0, sent_ms=1_000))
-    cursor.take(post(SECOND, 0, sent_ms=600_000))
+    cursor.read(post(FIRST, 0, sent_ms=1_000))
+    cursor.read(post(SECOND, 0, sent_ms=600_000))
     return cursor
 
 
-def test_the_first_post_of_the_old_load_is_no_third_load() -> None:
-    assert second_load_begun().take(post(FIRST, 0, sent_ms=599_000)) == Taken([], (Late(len(FIRST)),))
+def test_late_first_post_of_the_previous_load_is_not_a_new_load() -> None:
+    assert cursor_in_second_load().read(post(FIRST, 0, sent_ms=599_000)) == NewLines([], (Late(len(FIRST)),))
 
 
-def test_a_later_post_of_the_old_load_is_no_gap_of_the_new_one() -> None:
-    cursor = second_load_begun()
-    assert cursor.take(post(b"Game Over\n", 300, sent_ms=599_500)) == Taken([], (Late(10),))
-    assert cursor.take(post(b"Loading\n", cursor.end, sent_ms=600_100)) == Taken([b"Loading"])
+def test_late_post_of_the_previous_load_is_not_a_gap() -> None:
+    cursor = cursor_in_second_load()
+    assert cursor.read(post(b"Game Over\n", 300, sent_ms=599_500)) == NewLines([], (Late(10),))
+    assert cursor.read(post(b"Loading\n", cursor.end, sent_ms=600_100)) == NewLines([b"Loading"])
 
 
-def test_a_clock_set_back_an_hour_makes_no_post_late() -> None:
-    cursor = second_load_begun()
+def test_clock_set_back_an_hour_makes_no_post_late() -> None:
+    cursor = cursor_in_second_load()
     begin = cursor.end
-    cursor.take(post(b"one\n", begin, sent_ms=3_000_000))
-    cursor.take(post(b"two\n", begin + 4, sent_ms=580_000))
-    assert cursor.take(post(b"two\nthree\n", begin + 4, sent_ms=581_000)) == Taken([b"three"])
+    cursor.read(post(b"one\n", begin, sent_ms=3_000_000))
+    cursor.read(post(b"two\n", begin + 4, sent_ms=580_000))
+    assert cursor.read(post(b"two\nthree\n", begin + 4, sent_ms=581_000)) == NewLines([b"three"])
 
 
-def test_a_clock_set_back_is_also_seen_at_a_resend() -> None:
-    cursor = second_load_begun()
-    cursor.take(post(b"one\n", cursor.end, sent_ms=3_000_000))
-    assert cursor.take(post(b"one\ntwo\n", cursor.end - 4, sent_ms=580_000)) == Taken([b"two"])
+def test_clock_set_back_at_a_resend_makes_no_post_late() -> None:
+    cursor = cursor_in_second_load()
+    cursor.read(post(b"one\n", cursor.end, sent_ms=3_000_000))
+    assert cursor.read(post(b"one\ntwo\n", cursor.end - 4, sent_ms=580_000)) == NewLines([b"two"])
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------
 
 
-def test_the_first_instance_token_is_no_restart() -> None:
+def test_first_instance_token_is_not_a_restart() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\n", 0, token=None))
-    assert cursor.take(post(b"two\n", 4)) == Taken([b"two"])
-    assert cursor.take(post(b"three\n", 8, token=None)) == Taken([b"three"])
+    cursor.read(post(b"one\n", 0, token=None))
+    assert cursor.read(post(b"two\n", 4)) == NewLines([b"two"])
+    assert cursor.read(post(b"three\n", 8, token=None)) == NewLines([b"three"])
 
 
-def test_another_instance_token_is_a_restart() -> None:
+def test_different_instance_token_is_a_restart() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\nunfin", 0))
-    assert cursor.take(post(b"one\n", 0, token="two")) == Taken([b"one"], (Unfinished(5), Restarted("two")))
+    cursor.read(post(b"one\nunfin", 0))
+    assert cursor.read(post(b"one\n", 0, token="two")) == NewLines([b"one"], (Unfinished(5), Restarted("two")))
     assert cursor.load_number == 2
 
 
-def test_a_restart_without_its_first_bytes_is_also_a_gap() -> None:
+def test_restart_without_its_first_bytes_is_also_a_gap() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\n", 0))
-    assert cursor.take(post(b"two\n", 4, token="two")).notices == (Restarted("two"), Gap(4))
+    cursor.read(post(b"one\n", 0))
+    assert cursor.read(post(b"two\n", 4, token="two")).notices == (Restarted("two"), Gap(4))
 
 
-def test_a_post_of_the_replaced_process_is_late() -> None:
+def test_post_of_the_replaced_process_is_late() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"one\n", 0))
-    cursor.take(post(b"uno\n", 0, token="two"))
-    assert cursor.take(post(b"two\n", 4)) == Taken([], (Late(4),))
-    assert cursor.take(post(b"dos\n", 4, token="two")) == Taken([b"dos"])
+    cursor.read(post(b"one\n", 0))
+    cursor.read(post(b"uno\n", 0, token="two"))
+    assert cursor.read(post(b"two\n", 4)) == NewLines([], (Late(4),))
+    assert cursor.read(post(b"dos\n", 4, token="two")) == NewLines([b"dos"])
 
 
 # --- limits -----------------------------------------------------------------------------------------------------
 
 
-def test_endless_bytes_without_a_line_end_never_grow_the_cursor() -> None:
+def test_bytes_without_a_line_end_do_not_grow_the_cursor() -> None:
     cursor = LogCursor()
     chunk = b"x" * 50_000
-    taken = take_all(cursor, [post(chunk, begin) for begin in range(0, 2_000_000, len(chunk))])
-    assert [len(line) for line in lines_given(taken)] == [MAX_LINE_BYTES]
-    assert [notice for each in taken for notice in each.notices] == [Oversized(1)]
+    results = read_all(cursor, [post(chunk, begin) for begin in range(0, 2_000_000, len(chunk))])
+    assert [len(line) for line in all_lines(results)] == [MAX_LINE_BYTES]
+    assert [notice for each in results for notice in each.notices] == [Oversized(1)]
     assert len(msgspec.msgpack.encode(cursor)) < 1_000
-    assert cursor.take(post(b"xx\nnext\n", 2_000_000)) == Taken([b"next"])
+    assert cursor.read(post(b"xx\nnext\n", 2_000_000)) == NewLines([b"next"])
 
 
-def test_a_gap_ends_the_skipping_of_a_long_line() -> None:
+def test_gap_ends_the_skipping_of_a_long_line() -> None:
     cursor = LogCursor()
-    cursor.take(post(b"x" * (MAX_LINE_BYTES + 1), 0))
-    assert cursor.take(post(b"next\n", MAX_LINE_BYTES + 2)) == Taken([b"next"], (Gap(1),))
+    cursor.read(post(b"x" * (MAX_LINE_BYTES + 1), 0))
+    assert cursor.read(post(b"next\n", MAX_LINE_BYTES + 2)) == NewLines([b"next"], (Gap(1),))
 
 
-def test_a_splitter_counts_what_it_dropped() -> None:
+def test_drop_unfinished_returns_the_number_of_bytes() -> None:
     splitter = LineSplitter()
     splitter.feed(b"one\ntw")
     assert splitter.drop_unfinished() == 2
@@ -391,7 +391,7 @@ def test_a_splitter_counts_what_it_dropped() -> None:
 # --- headers ----------------------------------------------------------------------------------------------------
 
 
-def test_headers_are_read_in_any_case() -> None:
+def test_header_names_are_case_insensitive() -> None:
     headers = {
         "x-logbytes-beginoffset": "118",
         "X-LOGBYTES-ENDOFFSET": " 271 ",
@@ -413,52 +413,52 @@ def test_headers_are_read_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("number", ["", "-1", "1.5", "0x1", "٣", "1" * 16, "one", "1 2"])
-def test_a_number_that_makes_no_sense_counts_as_missing(number: str) -> None:
+def test_invalid_offset_counts_as_missing(number: str) -> None:
     assert read_post({"X-LogBytes-BeginOffset": number}, b"", received_ms=0).begin is None
 
 
-def test_all_headers_may_be_missing_or_empty() -> None:
+def test_headers_may_be_missing_or_empty() -> None:
     empty = {"X-Game-Map": "", "X-Server-Instance-Token": " ", "X-Timestamp": "yesterday"}
     assert (
         read_post({}, b"x", received_ms=0) == read_post(empty, b"x", received_ms=0) == LogPost(body=b"x", received_ms=0)
     )
 
 
-def test_a_header_value_is_kept_short() -> None:
+def test_header_value_is_truncated() -> None:
     assert len(read_post({"X-Game-Map": "m" * 9_000}, b"", received_ms=0).game_map or "") == 128
 
 
 # --- real data --------------------------------------------------------------------------------------------------
 
 
-def test_a_real_capture_has_twelve_map_loads_and_no_loss(corpus: Path) -> None:
+def test_real_capture_has_twelve_map_loads_and_no_loss(corpus: Path) -> None:
     posts = list(read_posts((corpus / "cs2-http-posts.txt").read_bytes()))
     cursor = LogCursor()
-    taken = take_all(cursor, posts)
-    assert [notice for each in taken for notice in each.notices] == [
+    results = read_all(cursor, posts)
+    assert [notice for each in results for notice in each.notices] == [
         MapLoad(number, "ar_pool_day") for number in range(2, 14)
     ]
-    assert lines_given(taken) == [line for each in posts for line in each.body.split(b"\n") if line]
+    assert all_lines(results) == [line for each in posts for line in each.body.split(b"\n") if line]
 
 
-def test_each_real_post_sent_twice_changes_nothing(corpus: Path) -> None:
+def test_repeating_each_real_post_changes_nothing(corpus: Path) -> None:
     posts = list(read_posts((corpus / "cs2-http-posts.txt").read_bytes()))
     once, twice = LogCursor(), LogCursor()
     for each in posts:
-        assert twice.take(each) == once.take(each)
-        assert twice.take(each) == Taken([])
+        assert twice.read(each) == once.read(each)
+        assert twice.read(each) == NewLines([])
 
 
 @pytest.mark.parametrize("size", [200, 4096, 100_000])
-def test_a_real_match_gives_the_same_lines_as_its_file(corpus: Path, size: int) -> None:
+def test_posts_of_a_real_match_give_the_lines_of_its_file(corpus: Path, size: int) -> None:
     whole = (corpus / "cs2-5v5-inferno.log").read_bytes()
     posts = [post(whole[begin : begin + size + 700], begin) for begin in range(0, len(whole), size)]
     cursor = LogCursor()
-    assert lines_given(take_all(cursor, posts)) + cursor.splitter.finish() == list(lines_of([whole]))
+    assert all_lines(read_all(cursor, posts)) + cursor.splitter.finish() == list(split_lines([whole]))
 
 
-def test_a_new_load_whose_first_post_ends_within_its_first_line_is_no_resend() -> None:
+def test_new_load_with_a_partial_first_line_is_not_a_resend() -> None:
     cursor = LogCursor()
-    cursor.take(LogPost(body=b"a\nb\n", received_ms=0, begin=0))
-    taken = [cursor.take(LogPost(body=body, received_ms=0, begin=begin)) for body, begin in ((b"X", 0), (b"Y\n", 1))]
-    assert [line for one in taken for line in one.lines] == [b"XY"]
+    cursor.read(LogPost(body=b"a\nb\n", received_ms=0, begin=0))
+    results = [cursor.read(LogPost(body=body, received_ms=0, begin=begin)) for body, begin in ((b"X", 0), (b"Y\n", 1))]
+    assert [line for one in results for line in one.lines] == [b"XY"]

@@ -1,4 +1,4 @@
-"""The clock of a log: stamps survive reading and writing, and become UTC the same way however posts were cut."""
+"""Tests of log time stamps and their conversion to UTC."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ small_drifts = st.integers(min_value=-ZONE_STEP_MS, max_value=ZONE_STEP_MS)
 @example(last_ms)
 @example(0)
 @example(-1)
-def test_a_stamp_with_milliseconds_survives_the_round_trip(ms: int) -> None:
+def test_stamp_with_milliseconds_survives_the_round_trip(ms: int) -> None:
     assert parse_stamp(format_stamp(ms, millis=True)) == ms
 
 
 @given(times)
-def test_a_stamp_without_milliseconds_keeps_its_second(ms: int) -> None:
+def test_stamp_without_milliseconds_keeps_the_second(ms: int) -> None:
     assert parse_stamp(format_stamp(ms, millis=False)) == ms - ms % 1000
 
 
@@ -42,7 +42,7 @@ def test_stamps_agree_with_the_calendar(ms: int) -> None:
     assert format_stamp(ms, millis=False)[10:] == moment.strftime(" - %H:%M:%S")
 
 
-def test_stamps_of_real_servers_are_read() -> None:
+def test_real_stamps_are_parsed() -> None:
     assert parse_stamp("07/17/2026 - 18:14:24.251") == 1_784_312_064_251
     assert parse_stamp("01/19/2026 - 19:02:08") == 1_768_849_328_000
     assert parse_stamp("02/29/2024 - 00:00:00") is not None
@@ -76,30 +76,30 @@ def test_stamps_of_real_servers_are_read() -> None:
         "٠١/01/2026 - 18:14:24",
     ],
 )
-def test_anything_else_is_no_stamp(text: str) -> None:
+def test_invalid_stamp_is_none(text: str) -> None:
     assert parse_stamp(text) is None
 
 
 @given(st.text(alphabet="0123456789/-: .x٣", max_size=26))
-def test_reading_never_raises_and_what_it_reads_it_writes(text: str) -> None:
+def test_parsing_never_raises_and_formatting_restores_the_text(text: str) -> None:
     ms = parse_stamp(text)
     if ms is not None:
         assert format_stamp(ms, millis=len(text) == 25) == text
 
 
-def test_without_an_anchor_nothing_is_moved() -> None:
+def test_clock_without_an_anchor_has_no_offset() -> None:
     assert LogClock().offset_ms == 0
 
 
 @given(moments, moments)
-def test_the_first_post_fixes_the_offset(log_ms: int, received_ms: int) -> None:
+def test_first_post_sets_the_offset(log_ms: int, received_ms: int) -> None:
     clock = LogClock()
     clock.anchor(log_ms, received_ms)
     assert log_ms + clock.offset_ms == received_ms
 
 
 @given(moments, moments, st.lists(st.tuples(moments, small_drifts)))
-def test_small_drift_never_changes_the_offset(log_ms: int, received_ms: int, posts: list[tuple[int, int]]) -> None:
+def test_small_drift_does_not_change_the_offset(log_ms: int, received_ms: int, posts: list[tuple[int, int]]) -> None:
     clock = LogClock()
     clock.anchor(log_ms, received_ms)
     offset = clock.offset_ms
@@ -109,16 +109,16 @@ def test_small_drift_never_changes_the_offset(log_ms: int, received_ms: int, pos
 
 
 @pytest.mark.parametrize("step_ms", [HOUR_MS, -HOUR_MS, HOUR_MS // 2, -HOUR_MS // 2])
-def test_a_daylight_saving_step_moves_the_offset(step_ms: int) -> None:
+def test_daylight_saving_step_changes_the_offset(step_ms: int) -> None:
     clock = LogClock()
     clock.anchor(5 * HOUR_MS, 3 * HOUR_MS)
     clock.anchor(6 * HOUR_MS + step_ms, 4 * HOUR_MS)
     assert 6 * HOUR_MS + step_ms + clock.offset_ms == 4 * HOUR_MS
 
 
-def test_the_clock_survives_a_snapshot() -> None:
+def test_clock_survives_a_snapshot() -> None:
     clock = LogClock()
     clock.anchor(10, 30)
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(clock), type=LogClock)
-    again.anchor(20, 45)
-    assert 20 + again.offset_ms == 40
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(clock), type=LogClock)
+    restored.anchor(20, 45)
+    assert 20 + restored.offset_ms == 40

@@ -1,4 +1,4 @@
-"""Plugin events: real posts are read, doubtful fields are not, and nothing a plugin sends can raise."""
+"""Tests of plugin events: real posts are parsed, unreliable fields are ignored, and no body raises."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchpod.cs2.matchzy import (
     MapResult,
     OtherReport,
     PlayerReport,
-    RoundEnd,
+    RoundEndReport,
     SeriesEnd,
     SeriesStart,
     read_report,
@@ -62,27 +62,27 @@ def read(value: object) -> object:
     return read_report(msgspec.json.encode(value))
 
 
-def read_round(**changes: object) -> RoundEnd:
+def read_round(**changes: object) -> RoundEndReport:
     report = read(round_end(**changes))
-    assert isinstance(report, RoundEnd)
+    assert isinstance(report, RoundEndReport)
     return report
 
 
-# --- the events -------------------------------------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------------------------
 
 
-def test_a_real_map_result_is_read(corpus: Path) -> None:
+def test_real_map_result_is_parsed(corpus: Path) -> None:
     report = read_report((corpus / "matchzy-map-result.json").read_bytes())
     assert report == MapResult("18", 1, 13, 9, Team.TEAM1)
 
 
-def test_the_first_map_of_the_plugin_is_map_one() -> None:
+def test_map_numbers_are_converted_to_start_at_one() -> None:
     assert read({"event": "going_live", "matchid": 18, "map_number": 0}) == GoingLive("18", 1)
     assert read_round(map_number=2).map_number == 3
 
 
-def test_a_round_end_is_read_with_the_numbers_the_plugin_fills() -> None:
-    assert read_round() == RoundEnd(
+def test_round_end_has_the_statistics_that_the_plugin_fills() -> None:
+    assert read_round() == RoundEndReport(
         match_id="18",
         map_number=1,
         round_number=15,
@@ -118,7 +118,7 @@ def test_a_round_end_is_read_with_the_numbers_the_plugin_fills() -> None:
         ("9", RoundEndReason.UNKNOWN),
     ],
 )
-def test_reasons_are_the_games_numbers(number: object, reason: RoundEndReason) -> None:
+def test_round_end_reason_is_converted_from_its_number(number: object, reason: RoundEndReason) -> None:
     assert read_round(reason=number).reason is reason
 
 
@@ -135,15 +135,15 @@ def test_reasons_are_the_games_numbers(number: object, reason: RoundEndReason) -
         (None, None),
     ],
 )
-def test_the_winning_side_is_read_as_number_or_word(given_side: object, side: Side | None) -> None:
+def test_winning_side_may_be_number_or_name(given_side: object, side: Side | None) -> None:
     assert read_round(winner={"side": given_side, "team": "team1"}).winner_side is side
 
 
-def test_a_round_end_may_name_no_winner() -> None:
+def test_round_end_may_have_no_winner() -> None:
     assert read_round(winner=None).winner_side is None
 
 
-def test_a_series_start_is_read() -> None:
+def test_series_start_is_parsed() -> None:
     event = {"event": "series_start", "matchid": "abc", "num_maps": 3, "team1": {"name": "A"}, "team2": {"name": "B"}}
     assert read(event) == SeriesStart("abc", 3, "A", "B")
     assert read({"event": "series_start"}) == SeriesStart("", None, "", "")
@@ -152,7 +152,7 @@ def test_a_series_start_is_read() -> None:
 @pytest.mark.parametrize(
     ("named", "winner"), [("team1", Team.TEAM1), ("team2", Team.TEAM2), ("none", None), (None, None)]
 )
-def test_a_series_end_is_read(named: object, winner: Team | None) -> None:
+def test_series_end_is_parsed(named: object, winner: Team | None) -> None:
     event = {"event": "series_end", "matchid": 18, "team1_series_score": 2, "team2_series_score": 1,
              "time_until_restore": 10, "winner": {"side": "0", "team": named}}  # fmt: skip
     assert read(event) == SeriesEnd("18", 2, 1, winner)
@@ -183,33 +183,33 @@ def test_other_events_keep_their_name(event: str) -> None:
         {"steamid": True},
     ],
 )
-def test_bots_and_garbage_ids_are_left_out(entry: object) -> None:
+def test_bots_and_invalid_ids_are_skipped(entry: object) -> None:
     real = {"steamid": int(PLAYER), "name": "Ann", "stats": {"mvp": 3}}
     report = read_round(team1=team(13, entry), team2=team(2, entry, real))
     assert report.players == (PlayerReport(player_id=PLAYER, name="Ann", team=Team.TEAM2, mvps=3),)
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "3", None, True, 10**12])
-def test_a_number_that_is_no_count_is_unknown(number: object) -> None:
+def test_invalid_count_is_none(number: object) -> None:
     report = read_round(team1=team(13, {"steamid": PLAYER, "stats": {"mvp": number, "kills": 2}}))
     assert (report.players[0].mvps, report.players[0].kills) == (None, 2)
 
 
-def test_only_so_many_players_are_read() -> None:
+def test_number_of_players_is_bounded() -> None:
     entries = [{"steamid": str(int(PLAYER) + number)} for number in range(MAX_TEAM_PLAYERS + 5)]
     assert len(read_round(team1=team(1, *entries)).players) == MAX_TEAM_PLAYERS
 
 
-def test_a_team_without_a_player_list_has_no_players() -> None:
+def test_team_without_a_player_list_has_no_players() -> None:
     assert read_round(team1={"score": 1}).players == ()
 
 
-def test_names_are_kept_short() -> None:
+def test_long_names_are_truncated() -> None:
     report = read_round(team1=team(1, {"steamid": PLAYER, "name": "n" * 9_000}), matchid="m" * 9_000)
     assert (len(report.players[0].name), len(report.match_id)) == (128, 64)
 
 
-# --- what is no report ------------------------------------------------------------------------------------------
+# --- malformed reports ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -223,15 +223,15 @@ def test_names_are_kept_short() -> None:
         (b"[]", "not an object"),
         (b"{}", "no event name"),
         (b'{"event": 7}', "no event name"),
-        (b'{"event": "going_live"}', "going_live without its numbers"),
-        (b'{"event": "going_live", "map_number": -1}', "going_live without its numbers"),
-        (b'{"event": "round_end"}', "round_end without its numbers"),
-        (b'{"event": "map_result", "map_number": 0, "team1": 1}', "map_result without its numbers"),
-        (b'{"event": "series_end", "team1_series_score": 1}', "series_end without its numbers"),
+        (b'{"event": "going_live"}', "going_live without required fields"),
+        (b'{"event": "going_live", "map_number": -1}', "going_live without required fields"),
+        (b'{"event": "round_end"}', "round_end without required fields"),
+        (b'{"event": "map_result", "map_number": 0, "team1": 1}', "map_result without required fields"),
+        (b'{"event": "series_end", "team1_series_score": 1}', "series_end without required fields"),
         (b" " * (MAX_REPORT_BYTES + 1), "more than 262144 bytes"),
     ],
 )
-def test_what_is_no_report_says_why(body: bytes, reason: str) -> None:
+def test_malformed_report_has_a_reason(body: bytes, reason: str) -> None:
     report = read_report(body)
     assert isinstance(report, Malformed)
     assert report.reason == reason
@@ -253,14 +253,14 @@ def test_no_body_raises(body: bytes) -> None:
 
 @examples(40)
 @given(st.dictionaries(words, values, max_size=4))
-def test_a_damaged_round_end_never_raises(changes: dict[str, object]) -> None:
+def test_damaged_round_end_never_raises(changes: dict[str, object]) -> None:
     report_key(read_report(msgspec.json.encode(round_end(**changes))))
 
 
-# --- the same fact ----------------------------------------------------------------------------------------------
+# --- keys -------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_fact_has_the_same_key_however_it_is_written() -> None:
+def test_key_does_not_depend_on_json_formatting() -> None:
     event = round_end()
     again = dict(reversed(event.items()))
     assert report_key(read_report(msgspec.json.encode(event))) == report_key(
@@ -279,15 +279,15 @@ def test_the_same_fact_has_the_same_key_however_it_is_written() -> None:
         {"event": "map_result"},
     ],
 )
-def test_another_fact_has_another_key(changes: dict[str, object]) -> None:
+def test_different_fact_has_a_different_key(changes: dict[str, object]) -> None:
     first, second = (read_report(msgspec.json.encode(event)) for event in (round_end(), round_end(**changes)))
     assert report_key(first) != report_key(second)
 
 
-def test_two_players_getting_ready_are_two_facts() -> None:
+def test_ready_events_of_two_players_have_different_keys() -> None:
     keys = {report_key(read_report(b'{"event": "player_ready", "player": %d}' % player)) for player in (1, 2)}
     assert len(keys) == 2
 
 
-def test_a_key_begins_with_the_kind_of_report() -> None:
+def test_key_begins_with_the_report_type() -> None:
     assert report_key(read_report(msgspec.json.encode(round_end()))).startswith("round_end:")

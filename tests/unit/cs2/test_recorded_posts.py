@@ -1,4 +1,4 @@
-"""Recordings: the posts come back byte for byte, and a bad recording says which line is wrong."""
+"""Tests of recordings: posts are read byte for byte, and an invalid recording names the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.log_batches import LogPost
-from matchpod.cs2.recorded_posts import MAX_TIME_MS, RecordingError, RecordingForm, looks_like_posts, read_posts
+from matchpod.cs2.recorded_posts import MAX_TIME_MS, RecordingError, RecordingForm, detect_form, read_posts
 
 DAY_MS = 86_400_000
 SENT_MS = 1_784_312_064_267  # 07/17/2026 - 18:14:24.267
@@ -24,12 +24,12 @@ def transcript(body: bytes, *, clock: str = "18:14:24.961", headers: str | None 
     return b"[%s] POST /log\nHEADERS: %s\nBODY:\n%s\n---\n" % (clock.encode(), headers.encode(), body)
 
 
-def only(recording: bytes) -> LogPost:
+def single_post(recording: bytes) -> LogPost:
     (read,) = read_posts(recording)
     return read
 
 
-def fault(recording: bytes) -> str:
+def error_of(recording: bytes) -> str:
     with pytest.raises(RecordingError) as caught:
         list(read_posts(recording))
     return str(caught.value)
@@ -38,7 +38,7 @@ def fault(recording: bytes) -> str:
 # --- transcripts ------------------------------------------------------------------------------------------------
 
 
-def test_the_posts_of_a_real_transcript_have_the_bytes_their_offsets_promise(corpus: Path) -> None:
+def test_posts_of_a_real_transcript_match_their_offsets(corpus: Path) -> None:
     posts = list(read_posts((corpus / "cs2-http-posts.txt").read_bytes()))
     assert len(posts) == 14
     for each in posts:
@@ -57,23 +57,23 @@ def test_any_bytes_survive_a_transcript(bodies: list[bytes]) -> None:
     assert [each.body for each in read_posts(recording)] == bodies
 
 
-def test_a_body_that_imitates_the_end_of_a_post_stays_whole() -> None:
+def test_body_that_imitates_the_end_of_a_post_is_complete() -> None:
     body = b"one\n---\n[18:14:24.961] POST /log\n"
-    assert only(transcript(body)).body == body
+    assert single_post(transcript(body)).body == body
 
 
-def test_without_a_length_a_line_of_dashes_inside_stays_in_the_body() -> None:
-    assert only(transcript(b"one\n---\ntwo\n", headers="X-Game-Map=de_nuke")).body == b"one\n---\ntwo\n"
+def test_body_without_a_length_may_contain_a_line_of_dashes() -> None:
+    assert single_post(transcript(b"one\n---\ntwo\n", headers="X-Game-Map=de_nuke")).body == b"one\n---\ntwo\n"
 
 
-def test_header_values_may_hold_equals_signs_and_semicolons() -> None:
+def test_header_values_may_contain_equals_signs_and_semicolons() -> None:
     headers = "Accept=text/html,*/*;q=0.9; User-Agent=A (X11; Linux=6; x); X-Game-Map=de_nuke; X-Tick-End=7"
-    read = only(transcript(b"one\n", headers=headers))
+    read = single_post(transcript(b"one\n", headers=headers))
     assert read.game_map == "de_nuke"
 
 
-def test_header_text_before_the_first_name_is_passed_over() -> None:
-    assert only(transcript(b"one\n", headers="; nothing; X-Game-Map=de_nuke")).game_map == "de_nuke"
+def test_header_text_before_the_first_name_is_ignored() -> None:
+    assert single_post(transcript(b"one\n", headers="; nothing; X-Game-Map=de_nuke")).game_map == "de_nuke"
 
 
 @pytest.mark.parametrize(
@@ -86,48 +86,48 @@ def test_header_text_before_the_first_name_is_passed_over() -> None:
         (b"", 0, b""),
     ],
 )
-def test_a_last_line_end_is_mended_to_the_promised_length(body: bytes, length: int, read: bytes) -> None:
-    assert only(transcript(body, headers=f"Content-Length={length}")).body == read
+def test_last_line_end_is_corrected_to_the_given_length(body: bytes, length: int, read: bytes) -> None:
+    assert single_post(transcript(body, headers=f"Content-Length={length}")).body == read
 
 
-def test_without_a_length_the_offsets_tell_it() -> None:
+def test_missing_length_is_derived_from_the_offsets() -> None:
     body = b"one\n---\n[18:14:24.961] POST /log\n"
     headers = f"X-LogBytes-BeginOffset=100; X-LogBytes-EndOffset={100 + len(body)}"
-    assert only(transcript(body, headers=headers)).body == body
+    assert single_post(transcript(body, headers=headers)).body == body
 
 
-def test_a_length_that_is_no_number_is_passed_over() -> None:
-    assert only(transcript(b"one\n", headers="Content-Length=many")).body == b"one\n"
+def test_invalid_length_is_ignored() -> None:
+    assert single_post(transcript(b"one\n", headers="Content-Length=many")).body == b"one\n"
 
 
-def test_a_transcript_may_have_blank_lines_and_windows_line_ends_around_its_parts() -> None:
+def test_transcript_may_contain_blank_lines_and_windows_line_ends() -> None:
     recording = b"\r\n\n[18:14:24] POST /log\r\nHEADERS: X-Game-Map=de_nuke\r\nBODY:\r\none\n\r\n---\r\n\r\n"
-    read = only(recording)
+    read = single_post(recording)
     assert (read.body, read.game_map) == (b"one\n", "de_nuke")
 
 
-def test_the_receive_time_is_the_transcripts_clock_on_the_posts_day() -> None:
-    assert only(transcript(b"")).received_ms == SENT_MS + 694
-    assert only(transcript(b"", clock="18:14:24.9")).received_ms == SENT_MS + 633
-    assert only(transcript(b"", clock="18:14:25")).received_ms == SENT_MS + 733
+def test_receive_time_combines_transcript_time_and_post_date() -> None:
+    assert single_post(transcript(b"")).received_ms == SENT_MS + 694
+    assert single_post(transcript(b"", clock="18:14:24.9")).received_ms == SENT_MS + 633
+    assert single_post(transcript(b"", clock="18:14:25")).received_ms == SENT_MS + 733
 
 
 @pytest.mark.parametrize(
-    ("clock", "sent", "apart_ms"), [("00:00:01", "23:59:59", 2_000), ("23:59:59", "00:00:01", -2_000)]
+    ("clock", "sent", "difference_ms"), [("00:00:01", "23:59:59", 2_000), ("23:59:59", "00:00:01", -2_000)]
 )
-def test_the_receive_time_crosses_midnight(clock: str, sent: str, apart_ms: int) -> None:
-    read = only(transcript(b"", clock=clock, headers=f"X-Timestamp=07/17/2026 - {sent}"))
+def test_receive_time_crosses_midnight(clock: str, sent: str, difference_ms: int) -> None:
+    read = single_post(transcript(b"", clock=clock, headers=f"X-Timestamp=07/17/2026 - {sent}"))
     assert read.sent_ms is not None
-    assert read.received_ms - read.sent_ms == apart_ms
+    assert read.received_ms - read.sent_ms == difference_ms
 
 
-def test_without_a_time_on_the_post_its_first_line_gives_the_day() -> None:
+def test_date_comes_from_the_first_line_without_a_time_stamp_header() -> None:
     body = b"07/17/2026 - 18:14:24.251 - World triggered\n"
-    assert only(transcript(body, headers="")).received_ms == SENT_MS + 694
+    assert single_post(transcript(body, headers="")).received_ms == SENT_MS + 694
 
 
-def test_without_any_day_the_time_of_day_is_all_there_is() -> None:
-    assert only(transcript(b"?", clock="00:00:01", headers="")).received_ms % DAY_MS == 1_000
+def test_receive_time_without_a_date_is_the_time_of_day() -> None:
+    assert single_post(transcript(b"?", clock="00:00:01", headers="")).received_ms % DAY_MS == 1_000
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def test_without_any_day_the_time_of_day_is_all_there_is() -> None:
     [
         (b"[18:14:24] POST /log\nBODY:\n", "line 2: expected `HEADERS: name=value; …`"),
         (b"[18:14:24] POST /log\nHEADERS: a=b\none\n---\n", "line 3: expected `BODY:`"),
-        (b"[18:14:24] POST /log\nHEADERS: a=b\nBODY:\none\n", "line 4: the body does not end with a line `---`"),
+        (b"[18:14:24] POST /log\nHEADERS: a=b\nBODY:\none\n", "line 4: the body does not end with the line `---`"),
         (transcript(b"one\n") + b"\nstray\n", "line 8: expected `[HH:MM:SS.mmm] POST …`"),
         (b"L 01/19/2026 - 19:02:08: World triggered\n", "line 1: expected `[HH:MM:SS] POST …` or a JSON object"),
         (b"", "line 1: expected `[HH:MM:SS] POST …` or a JSON object"),
     ],
 )
-def test_a_fault_of_a_transcript_names_its_line(recording: bytes, message: str) -> None:
-    assert fault(recording) == message
+def test_error_in_a_transcript_names_its_line(recording: bytes, message: str) -> None:
+    assert error_of(recording) == message
 
 
-def test_an_empty_body_may_be_left_out() -> None:
-    assert only(b"[18:14:24] POST /log\nHEADERS: Content-Length=0\nBODY:\n---").body == b""
+def test_empty_body_may_be_omitted() -> None:
+    assert single_post(b"[18:14:24] POST /log\nHEADERS: Content-Length=0\nBODY:\n---").body == b""
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------
@@ -166,17 +166,17 @@ def test_any_bytes_survive_json_lines(posts: list[tuple[bytes, int]]) -> None:
     "received_at",
     [str(SENT_MS), '"2026-07-17T18:14:24.267Z"', '"2026-07-17T20:14:24.267+02:00"', '"2026-07-17T18:14:24.267"'],
 )
-def test_the_receive_time_may_be_milliseconds_or_an_iso_time(received_at: str) -> None:
+def test_receive_time_may_be_milliseconds_or_an_iso_time(received_at: str) -> None:
     recording = f'\n{{"receivedAt": {received_at}, "body": "één\\n"}}\n\n'.encode()
-    assert only(recording) == LogPost(body="één\n".encode(), received_ms=SENT_MS)
+    assert single_post(recording) == LogPost(body="één\n".encode(), received_ms=SENT_MS)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (b"{", "truncated"),
-        (b'{"receivedAt": 1}', "expected one of `body` and `bodyBase64`"),
-        (b'{"receivedAt": 1, "body": "", "bodyBase64": ""}', "expected one of `body` and `bodyBase64`"),
+        (b'{"receivedAt": 1}', "expected either `body` or `bodyBase64`"),
+        (b'{"receivedAt": 1, "body": "", "bodyBase64": ""}', "expected either `body` or `bodyBase64`"),
         (b'{"receivedAt": 1, "bodyBase64": "?"}', "base64"),
         (b'{"receivedAt": "soon", "body": ""}', "isoformat"),
         (b'{"receivedAt": 1, "body": "", "bytes": 3}', "unknown field"),
@@ -185,13 +185,13 @@ def test_the_receive_time_may_be_milliseconds_or_an_iso_time(received_at: str) -
         (b'{"receivedAt": 1, "headers": ' + b"[" * 100_000, ""),
     ],
 )
-def test_a_fault_of_json_lines_names_its_line(line: bytes, message: str) -> None:
-    said = fault(b'{"receivedAt": 1, "body": ""}\n' + line)
-    assert said.startswith("line 2: ")
-    assert message in said
+def test_error_in_json_lines_names_its_line(line: bytes, message: str) -> None:
+    error = error_of(b'{"receivedAt": 1, "body": ""}\n' + line)
+    assert error.startswith("line 2: ")
+    assert message in error
 
 
-# --- telling the forms apart ------------------------------------------------------------------------------------
+# --- detecting the form -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,17 +204,17 @@ def test_a_fault_of_json_lines_names_its_line(line: bytes, message: str) -> None
         (b"", None),
     ],
 )
-def test_the_first_bytes_tell_the_form(first_bytes: bytes, form: RecordingForm | None) -> None:
-    assert looks_like_posts(first_bytes) is form
+def test_form_is_detected_by_the_first_bytes(first_bytes: bytes, form: RecordingForm | None) -> None:
+    assert detect_form(first_bytes) is form
 
 
 @given(st.binary(max_size=80) | st.text(alphabet='[]{}"-:; \n0POSTHEADRBY', max_size=80).map(str.encode))
-def test_any_other_bytes_are_a_fault_and_nothing_worse(recording: bytes) -> None:
+def test_other_bytes_raise_only_recording_errors(recording: bytes) -> None:
     with contextlib.suppress(RecordingError):
         list(read_posts(recording))
 
 
 @pytest.mark.parametrize("at", [-1, MAX_TIME_MS, 10**18])
-def test_a_number_that_is_no_time_is_a_fault(at: int) -> None:
-    with pytest.raises(RecordingError, match="line 1: receivedAt is no time"):
+def test_number_outside_the_time_range_is_an_error(at: int) -> None:
+    with pytest.raises(RecordingError, match="line 1: receivedAt is not a valid time"):
         list(read_posts(b'{"receivedAt": %d, "body": ""}' % at))

@@ -1,4 +1,4 @@
-"""Teams against sides."""
+"""Tests of teams and sides."""
 
 from __future__ import annotations
 
@@ -11,70 +11,70 @@ from matchpod.cs2.sides import MAX_MEMBERS, Sides
 from .server_log import competitive, id64
 
 
-def standing(*sides: str) -> Sides:
-    """Players 1, 2 of team1 and 3, 4 of team2 on these sides; `-` is nowhere."""
+def players_on(*sides: str) -> Sides:
+    """Put players 1 and 2 of team1 and 3 and 4 of team2 on these sides; `-` means no side."""
     found = Sides.of(competitive())
     for account, side in enumerate(sides, start=1):
-        found.stand(id64(account), {"C": Side.CT, "T": Side.T, "-": None}[side])
+        found.set_side(id64(account), {"C": Side.CT, "T": Side.T, "-": None}[side])
     return found
 
 
-def test_team1_begins_as_ct() -> None:
-    assert standing("C", "C", "T", "T").team_on(Side.CT) is Team.TEAM1
+def test_team1_starts_as_ct() -> None:
+    assert players_on("C", "C", "T", "T").team_on(Side.CT) is Team.TEAM1
 
 
-def test_the_vote_follows_the_majority() -> None:
-    sides = standing("T", "T", "C", "T")
+def test_vote_follows_the_majority() -> None:
+    sides = players_on("T", "T", "C", "T")
     assert sides.vote()
     assert sides.team1_side is Side.T
     assert not sides.vote()
 
 
-def test_a_tied_vote_and_an_empty_field_change_nothing() -> None:
-    assert not standing("C", "T", "T", "C").vote()
-    assert not standing("-", "-", "-", "-").vote()
+def test_tied_or_empty_vote_changes_nothing() -> None:
+    assert not players_on("C", "T", "T", "C").vote()
+    assert not players_on("-", "-", "-", "-").vote()
 
 
-def test_a_score_is_told_by_team() -> None:
-    sides = standing("T", "T", "C", "C")
+def test_score_is_converted_to_teams() -> None:
+    sides = players_on("T", "T", "C", "C")
     assert sides.by_team(3, 7) == (3, 7)
     sides.vote()
     assert sides.by_team(3, 7) == (7, 3)
 
 
-def test_a_swapped_score_means_swapped_sides() -> None:
-    sides = standing()
-    assert sides.match_score((2, 10), (10, 2))
+def test_swapped_score_swaps_the_sides() -> None:
+    sides = players_on()
+    assert sides.follow_score((2, 10), (10, 2))
     assert sides.team1_side is Side.T
 
 
-def test_an_even_or_unrelated_score_means_nothing() -> None:
-    sides = standing()
-    assert not sides.match_score((6, 6), (6, 6))
-    assert not sides.match_score((3, 4), (10, 2))
-    assert not sides.match_score((10, 2), (10, 2))
+def test_even_or_unrelated_score_changes_nothing() -> None:
+    sides = players_on()
+    assert not sides.follow_score((6, 6), (6, 6))
+    assert not sides.follow_score((3, 4), (10, 2))
+    assert not sides.follow_score((10, 2), (10, 2))
 
 
-def test_an_unlisted_player_belongs_to_the_team_he_stands_with() -> None:
-    sides = standing("C", "C", "T", "T")
-    sides.stand(id64(9), Side.T)
+def test_unlisted_player_belongs_to_the_team_of_their_side() -> None:
+    sides = players_on("C", "C", "T", "T")
+    sides.set_side(id64(9), Side.T)
     assert sides.team_of(id64(9)) is Team.TEAM2
-    assert sides.line_ups()[1] == (id64(3), id64(4), id64(9))
-    sides.clear_field()
+    assert sides.lineups()[1] == (id64(3), id64(4), id64(9))
+    sides.clear_sides()
     assert sides.team_of(id64(9)) is Team.TEAM2
     assert sides.team_of(id64(8)) is None
 
 
 @given(st.lists(st.sampled_from("CT"), min_size=4, max_size=4))
-def test_a_vote_leaves_most_players_on_the_side_of_their_team(sides: list[str]) -> None:
-    found = standing(*sides)
+def test_vote_leaves_most_players_on_the_side_of_their_team(sides: list[str]) -> None:
+    found = players_on(*sides)
     found.vote()
-    right = sum(found.team_on(side) is found.listed[player] for player, side in found.standing.items())
-    assert right >= 2
+    matching = sum(found.team_on(side) is found.listed[player] for player, side in found.player_sides.items())
+    assert matching >= 2
 
 
-def test_more_members_than_any_match_has_are_forgotten() -> None:
-    sides = standing("C", "T")
+def test_number_of_members_is_bounded() -> None:
+    sides = players_on("C", "T")
     sides.members = {f"stranger {number}": Team.TEAM1 for number in range(MAX_MEMBERS + 1)}
-    sides.line_ups()
+    sides.lineups()
     assert not any(name.startswith("stranger") for name in sides.members)

@@ -1,4 +1,4 @@
-"""The statistics block of the game."""
+"""Tests of the game's statistics block."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .server_log import id64
 
 def block_with(*rows: str, number: str = "8") -> StatsBlock:
     block = StatsBlock()
-    block.see_mark(StatsMark(STATS_BEGIN))
-    block.see_field(StatsField("round_number", number))
-    block.see_field(StatsField("score_t", "5"))
-    block.see_mark(StatsMark(STATS_PLAYERS))
+    block.read_mark(StatsMark(STATS_BEGIN))
+    block.read_field(StatsField("round_number", number))
+    block.read_field(StatsField("score_t", "5"))
+    block.read_mark(StatsMark(STATS_PLAYERS))
     for index, row in enumerate(rows):
-        block.see_player(StatsPlayer(index, row))
+        block.read_player(StatsPlayer(index, row))
     return block
 
 
-def test_a_row_is_read_by_column() -> None:
+def test_row_is_parsed_by_column() -> None:
     block = block_with(STATS_ROW)
     assert block.rows == [
         GameCount(id64(101), 12, 3, 4, 1109.0, 41.67, 158.0, 3, 0, 355.0, 0, 1, 0, 2, 0, 3, 2, 1),
     ]
-    assert block.see_mark(StatsMark(STATS_END))
+    assert block.read_mark(StatsMark(STATS_END))
     assert block.round_number == 8
 
 
@@ -47,31 +47,31 @@ def test_a_row_is_read_by_column() -> None:
         STATS_ROW.replace("101,", "1.5,"),
     ],
 )
-def test_bots_and_nonsense_are_passed_over(row: str) -> None:
+def test_bots_and_invalid_rows_are_skipped(row: str) -> None:
     assert block_with(row).rows == []
 
 
-def test_columns_with_wrong_labels_are_not_read() -> None:
+def test_columns_with_wrong_labels_are_ignored() -> None:
     cells = STATS_ROW.split(",")
     assert block_with(",".join([*cells[:21], "?", "?"])).rows == block_with(STATS_ROW).rows
 
 
 @pytest.mark.parametrize("number", ["x", "", "999999", "²"])
-def test_a_block_without_a_sane_round_number_is_never_complete(number: str) -> None:
-    assert not block_with(STATS_ROW, number=number).see_mark(StatsMark(STATS_END))
+def test_block_without_a_valid_round_number_is_not_complete(number: str) -> None:
+    assert not block_with(STATS_ROW, number=number).read_mark(StatsMark(STATS_END))
 
 
-def test_rows_outside_a_block_are_nothing() -> None:
+def test_rows_outside_a_block_are_ignored() -> None:
     block = StatsBlock()
-    block.see_player(StatsPlayer(0, STATS_ROW))
+    block.read_player(StatsPlayer(0, STATS_ROW))
     assert block.rows == []
-    assert not block.see_mark(StatsMark(STATS_END))
+    assert not block.read_mark(StatsMark(STATS_END))
 
 
-def test_a_block_has_a_limit() -> None:
+def test_number_of_rows_is_bounded() -> None:
     assert len(block_with(*[STATS_ROW] * 1000).rows) == MAX_ROWS
 
 
 @given(st.text("0123456789,.- ", max_size=200))
-def test_no_row_is_an_error(row: str) -> None:
+def test_no_row_raises(row: str) -> None:
     block_with(row)

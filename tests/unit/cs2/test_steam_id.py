@@ -1,4 +1,4 @@
-"""Ids of players: every spelling leads to one 64-bit id, and nothing else does."""
+"""Tests of Steam ids: every format of a player's id gives the same 64-bit id, and other text gives none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.cs2.steam_id import (
     LAST_ID64,
     MAX_ACCOUNT,
     account_of,
-    format_u,
+    format_steam3,
     from_account,
     to_id64,
 )
@@ -19,29 +19,29 @@ from matchpod.cs2.steam_id import (
 accounts = st.integers(min_value=1, max_value=MAX_ACCOUNT)
 
 
-def test_the_id_of_a_real_server_converts() -> None:
+def test_real_id_is_converted() -> None:
     assert to_id64("[U:1:37572195]") == "76561197997837923"
 
 
-def test_the_older_spelling_names_the_same_account() -> None:
+def test_older_format_gives_the_same_account() -> None:
     assert to_id64("STEAM_1:1:18786097") == "76561197997837923"
     assert to_id64("STEAM_0:1:18786097") == "76561197997837923"
 
 
-def test_a_64_bit_id_stays_itself() -> None:
+def test_id64_is_unchanged() -> None:
     assert to_id64("76561197997837923") == "76561197997837923"
 
 
 @given(accounts)
 @example(1)
 @example(MAX_ACCOUNT)
-def test_every_spelling_of_an_account_leads_to_its_id(account: int) -> None:
+def test_every_format_of_an_account_gives_the_same_id(account: int) -> None:
     id64 = from_account(account)
     assert to_id64(id64) == id64
-    assert to_id64(format_u(id64)) == id64
+    assert to_id64(format_steam3(id64)) == id64
     assert to_id64(f"STEAM_1:{account % 2}:{account // 2}") == id64
     assert account_of(id64) == account
-    assert format_u(id64) == f"[U:1:{account}]"
+    assert format_steam3(id64) == f"[U:1:{account}]"
 
 
 @pytest.mark.parametrize(
@@ -84,26 +84,26 @@ def test_every_spelling_of_an_account_leads_to_its_id(account: int) -> None:
         "`As\u05ac\x02",
     ],
 )
-def test_what_names_no_player_has_no_id(text: str) -> None:
+def test_text_that_is_not_a_player_id_is_none(text: str) -> None:
     assert to_id64(text) is None
 
 
 @given(st.text() | st.from_regex(r"(\[U:1:|STEAM_|7656119).*", fullmatch=True))
-def test_any_text_gives_a_players_id_or_none(text: str) -> None:
+def test_any_text_gives_a_player_id_or_none(text: str) -> None:
     id64 = to_id64(text)
     assert id64 is None or account_of(id64) is not None
 
 
 @pytest.mark.parametrize("account", [0, -1, MAX_ACCOUNT + 1])
-def test_a_number_that_is_no_account_is_refused(account: int) -> None:
+def test_invalid_account_number_is_rejected(account: int) -> None:
     with pytest.raises(ValueError):
         from_account(account)
 
 
-def test_an_id_that_names_no_player_has_no_log_spelling() -> None:
+def test_id_of_another_account_type_cannot_be_formatted() -> None:
     with pytest.raises(ValueError):
-        format_u("90071996842377218")
+        format_steam3("90071996842377218")
 
 
-def test_anonymised_logs_have_leading_zeros_in_the_classic_spelling() -> None:
+def test_leading_zeros_are_accepted_in_the_classic_format() -> None:
     assert to_id64("STEAM_1:1:00000004") == to_id64("STEAM_1:1:4") == to_id64("[U:1:9]")

@@ -1,4 +1,4 @@
-"""What is said about a header, a name or a time that will not do: nothing of it asks a database."""
+"""Invalid headers, names and durations are rejected without a database query."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ BOTH = frozenset(Scope)
 
 
 class NoDatabase:
-    """A database that is never to be asked."""
+    """A database that must not be used."""
 
     is_shared = False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        raise AssertionError(f"asked {sql}")
+        raise AssertionError(f"unexpected query: {sql}")
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        raise AssertionError(f"asked {statements}")
+        raise AssertionError(f"unexpected write: {statements}")
 
     async def close(self) -> None: ...
 
 
 class EmptyDatabase(NoDatabase):
-    """A database in which nothing is found."""
+    """A database without rows."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return []
@@ -61,40 +61,40 @@ def access(db: NoDatabase | None = None) -> Access:
     return Access(db=db or NoDatabase(), clock=StoppedClock(), vault=OpenVault())
 
 
-def refusal(header: str | None, db: NoDatabase | None = None) -> str:
-    async def knock() -> None:
+def rejection(header: str | None, db: NoDatabase | None = None) -> str:
+    async def authenticate() -> None:
         await access(db).authenticate(header)
 
     with pytest.raises(UnauthorizedError) as caught:
-        asyncio.run(knock())
+        asyncio.run(authenticate())
     return str(caught.value)
 
 
 @pytest.mark.parametrize("header", [None, "", "  "])
-def test_a_missing_header_is_said_to_be_missing(header: str | None) -> None:
-    assert refusal(header) == rules.KEY_MISSING
+def test_missing_header_is_reported_as_missing(header: str | None) -> None:
+    assert rejection(header) == rules.KEY_MISSING
 
 
 @pytest.mark.parametrize(
     "header", [KEY, "Bearer", "Bearer ", f"Basic {KEY}", f"Bearer {KEY} {KEY}", f"Bearer\t{KEY}", f"Bearer{KEY}"]
 )
-def test_a_malformed_header_is_told_how_to_read(header: str) -> None:
-    assert refusal(header) == rules.KEY_MALFORMED
+def test_malformed_header_is_reported_with_the_expected_format(header: str) -> None:
+    assert rejection(header) == rules.KEY_MALFORMED
 
 
 @pytest.mark.parametrize("key", ["x", "mk_live_", KEY[:-1], KEY + "x", KEY[:-1] + "é", KEY[:-1] + "=", KEY.upper()])
-def test_text_that_is_no_key_is_not_valid_and_not_looked_up(key: str) -> None:
-    assert refusal(f"Bearer {key}") == "The API key is not valid."
+def test_text_that_is_not_a_key_is_rejected_without_a_query(key: str) -> None:
+    assert rejection(f"Bearer {key}") == "The API key is not valid."
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer   ", " Bearer "])
-def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
-    assert refusal(f"{scheme}{KEY}", EmptyDatabase()) == rules.KEY_INVALID
+def test_scheme_is_case_insensitive(scheme: str) -> None:
+    assert rejection(f"{scheme}{KEY}", EmptyDatabase()) == rules.KEY_INVALID
 
 
 @given(st.text())
-def test_any_header_gets_one_of_three_sentences(header: str) -> None:
-    assert refusal(header, EmptyDatabase()) in {rules.KEY_MISSING, rules.KEY_MALFORMED, rules.KEY_INVALID}
+def test_any_header_gets_one_of_three_error_texts(header: str) -> None:
+    assert rejection(header, EmptyDatabase()) in {rules.KEY_MISSING, rules.KEY_MALFORMED, rules.KEY_INVALID}
 
 
 @pytest.mark.parametrize(
@@ -106,36 +106,36 @@ def test_any_header_gets_one_of_three_sentences(header: str) -> None:
         (Role.OWNER, {Scope.SERVERS_READ}, False),
     ],
 )
-def test_matches_are_created_by_owners_and_admins_who_may_write(
+def test_only_owners_and_admins_with_write_scope_may_create_matches(
     role: Role, scopes: set[Scope], may_create: bool
 ) -> None:
     assert Principal(org_id="o", key_id="k", role=role, scopes=frozenset(scopes)).may_create is may_create
 
 
 @pytest.mark.parametrize("name", ["", " ", " acme", "acme\n", "a\tb", "a\u202eb", "x" * 65])
-def test_names_that_nobody_can_read_or_type_are_refused(name: str) -> None:
+def test_invalid_organization_name_is_rejected(name: str) -> None:
     with pytest.raises(AccessError, match="The name of an organization"):
         asyncio.run(access().create_organization(name))
 
 
 @pytest.mark.parametrize("name", [" ci", "a\x1b[0m", "x" * 65])
-def test_so_are_such_names_of_keys(name: str) -> None:
+def test_invalid_key_name_is_rejected(name: str) -> None:
     with pytest.raises(AccessError, match="The name of a key"):
         asyncio.run(access().create_key("acme", name=name, role=Role.OWNER, scopes=BOTH))
 
 
 @pytest.mark.parametrize("expires_in_s", [0, -1, rules.MAX_EXPIRES_IN_S + 1])
-def test_a_key_lives_a_second_to_ten_years(expires_in_s: int) -> None:
+def test_lifetime_of_a_key_is_one_second_to_ten_years(expires_in_s: int) -> None:
     with pytest.raises(AccessError, match="3650 days"):
         asyncio.run(access().create_key("acme", role=Role.OWNER, scopes=BOTH, expires_in_s=expires_in_s))
 
 
 @pytest.mark.parametrize("overlap_s", [-1, rules.MAX_OVERLAP_S + 1])
-def test_an_overlap_is_at_most_a_month(overlap_s: int) -> None:
+def test_overlap_is_at_most_30_days(overlap_s: int) -> None:
     with pytest.raises(AccessError, match="30 days"):
         asyncio.run(access().rotate_key("key_1", overlap_s=overlap_s))
 
 
-def test_a_key_has_a_scope() -> None:
+def test_key_needs_a_scope() -> None:
     with pytest.raises(AccessError, match="at least one"):
         asyncio.run(access().create_key("acme", role=Role.OWNER, scopes=()))

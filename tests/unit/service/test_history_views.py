@@ -1,4 +1,4 @@
-"""Rows of the history as callers see them."""
+"""API views of history rows."""
 
 from __future__ import annotations
 
@@ -88,19 +88,19 @@ SERIES_FIELDS = {
 IN_SERIES = {"id": "m1", "mapNumber": 2, "mapName": "de_nuke", "status": "finished"}
 
 
-def seen(view: msgspec.Struct) -> dict[str, object]:
+def as_json(view: msgspec.Struct) -> dict[str, object]:
     return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, object])
 
 
-def test_a_page_of_maps() -> None:
+def test_page_of_maps() -> None:
     page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP])
-    assert seen(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
+    assert as_json(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
 
 
-def test_a_map_passes_its_statistics_on_as_they_are() -> None:
+def test_map_contains_its_stored_statistics_unchanged() -> None:
     view = views.map_detail(MAP, STATS)
     assert bytes(view.players) == STATS.players
-    assert seen(view) == {
+    assert as_json(view) == {
         **SUMMARY,
         "seriesId": "ser_1",
         "mapNumber": 2,
@@ -111,7 +111,7 @@ def test_a_map_passes_its_statistics_on_as_they_are() -> None:
     }
 
 
-def test_what_has_not_happened_is_null() -> None:
+def test_fields_of_an_upcoming_map_are_null() -> None:
     unplayed = MapRow(
         id="m2",
         server_id="srv_1",
@@ -122,32 +122,32 @@ def test_what_has_not_happened_is_null() -> None:
         server_name="Europe 1",
         status=MapStatus.UPCOMING,
     )
-    shown = seen(views.map_detail(unplayed, STATS))
+    shown = as_json(views.map_detail(unplayed, STATS))
     absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId")
     assert [shown[name] for name in absent] == [None] * len(absent)
     assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
 
 
-def test_a_page_of_series() -> None:
+def test_page_of_series() -> None:
     page = views.series_page(ListQuery(), 1, [(SERIES, [MAP])])
-    assert seen(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
+    assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
 
 
-def test_one_series_has_the_scores_of_its_maps() -> None:
+def test_series_contains_the_scores_of_its_maps() -> None:
     scores = {
         name: SUMMARY[name]
         for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
     }
-    assert seen(views.series_detail(SERIES, [MAP])) == {
+    assert as_json(views.series_detail(SERIES, [MAP])) == {
         **SERIES_FIELDS,
         "maps": [{**IN_SERIES, **scores, "winner": "team1"}],
     }
 
 
-def test_a_timeline_goes_on_after_its_last_item() -> None:
+def test_next_page_of_a_timeline_starts_after_the_last_item() -> None:
     query = EventsQuery(after_seq=4, limit=2)
     page = views.events_page("m1", query, [(5, b'{"seq":5}'), (6, b'{"seq":6}')])
-    assert seen(page) == {
+    assert as_json(page) == {
         "mapId": "m1",
         "afterSeq": 4,
         "limit": 2,
@@ -156,13 +156,13 @@ def test_a_timeline_goes_on_after_its_last_item() -> None:
     }
 
 
-def test_a_timeline_without_news_stays_where_it_is() -> None:
+def test_empty_page_of_a_timeline_keeps_the_position() -> None:
     page = views.events_page("m1", EventsQuery(after_seq=4), [])
     assert (page.next_after_seq, page.items) == (4, ())
 
 
-def test_a_leaderboard_names_its_map() -> None:
-    assert seen(views.leaderboard_view(MAP, [])) == {
+def test_leaderboard_contains_its_map() -> None:
+    assert as_json(views.leaderboard_view(MAP, [])) == {
         "mapId": "m1",
         "seriesId": "ser_1",
         "mapNumber": 2,

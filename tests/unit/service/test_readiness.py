@@ -1,4 +1,4 @@
-"""Whether this process says that it takes requests."""
+"""When a process reports that it is ready."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from matchpod.ports import Database, DatabaseAwayError, Row, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.readiness import MAX_DIFFERENCE_MS, Readiness, ReadinessState
 
 NOW_MS = 1_800_000_000_000
 
 
-class Watch:
-    """A clock that goes on by a second whenever the database is asked."""
+class FakeClock:
+    """A clock that the database advances."""
 
     def __init__(self) -> None:
         self.at_ms = NOW_MS
@@ -24,28 +24,28 @@ class Watch:
         return self.at_ms
 
 
-class OneTable(Database):
-    """A database with a version and a clock in it, unless it is away."""
+class FakeDatabase(Database):
+    """A database with a schema version and a clock, unless it is unavailable."""
 
-    def __init__(self, watch: Watch | None = None) -> None:
-        self.is_away = False
-        self.watch = watch
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self.is_unavailable = False
+        self.clock = clock
         self.ahead_ms = 0
 
     @property
     def is_shared(self) -> bool:
-        return self.watch is not None
+        return self.clock is not None
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if self.is_away:
-            raise DatabaseAwayError("gone")
+        if self.is_unavailable:
+            raise DatabaseUnavailableError("gone")
         if "EPOCH" not in sql:
             return [(1,)]
-        assert self.watch is not None, "asked for its time, which is nobody else's"
-        self.watch.at_ms += 2_000
-        return [(self.watch.at_ms - 1_000 + self.ahead_ms,)]
+        assert self.clock is not None, "the time of a database that is not shared was read"
+        self.clock.at_ms += 2_000
+        return [(self.clock.at_ms - 1_000 + self.ahead_ms,)]
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 
@@ -56,29 +56,29 @@ class OneTable(Database):
         pass
 
 
-def test_requests_are_welcome_between_start_and_draining() -> None:
-    readiness = Readiness(db=OneTable(), clock=Watch())
+def test_process_is_ready_between_start_and_draining() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
     assert asyncio.run(readiness.check()) == ["The service is starting."]
-    readiness.became_ready()
+    readiness.mark_ready()
     assert asyncio.run(readiness.check()) == []
     readiness.drain()
     assert asyncio.run(readiness.check()) == ["The service is draining."]
 
 
-def test_a_process_that_drains_does_not_become_ready() -> None:
-    readiness = Readiness(db=OneTable(), clock=Watch())
+def test_draining_process_does_not_become_ready() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
     readiness.drain()
-    readiness.became_ready()
+    readiness.mark_ready()
     assert readiness.state == ReadinessState.DRAINING
 
 
-def test_a_database_that_is_away_is_a_reason() -> None:
-    db = OneTable()
-    readiness = Readiness(db=db, clock=Watch())
-    readiness.became_ready()
-    db.is_away = True
-    assert asyncio.run(readiness.check()) == ["The database is away."]
-    db.is_away = False
+def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
+    db = FakeDatabase()
+    readiness = Readiness(db=db, clock=FakeClock())
+    readiness.mark_ready()
+    db.is_unavailable = True
+    assert asyncio.run(readiness.check()) == ["The database is unavailable."]
+    db.is_unavailable = False
     assert asyncio.run(readiness.check()) == []
 
 
@@ -88,29 +88,29 @@ def test_a_database_that_is_away_is_a_reason() -> None:
         (0, []),
         (MAX_DIFFERENCE_MS + 1_000, []),
         (-MAX_DIFFERENCE_MS - 1_000, []),
-        (8_500, ["The clock is 7.5 s behind the database's; set it, then start the service again."]),
-        (-8_500, ["The clock is 7.5 s ahead of the database's; set it, then start the service again."]),
+        (8_500, ["The clock is 7.5 s behind the database's. Correct it and restart the service."]),
+        (-8_500, ["The clock is 7.5 s ahead of the database's. Correct it and restart the service."]),
     ],
 )
-def test_a_clock_that_is_surely_wrong_is_a_reason_and_is_told(
+def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
     ahead_ms: int, reasons: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = Watch()
-    db = OneTable(watch)
+    clock = FakeClock()
+    db = FakeDatabase(clock)
     db.ahead_ms = ahead_ms
-    readiness = Readiness(db=db, clock=watch)
-    readiness.became_ready()
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
     with caplog.at_level(logging.WARNING):
         asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == reasons
-    assert [one.message for one in caplog.records] == ["clock differs from the database"] * len(reasons)
+    assert [one.message for one in caplog.records] == ["clock differs from the database clock"] * len(reasons)
     db.ahead_ms = 0
     asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == []
 
 
-def test_a_database_of_one_process_has_no_other_time() -> None:
-    readiness = Readiness(db=OneTable(), clock=Watch())
-    readiness.became_ready()
+def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness.mark_ready()
     asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == []

@@ -1,4 +1,4 @@
-"""Secrets leave a log before it is stored, and nothing else changes."""
+"""Secrets are redacted from a log, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_secrets_are_overwritten_in_place(time_text: bytes, line: bytes, end: by
 
 
 @pytest.mark.parametrize("line", WITHOUT_SECRET)
-def test_other_lines_are_untouched(line: bytes) -> None:
+def test_other_lines_are_unchanged(line: bytes) -> None:
     body = TIME + WITH_SECRET[0] + b"\n" + TIME + line + b"\n" + TIME + WITH_SECRET[6] + b"\n"
     assert redact_log(body).split(b"\n")[1] == TIME + line
 
 
-def test_redacted_lines_still_read_as_what_they_are() -> None:
+def test_redacted_lines_keep_their_format() -> None:
     body = TIME + b'rcon from "203.0.113.2:61688": command "status"\n' + TIME + b'"sv_password" = "abc"\r\n'
     expected = TIME + b'rcon from "203.0.113.2:61688": command "******"\n' + TIME + b'"sv_password" = "***"\r\n'
     assert redact_log(body) == expected
@@ -89,7 +89,7 @@ def test_a_body_is_redacted_line_by_line(lines: list[bytes]) -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), PIECES, st.sampled_from([TIME, b"\n", b'"', b"\r"]))))
-def test_length_and_line_breaks_survive_any_bytes(pieces: list[bytes]) -> None:
+def test_length_and_line_breaks_are_kept_for_any_bytes(pieces: list[bytes]) -> None:
     body = b"".join(pieces)
     redacted = redact_log(body)
     assert len(redacted) == len(body)
@@ -107,13 +107,13 @@ def test_length_and_line_breaks_survive_any_bytes(pieces: list[bytes]) -> None:
         (TIME + b'rcon from "1": command "\n') * 5_000,
     ],
 )
-def test_hostile_bodies_cost_no_more_than_others(body: bytes) -> None:
+def test_hostile_bodies_are_redacted_in_linear_time(body: bytes) -> None:
     started = time.process_time()
     redact_log(body)
     assert time.process_time() - started < 2.0
 
 
-def test_nothing_secret_is_left_of_a_real_log(corpus: Path) -> None:
+def test_real_log_contains_no_secrets_after_redaction(corpus: Path) -> None:
     body = (corpus / "cs2-5v5-inferno.log").read_bytes()
     redacted = redact_log(body)
     assert len(redacted) == len(body)

@@ -1,4 +1,4 @@
-"""A row becomes what callers may see of it."""
+"""API views of server rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ROW = ServerRow(
 )
 
 
-def test_a_server_that_never_ran_has_no_address() -> None:
+def test_server_that_never_ran_has_no_address() -> None:
     view = server_view(ROW, rcon_password=None)
     assert (view.ip, view.port, view.rcon_password) == (None, None, None)
     assert b'"match"' not in msgspec.json.encode(view)
 
 
-def test_a_server_that_ran_keeps_its_address() -> None:
+def test_server_that_ran_keeps_its_address() -> None:
     ended = msgspec.structs.replace(
         ROW, running_at_ms=5, phase=ServerPhase.RELEASED, status=ServerStatus.STOPPED, ended_at_ms=9
     )
@@ -54,6 +54,6 @@ def test_live_match_and_result_are_embedded_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize("phase", ServerPhase)
-def test_a_match_has_ended_when_it_can_no_longer_end(phase: ServerPhase) -> None:
+def test_match_has_ended_in_the_phases_ending_and_released(phase: ServerPhase) -> None:
     row = msgspec.structs.replace(ROW, phase=phase)
     assert has_ended(row) is (phase in (ServerPhase.ENDING, ServerPhase.RELEASED))

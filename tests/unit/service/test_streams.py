@@ -1,4 +1,4 @@
-"""Streams of what happens on maps: channels and readers, on a database that can be held at any point."""
+"""Channels and readers of timelines, with a database whose reads can be paused."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from msgspec.structs import replace
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.errors import UnavailableError
 from matchpod.core.played_map import MapStatus
-from matchpod.ports import Database, DatabaseAwayError, Row, Value
-from matchpod.service.folding import Fold
+from matchpod.ports import Database, DatabaseUnavailableError, Row, Value
 from matchpod.service.history import streams as streams_module
-from matchpod.service.history.stream_channels import RING, Channel, Frame, type_of
+from matchpod.service.history.stream_channels import RING, Channel, StreamItem, type_of
 from matchpod.service.history.streams import PAGE, Reader, Streams
-from matchpod.service.live import LiveMatch, LiveMatches
-from matchpod.service.measures import Measures
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
-from tests.contract.databases import PassedOn
+from tests.contract.databases import DelegatingDatabase
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 SERVER = "srv_1"
 
 
@@ -51,25 +51,25 @@ def map_row(number: int = 1) -> MapRow:
     )
 
 
-class Gate(PassedOn):
-    """A database whose reads can be held back after they were made, or fail."""
+class PausableDatabase(DelegatingDatabase):
+    """A database whose reads can fail, or be paused before they return."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.reads = 0
         self.held: asyncio.Event | None = None
         self.reached = asyncio.Event()
-        self.trouble: Exception | None = None
-        self.is_with_others = False
+        self.error: Exception | None = None
+        self.has_other_writers = False
 
     @property
     def is_shared(self) -> bool:
-        return self.is_with_others
+        return self.has_other_writers
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self.reads += 1
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         rows = await super().read(sql, params)
         if self.held is not None:
             self.reached.set()
@@ -77,33 +77,33 @@ class Gate(PassedOn):
         return rows
 
     def hold(self) -> asyncio.Event:
-        """From now on nothing that is read arrives until the event is set."""
+        """Pause all reads from now on until the event is set."""
         self.held = asyncio.Event()
         self.reached.clear()
         return self.held
 
 
-class Ground:
-    """Streams on a database with a match of three maps."""
+class World:
+    """Streams, and a database with a match of three maps."""
 
-    def __init__(self, db: Gate) -> None:
+    def __init__(self, db: PausableDatabase) -> None:
         self.db = db
-        self.measures = Measures(Metrics())
-        self.live = LiveMatches()
-        self.streams = Streams(db=db, live=self.live, measures=self.measures)
+        self.metrics = Metrics(Registry())
+        self.live = LocalMatches()
+        self.streams = Streams(db=db, live=self.live, metrics=self.metrics)
         self.rows = [map_row(number) for number in (1, 2, 3)]
         self.row = self.rows[0]
 
     async def store(self, first: int, last: int, *, number: int = 1) -> None:
         await self.db.write([map_events.append(f"map-{number}", first, lines(first, last), at_ms=1)])
 
-    async def tell(self, first: int, last: int, *, number: int = 1) -> None:
+    async def record(self, first: int, last: int, *, number: int = 1) -> None:
         """Store items and publish them, as a recorder does."""
         await self.store(first, last, number=number)
         self.streams.publish(f"map-{number}", first, lines(first, last))
 
     async def end(self) -> list[MapRow]:
-        """All maps are final."""
+        """Make all maps final."""
         final = [replace(row, is_final=True, status=MapStatus.FINISHED) for row in self.rows]
         await self.db.write(history.refresh(MatchHistory(tuple(final))))
         return final
@@ -114,27 +114,27 @@ class Ground:
         return reader
 
 
-Scenario = Callable[[Ground], Awaitable[None]]
+Scenario = Callable[[World], Awaitable[None]]
 
 
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    """Runs a scenario; nothing of it may be left running."""
-    # So that nobody looks by himself unless a test wants it.
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
+    """Run a scenario and check that it leaves no task running."""
+    # No polling unless a test wants it.
     monkeypatch.setattr(streams_module, "POLL_S", 3_600.0)
 
     async def main(scenario: Scenario) -> None:
-        db = Gate(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
+        db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
         try:
             await migrate(db)
-            ground = Ground(db)
-            await db.write(history.begin(MatchHistory(tuple(ground.rows))))
-            async with asyncio.timeout(PATIENCE_S):
-                await scenario(ground)
-                ground.streams.close()
+            world = World(db)
+            await db.write(history.insert(MatchHistory(tuple(world.rows))))
+            async with asyncio.timeout(TIMEOUT_S):
+                await scenario(world)
+                world.streams.close()
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-            assert not ground.streams
+            assert not world.streams
             assert len(asyncio.all_tasks()) == 1
         finally:
             await db.close()
@@ -148,15 +148,15 @@ def ids(frames: bytes | None) -> list[str]:
 
 
 async def read_all(reader: Reader) -> list[str]:
-    """The ids of everything until the end."""
+    """The ids of all frames until the end of the stream."""
     found: list[str] = []
-    while (frames := await reader.next(PATIENCE_S)) is not None:
+    while (frames := await reader.next(TIMEOUT_S)) is not None:
         found += ids(frames)
     return found
 
 
-async def at_hand(reader: Reader) -> list[str]:
-    """The ids of everything that can be read without waiting for news."""
+async def read_available(reader: Reader) -> list[str]:
+    """The ids of all frames that can be read without waiting."""
     found: list[str] = []
     while frames := await reader.next(0.0):
         found += ids(frames)
@@ -184,16 +184,16 @@ def numbers(first: int, last: int) -> list[str]:
         (b"", b"message"),
     ],
 )
-def test_type_is_read_from_the_item(item: bytes, expected: bytes) -> None:
+def test_event_type_is_read_from_the_item(item: bytes, expected: bytes) -> None:
     assert type_of(item) == expected
 
 
-def test_frame_has_id_type_and_the_item_as_it_is() -> None:
-    frame = Frame(57, b'{"type":"kill","seq":57}')
-    assert frame.alone() == b'id: 57\nevent: kill\ndata: {"type":"kill","seq":57}\n\n'
-    assert frame.alone() is frame.alone()
-    among = frame.among(b'"mapId":"m","mapNumber":1,')
-    assert among == b'\nevent: kill\ndata: {"mapId":"m","mapNumber":1,"type":"kill","seq":57}\n\n'
+def test_frame_has_id_type_and_the_unchanged_item() -> None:
+    frame = StreamItem(57, b'{"type":"kill","seq":57}')
+    assert frame.map_frame() == b'id: 57\nevent: kill\ndata: {"type":"kill","seq":57}\n\n'
+    assert frame.map_frame() is frame.map_frame()
+    server_frame = frame.server_frame(b'"mapId":"m","mapNumber":1,')
+    assert server_frame == b'\nevent: kill\ndata: {"mapId":"m","mapNumber":1,"type":"kill","seq":57}\n\n'
 
 
 def channel_at(newest: int) -> Channel:
@@ -202,25 +202,25 @@ def channel_at(newest: int) -> Channel:
     return channel
 
 
-def seqs(frames: Sequence[Frame] | None) -> list[int] | None:
+def seqs(frames: Sequence[StreamItem] | None) -> list[int] | None:
     return None if frames is None else [frame.seq for frame in frames]
 
 
-def test_what_is_known_is_taken_once() -> None:
+def test_known_items_are_ignored() -> None:
     channel = channel_at(3)
-    channel.take(2, lines(2, 5))
-    channel.take(4, lines(4, 5))
-    channel.take(5, lines(5, 6))
+    channel.append(2, lines(2, 5))
+    channel.append(4, lines(4, 5))
+    channel.append(5, lines(5, 6))
     assert seqs(channel.after(3, 100)) == [4, 5, 6]
     assert channel.after(2, 100) is None
     assert channel.newest == 6
 
 
-def test_what_comes_after_a_hole_is_kept_and_what_lies_before_is_read_elsewhere() -> None:
+def test_gap_clears_the_items_before_it() -> None:
     channel = channel_at(3)
-    channel.take(4, lines(4, 5))
-    channel.take(8, lines(8, 9))
-    channel.take(6, lines(6, 7))
+    channel.append(4, lines(4, 5))
+    channel.append(8, lines(8, 9))
+    channel.append(6, lines(6, 7))
     assert channel.after(5, 100) is None
     assert channel.after(3, 100) is None
     assert seqs(channel.after(7, 100)) == [8, 9]
@@ -230,361 +230,361 @@ def test_what_comes_after_a_hole_is_kept_and_what_lies_before_is_read_elsewhere(
 def test_ring_is_bounded() -> None:
     channel = channel_at(0)
     for seq in range(1, 10 * RING):
-        channel.take(seq, [line(seq)])
+        channel.append(seq, [line(seq)])
         kept = channel.after(channel.newest - min(seq, RING), 10**6)
         assert kept is not None
         assert len(kept) == min(seq, RING)
     assert channel.after(channel.newest - 2 * RING - 1, 10) is None
 
 
-def test_database_that_knows_more_empties_the_ring() -> None:
+def test_newer_items_in_the_database_clear_the_ring() -> None:
     channel = channel_at(3)
-    channel.take(4, lines(4, 4))
+    channel.append(4, lines(4, 4))
     channel.catch_up(4)
     assert seqs(channel.after(3, 100)) == [4]
     channel.catch_up(6)
     assert channel.after(3, 100) is None
-    channel.take(5, lines(5, 7))
+    channel.append(5, lines(5, 7))
     assert seqs(channel.after(6, 100)) == [7]
 
 
 # --- readers --------------------------------------------------------------------------------------------------------
 
 
-def test_reader_gets_what_is_stored_and_then_what_is_told(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 3)
-        reader = await ground.open(after=1)
-        assert await at_hand(reader) == ["2", "3"]
-        waiting = asyncio.create_task(reader.next(PATIENCE_S))
+def test_reader_gets_stored_items_and_then_published_ones(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 3)
+        reader = await world.open(after=1)
+        assert await read_available(reader) == ["2", "3"]
+        waiting = asyncio.create_task(reader.next(TIMEOUT_S))
         await asyncio.sleep(0)
-        await ground.tell(4, 5)
-        assert await waiting == Frame(4, line(4)).alone() + Frame(5, line(5)).alone()
+        await world.record(4, 5)
+        assert await waiting == StreamItem(4, line(4)).map_frame() + StreamItem(5, line(5)).map_frame()
         assert await reader.next(0.0) == b""
 
-    play(scenario)
+    run(scenario)
 
 
-def test_long_past_is_read_in_pages(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
+def test_stored_items_are_read_in_pages(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
         last = 2 * PAGE + 7
-        await ground.store(1, last)
-        reader = await ground.open()
+        await world.store(1, last)
+        reader = await world.open()
         sizes = [len(ids(await reader.next(0.0))) for _ in range(3)]
         assert sizes == [PAGE, PAGE, 7]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_what_is_stored_while_a_reader_joins_is_not_missed(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        held = ground.db.hold()
-        opening = asyncio.create_task(ground.open())
-        await ground.db.reached.wait()  # the database was asked, its answer is under way
-        await ground.tell(3, 4)
-        ground.db.held = None
+def test_items_stored_while_a_reader_joins_are_not_missed(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        held = world.db.hold()
+        opening = asyncio.create_task(world.open())
+        await world.db.reached.wait()  # the database was read, but the read has not returned
+        await world.record(3, 4)
+        world.db.held = None
         held.set()
-        assert await at_hand(await opening) == numbers(1, 4)
+        assert await read_available(await opening) == numbers(1, 4)
 
-    play(scenario)
+    run(scenario)
 
 
-def test_what_is_stored_while_a_page_is_read_comes_once(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        reader = await ground.open()
-        held = ground.db.hold()
-        reading = asyncio.create_task(reader.next(PATIENCE_S))
-        await ground.db.reached.wait()
-        await ground.tell(3, 4)
-        ground.db.held = None
+def test_items_stored_while_a_page_is_read_are_sent_once(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        reader = await world.open()
+        held = world.db.hold()
+        reading = asyncio.create_task(reader.next(TIMEOUT_S))
+        await world.db.reached.wait()
+        await world.record(3, 4)
+        world.db.held = None
         held.set()
         assert ids(await reading) == ["1", "2"]
-        assert await at_hand(reader) == ["3", "4"]
+        assert await read_available(reader) == ["3", "4"]
 
-    play(scenario)
-
-
-def test_what_was_read_before_it_was_told_comes_once(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        reader = await ground.open()
-        await ground.store(3, 4)
-        assert await at_hand(reader) == numbers(1, 4)
-        ground.streams.publish("map-1", 3, lines(3, 4))
-        assert await at_hand(reader) == []
-        await ground.tell(5, 5)
-        assert await at_hand(reader) == ["5"]
-
-    play(scenario)
+    run(scenario)
 
 
-def test_publications_out_of_order_twice_and_lost_change_nothing(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader, late = await ground.open(), await ground.open()
+def test_items_read_before_they_are_published_are_sent_once(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        reader = await world.open()
+        await world.store(3, 4)
+        assert await read_available(reader) == numbers(1, 4)
+        world.streams.publish("map-1", 3, lines(3, 4))
+        assert await read_available(reader) == []
+        await world.record(5, 5)
+        assert await read_available(reader) == ["5"]
+
+    run(scenario)
+
+
+def test_lost_repeated_or_reordered_publications_change_nothing(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader, late = await world.open(), await world.open()
         for seq in range(1, 10):
-            await ground.store(seq, seq)
+            await world.store(seq, seq)
         for seq in (2, 2, 1, 5, 4, 9, 3):
-            ground.streams.publish("map-1", seq, [line(seq)])
+            world.streams.publish("map-1", seq, [line(seq)])
             await asyncio.sleep(0)
             if seq == 5:
-                assert await at_hand(reader) == numbers(1, 9)  # a page of the database goes on past what was told
-        assert await at_hand(reader) == []
-        assert await at_hand(late) == numbers(1, 9)
+                assert await read_available(reader) == numbers(1, 9)  # a page goes past what was published
+        assert await read_available(reader) == []
+        assert await read_available(late) == numbers(1, 9)
 
-    play(scenario)
-
-
-def test_position_ahead_of_everything_waits_until_it_is_reached(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader = await ground.open(after=3)
-        await ground.tell(1, 2)
-        assert await at_hand(reader) == []
-        await ground.tell(3, 4)
-        assert await at_hand(reader) == ["4"]
-        far = await ground.open(after=2**53 - 1)
-        assert await at_hand(far) == []
-
-    play(scenario)
+    run(scenario)
 
 
-def test_items_that_were_deleted_are_passed_over(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 3)
-        reader = await ground.open()
-        await map_events.prune(ground.db, 100)
-        before = ground.db.reads
+def test_reader_with_a_position_past_the_end_waits_until_it_is_reached(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader = await world.open(after=3)
+        await world.record(1, 2)
+        assert await read_available(reader) == []
+        await world.record(3, 4)
+        assert await read_available(reader) == ["4"]
+        far = await world.open(after=2**53 - 1)
+        assert await read_available(far) == []
+
+    run(scenario)
+
+
+def test_deleted_items_are_skipped(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 3)
+        reader = await world.open()
+        await map_events.prune(world.db, 100)
+        before = world.db.reads
         assert await reader.next(0.05) == b""
-        assert ground.db.reads == before + 1
-        await ground.tell(4, 4)
-        assert await at_hand(reader) == ["4"]
+        assert world.db.reads == before + 1
+        await world.record(4, 4)
+        assert await read_available(reader) == ["4"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_one_who_waits_sees_time_pass(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader = await ground.open()
+def test_next_is_empty_after_a_timeout(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader = await world.open()
         assert await reader.next(0.01) == b""
 
-    play(scenario)
+    run(scenario)
 
 
-def test_readers_of_one_map_share_frames_and_ask_the_database_nothing(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        readers = [await ground.open() for _ in range(20)]
-        before = ground.db.reads
-        await ground.tell(1, 1)
+def test_readers_of_a_map_share_frames_without_database_reads(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        readers = [await world.open() for _ in range(20)]
+        before = world.db.reads
+        await world.record(1, 1)
         frames = [await reader.next(0.0) for reader in readers]
         assert len(set(map(id, frames))) == 1
-        assert ground.db.reads == before
+        assert world.db.reads == before
 
-    play(scenario)
+    run(scenario)
 
 
-def test_publishing_where_nobody_listens_leaves_nothing_behind(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.tell(1, 1)
-        ground.streams.finish("map-1")
-        reader = await ground.open()
+def test_publishing_without_readers_has_no_effect(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.record(1, 1)
+        world.streams.finish("map-1")
+        reader = await world.open()
         reader.close()
-        await ground.tell(2, 2)
+        await world.record(2, 2)
         assert await reader.next(0.0) is None
         assert not reader.is_over
 
-    play(scenario)
+    run(scenario)
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_finished_map_ends_its_readers_when_they_have_everything(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader, behind = await ground.open(), await ground.open()
-        await ground.tell(1, 2)
-        assert await at_hand(reader) == ["1", "2"]
-        await ground.store(3, 3)  # which nobody was told of
-        await ground.end()
-        ground.streams.finish("map-1")
+def test_readers_of_a_finished_map_end_after_its_last_item(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader, behind = await world.open(), await world.open()
+        await world.record(1, 2)
+        assert await read_available(reader) == ["1", "2"]
+        await world.store(3, 3)  # not published
+        await world.end()
+        world.streams.finish("map-1")
         assert await read_all(reader) == ["3"]
         assert await read_all(behind) == ["1", "2", "3"]
         assert reader.is_over
 
-    play(scenario)
+    run(scenario)
 
 
-def test_map_that_ends_while_its_first_reader_joins_is_given_whole(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        held = ground.db.hold()
-        opening = asyncio.create_task(ground.open())
-        await ground.db.reached.wait()
-        before = ground.db.reads
-        await ground.store(3, 3)
-        await ground.end()
-        ground.streams.finish("map-1")
-        while ground.db.reads == before:  # the end is looked at before the reader is there
+def test_map_that_ends_while_its_first_reader_joins_is_read_completely(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        held = world.db.hold()
+        opening = asyncio.create_task(world.open())
+        await world.db.reached.wait()
+        before = world.db.reads
+        await world.store(3, 3)
+        await world.end()
+        world.streams.finish("map-1")
+        while world.db.reads == before:  # the end is polled before the reader is open
             await asyncio.sleep(0)
-        ground.db.held = None
+        world.db.held = None
         held.set()
         assert await read_all(await opening) == ["1", "2", "3"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_map_that_is_final_is_read_to_its_end_and_then_there_is_nothing(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 3)
-        final = await ground.end()
-        reader = await ground.streams.open_map(final[0], 1)
+def test_final_map_is_read_to_its_end_and_has_no_reader_after_that(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 3)
+        final = await world.end()
+        reader = await world.streams.open_map(final[0], 1)
         assert reader is not None
         assert await read_all(reader) == ["2", "3"]
-        assert await ground.streams.open_map(final[0], 3) is None
-        assert await ground.streams.open_map(final[0], 4) is None
-        assert await ground.streams.open_map(final[1], 0) is None
-        assert await ground.streams.open_server([], []) is None
+        assert await world.streams.open_map(final[0], 3) is None
+        assert await world.streams.open_map(final[0], 4) is None
+        assert await world.streams.open_map(final[1], 0) is None
+        assert await world.streams.open_server([], []) is None
 
-    play(scenario)
+    run(scenario)
 
 
-def test_final_row_brings_a_channel_up_to_date_before_it_ends(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        early = await ground.open()
-        await ground.tell(1, 1)
-        await ground.store(2, 3)  # by another process
-        final = await ground.end()
-        late = await ground.streams.open_map(final[0], 1)
+def test_opening_a_final_map_updates_its_channel_before_it_ends(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        early = await world.open()
+        await world.record(1, 1)
+        await world.store(2, 3)  # by another process
+        final = await world.end()
+        late = await world.streams.open_map(final[0], 1)
         assert late is not None
         assert await read_all(late) == ["2", "3"]
         assert await read_all(early) == ["1", "2", "3"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_what_nobody_told_is_found_by_looking(
-    play: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+def test_items_that_were_not_published_are_found_by_polling(
+    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(ground: Ground) -> None:
+    async def scenario(world: World) -> None:
         monkeypatch.setattr(streams_module, "POLL_S", 0.001)
-        reader = await ground.open()
-        await ground.store(1, 2)
-        assert ids(await reader.next(PATIENCE_S)) == ["1", "2"]
-        ground.db.trouble = DatabaseAwayError("gone")
+        reader = await world.open()
+        await world.store(1, 2)
+        assert ids(await reader.next(TIMEOUT_S)) == ["1", "2"]
+        world.db.error = DatabaseUnavailableError("gone")
         await asyncio.sleep(0.02)
-        ground.db.trouble = ValueError("bug")
-        while not ground.measures.crashes.value("streams"):
+        world.db.error = ValueError("bug")
+        while not world.metrics.crashes.value("streams"):
             await asyncio.sleep(0.001)
-        ground.db.trouble = None
-        await ground.store(3, 3)
-        await ground.end()
+        world.db.error = None
+        await world.store(3, 3)
+        await world.end()
         assert await read_all(reader) == ["3"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_map_that_is_followed_here_is_looked_at_once_more_and_then_left_alone(
-    play: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(
+    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "CHECK_TURNS", 10**9)
+    monkeypatch.setattr(streams_module, "CHECK_POLLS", 10**9)
 
-    async def scenario(ground: Ground) -> None:
+    async def scenario(world: World) -> None:
         monkeypatch.setattr(streams_module, "POLL_S", 0.001)
-        ground.db.is_with_others = True
-        reader = await ground.open()
-        await ground.store(1, 1)
-        assert ids(await reader.next(PATIENCE_S)) == ["1"]
-        held = ground.db.hold()
-        await ground.db.reached.wait()  # a look is under way, which saw nothing
-        await ground.store(2, 2)
-        ground.live.add(LiveMatch(SERVER, cast(Fold, None), 0))
-        ground.db.held = None
+        world.db.has_other_writers = True
+        reader = await world.open()
+        await world.store(1, 1)
+        assert ids(await reader.next(TIMEOUT_S)) == ["1"]
+        held = world.db.hold()
+        await world.db.reached.wait()  # a poll that found nothing has not returned
+        await world.store(2, 2)
+        world.live.add(LocalMatch(SERVER, cast(Fold, None), 0))
+        world.db.held = None
         held.set()
-        assert ids(await reader.next(PATIENCE_S)) == ["2"]
+        assert ids(await reader.next(TIMEOUT_S)) == ["2"]
         await asyncio.sleep(0.01)
-        before = ground.db.reads
+        before = world.db.reads
         await asyncio.sleep(0.02)
-        assert ground.db.reads == before
-        await ground.tell(3, 3)
-        assert ids(await reader.next(PATIENCE_S)) == ["3"]
+        assert world.db.reads == before
+        await world.record(3, 3)
+        assert ids(await reader.next(TIMEOUT_S)) == ["3"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_closing_ends_all_and_lets_nobody_in(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader = await ground.open()
-        waiting = asyncio.create_task(reader.next(PATIENCE_S))
+def test_closing_ends_all_readers_and_rejects_new_ones(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader = await world.open()
+        waiting = asyncio.create_task(reader.next(TIMEOUT_S))
         await asyncio.sleep(0)
-        ground.streams.close()
+        world.streams.close()
         assert await waiting is None
         assert not reader.is_over
         with pytest.raises(UnavailableError):
-            await ground.open()
+            await world.open()
 
-    play(scenario)
+    run(scenario)
 
 
-def test_readers_are_bounded(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        ground.streams = Streams(db=ground.db, live=LiveMatches(), max_readers=2)
-        first, _ = await ground.open(), await ground.open()
-        with pytest.raises(UnavailableError, match="too many streams"):
-            await ground.open()
+def test_readers_are_bounded(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.streams = Streams(db=world.db, live=LocalMatches(), max_readers=2)
+        first, _ = await world.open(), await world.open()
+        with pytest.raises(UnavailableError, match="Too many open streams"):
+            await world.open()
         first.close()
         first.close()
-        await ground.open()
+        await world.open()
 
-    play(scenario)
+    run(scenario)
 
 
-def test_database_that_is_away_refuses_new_readers_and_lets_the_others_wait(
-    play: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+def test_database_outage_rejects_new_readers_and_delays_others(
+    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "AWAY_PAUSE_S", 0.001)
+    monkeypatch.setattr(streams_module, "DATABASE_RETRY_S", 0.001)
 
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        reader = await ground.open()
-        ground.db.trouble = DatabaseAwayError("gone")
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        reader = await world.open()
+        world.db.error = DatabaseUnavailableError("gone")
         assert await reader.next(0.01) == b""
-        reading = asyncio.create_task(reader.next(PATIENCE_S))
-        other = replace(ground.rows[1])
+        reading = asyncio.create_task(reader.next(TIMEOUT_S))
+        other = replace(world.rows[1])
         with pytest.raises(UnavailableError):
-            await ground.streams.open_map(other, 0)
-        assert len(ground.streams) == 1
-        ground.db.trouble = None
+            await world.streams.open_map(other, 0)
+        assert len(world.streams) == 1
+        world.db.error = None
         assert ids(await reading) == ["1", "2"]
 
-    play(scenario)
+    run(scenario)
 
 
 # --- all maps of a match --------------------------------------------------------------------------------------------
 
 
-def test_stream_of_a_match_says_how_far_each_map_got(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 2)
-        reader = await ground.streams.open_server(ground.rows, [])
+def test_ids_in_the_stream_of_a_match_have_the_position_on_each_map(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 2)
+        reader = await world.streams.open_server(world.rows, [])
         assert reader is not None
-        assert await at_hand(reader) == ["1", "2"]
-        await ground.tell(1, 1, number=2)
+        assert await read_available(reader) == ["1", "2"]
+        await world.record(1, 1, number=2)
         frames = await reader.next(0.0)
         assert frames is not None
         assert frames.startswith(b'id: 2.1\nevent: kill\ndata: {"mapId":"map-2","mapNumber":2,"type":"kill","seq":1,')
-        await ground.tell(3, 4)  # a round of the first map was restored
-        assert await at_hand(reader) == ["3.1", "4.1"]
-        await ground.tell(1, 1, number=3)
-        assert await at_hand(reader) == ["4.1.1"]
+        await world.record(3, 4)  # a round of the first map was restored
+        assert await read_available(reader) == ["3.1", "4.1"]
+        await world.record(1, 1, number=3)
+        assert await read_available(reader) == ["4.1.1"]
 
-    play(scenario)
+    run(scenario)
 
 
-def test_stream_of_a_match_goes_on_where_each_map_was(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        await ground.store(1, 4)
-        await ground.store(1, 3, number=2)
-        final = await ground.end()
+def test_stream_of_a_match_resumes_at_the_position_on_each_map(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        await world.store(1, 4)
+        await world.store(1, 3, number=2)
+        final = await world.end()
         for after, expected in {
             (): ["1", "2", "3", "4", "4.1", "4.2", "4.3"],
             (3,): ["4", "4.1", "4.2", "4.3"],
@@ -592,23 +592,23 @@ def test_stream_of_a_match_goes_on_where_each_map_was(play: Callable[[Scenario],
             (0, 3): ["1.3", "2.3", "3.3", "4.3"],
             (4, 2, 0): ["4.3"],
         }.items():
-            reader = await ground.streams.open_server(final, after)
+            reader = await world.streams.open_server(final, after)
             assert reader is not None
             assert await read_all(reader) == expected
             reader.close()
-        assert await ground.streams.open_server(final, [4, 3]) is None
+        assert await world.streams.open_server(final, [4, 3]) is None
 
-    play(scenario)
+    run(scenario)
 
 
-def test_stream_of_a_match_ends_with_its_last_map(play: Callable[[Scenario], None]) -> None:
-    async def scenario(ground: Ground) -> None:
-        reader = await ground.streams.open_server(ground.rows, [])
+def test_stream_of_a_match_ends_with_its_last_map(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        reader = await world.streams.open_server(world.rows, [])
         assert reader is not None
-        await ground.tell(1, 1)
-        await ground.end()
+        await world.record(1, 1)
+        await world.end()
         for number in (1, 2, 3):
-            ground.streams.finish(f"map-{number}")
+            world.streams.finish(f"map-{number}")
         assert await read_all(reader) == ["1"]
 
-    play(scenario)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""Matches of which a part is never told: a service that is away for a while, and posts that are lost on their way."""
+"""Play matches with outages: the service is down for a while, or posts are lost."""
 
 from __future__ import annotations
 
@@ -10,72 +10,72 @@ from matchpod.cs2.match_reader import MatchReader
 
 from .played_match import START_MS, PlayedMatch
 
-NOT_TAKEN = 503
-"""The answer of nobody: the server keeps the lines, until it loads another map."""
+UNAVAILABLE = 503
+"""Response during an outage: the server keeps the lines until it loads another map."""
 
 SILENCE_MS = 3_600_000
-"""After this long every alarm has fired that ends a match in which nothing happens."""
+"""After this time without events, every deadline that ends a match has expired."""
 
 
 class InterruptedMatch(PlayedMatch):
-    """A match whose service can go away and come back; its people start the next map themselves meanwhile."""
+    """A match whose service can go down and come back. The players start the next map on their own meanwhile."""
 
     def __init__(self, settings: GameSettings, *, seed: int) -> None:
         super().__init__(settings, seed=seed)
-        self.is_away = False
-        self.told: list[tuple[int, Mapping[str, str] | None, bytes]] = []
-        """What was told, in order: when, the headers of a log post or None for a report, and the body."""
+        self.is_down = False
+        self.received: list[tuple[int, Mapping[str, str] | None, bytes]] = []
+        """Received log posts and plugin reports in order: time, headers of a post or None for a report, body."""
 
-    def leave_until(self, is_back: Callable[[], bool]) -> None:
-        """Nobody listens until this is so; then somebody takes the match over."""
-        self.is_away = True
-        self.run_until(is_back, hours=1)
-        self.is_away = False
-        self.reader.match.presence.doubt(self.now_ms)
+    def go_down_until(self, is_restored: Callable[[], bool]) -> None:
+        """Receive nothing until a condition is met, then take over the match."""
+        self.is_down = True
+        self.run_until(is_restored, hours=1)
+        self.is_down = False
+        self.reader.match.presence.mark_doubtful(self.now_ms)
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        if not self.is_away:
-            self.told.append((self.now_ms, None, body))
+        if not self.is_down:
+            self.received.append((self.now_ms, None, body))
             super().send_report(url, headers, body)
 
-    def take_posts(self) -> None:
-        if self.is_away:
+    def receive_posts(self) -> None:
+        if self.is_down:
             stream = self.machine.stream
             for listener in tuple(stream.idle_listeners):
                 if stream.next_request(listener) is not None:
-                    stream.answered(listener, NOT_TAKEN)
+                    stream.handle_response(listener, UNAVAILABLE)
             return
         before = len(self.posts)
-        super().take_posts()
-        self.told += self.posts[before:]
+        super().receive_posts()
+        self.received += self.posts[before:]
 
     def step(self) -> None:
-        if not self.is_away:
+        if not self.is_down:
             super().step()
             return
         if not self.machine.agenda.run_next():
             self.machine.agenda.run_until(self.now_ms + 1000)
-        self.take_posts()
+        self.receive_posts()
 
 
 def read_without(
-    settings: GameSettings, told: Sequence[tuple[int, Mapping[str, str] | None, bytes]], lost: Container[int]
+    settings: GameSettings, received: Sequence[tuple[int, Mapping[str, str] | None, bytes]], lost: Container[int]
 ) -> MatchReader:
-    """Read what a server told without the posts of these numbers, and wait until nothing more can happen."""
+    """Read what was received, without the entries at these indexes, and then wait for SILENCE_MS."""
     reader = MatchReader.create(settings, START_MS)
-    for number, (at_ms, headers, body) in enumerate(told):
-        _let_pass(reader, at_ms)
+    for number, (at_ms, headers, body) in enumerate(received):
+        _tick_until(reader, at_ms)
         if number in lost:
             continue
         if headers is None:
             reader.read_report(body, at_ms)
         else:
             reader.read_post(read_post(headers, body, received_ms=at_ms))
-    _let_pass(reader, told[-1][0] + SILENCE_MS)
+    _tick_until(reader, received[-1][0] + SILENCE_MS)
     return reader
 
 
-def _let_pass(reader: MatchReader, now_ms: int) -> None:
+def _tick_until(reader: MatchReader, now_ms: int) -> None:
     for _ in range(100):
         due_ms = reader.next_deadline_ms()
         if due_ms is None or due_ms > now_ms:

@@ -1,4 +1,4 @@
-"""A whole match on a simulated server without sockets: our commands in, its log posts out, as a service would do it."""
+"""Play a whole match on a simulated server without sockets, driven as the service would do it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.outside import Fetched
+from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.counts.tally import Tally
-from matchpod.simulator.play.flow.game import Phase
+from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.scenarios import Scenario
 
@@ -24,7 +24,7 @@ START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
 SOURCE = "127.0.0.1:50000"
 MAX_HOURS = 8
-"""Simulated; no match takes longer."""
+"""Limit in simulated time; no match takes longer."""
 
 
 class Bookkeeper(Watcher):
@@ -41,12 +41,12 @@ class Bookkeeper(Watcher):
         self.scores.append(self._machine.game.score)
 
     def restored(self, rounds_played: int) -> None:
-        if self._machine.game.phase is Phase.OVER:  # pragma: no cover
-            raise AssertionError("a restored map is played again")
+        if self._machine.game.phase is GamePhase.OVER:  # pragma: no cover
+            raise AssertionError("a round was restored after the end of the map")
 
 
 class PlayedMatch:
-    """A simulated server and whoever runs a match on it; implements what the server asks of the world."""
+    """A simulated server with a match that is run on it. Implements `Outside` for the server."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class PlayedMatch:
         self.is_hung = False
         self.effects: list[Effect] = []
 
-    # --- what the server asks of the world ------------------------------------------------------------------------
+    # --- the interface `Outside` ----------------------------------------------------------------------------------
 
-    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[Fetched], None]) -> None:
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
         file = commands.matchzy_match(
             self.settings,
             match_id=27,
@@ -78,11 +78,11 @@ class PlayedMatch:
             log_header_name="X-Token",
             log_header_value="t",
         )
-        done(Fetched(200, msgspec.json.encode(file)))
+        done(FetchResult(200, msgspec.json.encode(file)))
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         self.reports.append(body)
-        self._do(self.reader.read_report(body, self.now_ms).effects)
+        self._perform(self.reader.read_report(body, self.now_ms).effects)
 
     def exit(self, *, is_crash: bool) -> None:
         self.is_gone = True
@@ -91,10 +91,10 @@ class PlayedMatch:
         self.is_hung = True
 
     def set_speed(self, speed: float) -> None:
-        """Time is moved by hand here."""
+        """Do nothing: the test advances the clock."""
 
-    def drop_consoles(self) -> None:
-        """Nobody is connected."""
+    def drop_rcon_connections(self) -> None:
+        """Do nothing: there are no connections."""
 
     # --- running a match ------------------------------------------------------------------------------------------
 
@@ -102,31 +102,31 @@ class PlayedMatch:
     def now_ms(self) -> int:
         return self.machine.agenda.now_ms
 
-    def say(self, *texts: str) -> None:
+    def execute(self, *texts: str) -> None:
         for text in texts:
             self.machine.execute(text, SOURCE)
 
     def step(self) -> None:
-        """One tick with something in it, its log post, and our clock."""
+        """Run the next tick with a task, read its log posts and apply due deadlines."""
         if not self.machine.agenda.run_next():
             self.machine.agenda.run_until(self.now_ms + 1000)
-        self.take_posts()
+        self.receive_posts()
         deadline_ms = self.reader.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= self.now_ms:
-            self._do(self.reader.tick(self.now_ms).effects)
+            self._perform(self.reader.tick(self.now_ms).effects)
 
-    def take_posts(self) -> None:
+    def receive_posts(self) -> None:
         stream = self.machine.stream
         for listener in tuple(stream.idle_listeners):
             request = stream.next_request(listener)
             if request is not None:
-                stream.answered(listener, 200)
+                stream.handle_response(listener, 200)
                 self.posts.append((self.now_ms, dict(request.headers), request.body))
                 post = read_post(dict(request.headers), request.body, received_ms=self.now_ms)
-                self._do(self.reader.read_post(post).effects)
+                self._perform(self.reader.read_post(post).effects)
 
     def run_until(self, is_reached: Callable[[], bool], *, hours: float = MAX_HOURS) -> bool:
-        """Go on until something is the case; False when it never was."""
+        """Run until a condition is met. Return False if it never was."""
         until_ms = self.now_ms + round(hours * 3_600_000)
         while not is_reached():
             if self.now_ms > until_ms or self.is_gone or self.is_hung:
@@ -135,45 +135,47 @@ class PlayedMatch:
         return True
 
     def configure(self) -> None:
-        """What is sent to a fresh server."""
+        """Send the commands that set up a new server."""
         settings = self.settings
         self.machine.boot()
         self.run_until(lambda: not self.machine.is_busy)
-        self.say(*commands.setup_commands(settings, map_name=settings.maps[0]))
+        self.execute(*commands.setup_commands(settings, map_name=settings.maps[0]))
         self.run_until(lambda: not self.machine.is_busy)
-        self.say("log on", commands.log_address_command(LOG_URL))
+        self.execute("log on", commands.log_address_command(LOG_URL))
         if commands.uses_plugin_match(settings):
-            self.say(commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t"))
+            self.execute(
+                commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t")
+            )
             self.run_until(lambda: not self.machine.is_busy)
         elif settings.roster:
-            self.say(f'sim_players "{",".join(settings.roster)}"')
+            self.execute(f'sim_players "{",".join(settings.roster)}"')
         self.apply_settings()
-        self.say(*commands.warmup_commands(settings))
+        self.execute(*commands.warmup_commands(settings))
 
     def apply_settings(self) -> None:
-        self.say(*commands.match_commands(self.settings), *self.extra)
+        self.execute(*commands.match_commands(self.settings), *self.extra)
 
     def play(self, *, hours: float = MAX_HOURS) -> bool:
-        """Configure and play to the outcome; False when there was none."""
+        """Configure the server and play to the outcome. Return False if there was none."""
         self.configure()
         return self.run_until(lambda: self.reader.match.outcome is not None, hours=hours)
 
-    def _do(self, effects: list[Effect]) -> None:
+    def _perform(self, effects: list[Effect]) -> None:
         self.effects += effects
         for effect in effects:
             match effect:
                 case Kick():
-                    self.say(commands.kick_command(effect.user_id, effect.reason))
+                    self.execute(commands.kick_command(effect.user_id, effect.reason))
                 case StartPlay():
                     self.apply_settings()
-                    self.say(*commands.start_commands(self.settings))
+                    self.execute(*commands.start_commands(self.settings))
                 case LoadMap() if not commands.uses_plugin_match(self.settings):
-                    self.say(commands.load_map_command(effect.map_name))
+                    self.execute(commands.load_map_command(effect.map_name))
                 case _:
                     pass
 
     def record(self, path: Path) -> Path:
-        """The log posts as `matchpod replay` reads them."""
+        """Write the log posts to a file for `matchpod replay`."""
         with path.open("wb") as file:
             for received_ms, headers, body in self.posts:
                 row = {"receivedAt": received_ms, "headers": headers, "bodyBase64": body}
@@ -181,12 +183,12 @@ class PlayedMatch:
         return path
 
     def log_lines(self) -> list[bytes]:
-        """All lines that were posted."""
+        """All posted lines."""
         return [line for _, _, body in self.posts for line in body.split(b"\n") if line]
 
 
 def five_against_five(seed: int) -> PlayedMatch:
-    """A whole competitive match of ten listed players."""
+    """Play a whole competitive match of ten rostered players."""
     players = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
     teams = {"team1": TeamRoster("Alpha", players[:5]), "team2": TeamRoster("Beta", players[5:])}
     played = PlayedMatch(mode_settings(MatchType.COMPETITIVE, **teams), seed=seed)
@@ -195,5 +197,5 @@ def five_against_five(seed: int) -> PlayedMatch:
 
 
 def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:
-    """Settings of a mode as a caller gives them."""
+    """Default settings of a mode with changes."""
     return msgspec.structs.replace(GameSettings(match_type=match_type, maps=("de_inferno",)), **changes)

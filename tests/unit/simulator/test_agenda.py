@@ -1,11 +1,11 @@
-"""Time in ticks and everything that waits for it."""
+"""Tests of the simulated clock and its tasks."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.simulator.agenda import Agenda, Planned, Script
+from matchpod.simulator.agenda import Agenda, ScheduledTask, Script
 
 START_MS = 1_768_849_200_000
 
@@ -14,131 +14,131 @@ def _agenda() -> tuple[Agenda, list[str]]:
     return Agenda(START_MS), []
 
 
-def test_plans_happen_in_the_order_of_their_times() -> None:
-    agenda, seen = _agenda()
-    agenda.call_in(2000, lambda: seen.append("late"))
-    agenda.call_in(1000, lambda: seen.append("early"))
+def test_tasks_run_in_order_of_their_due_times() -> None:
+    agenda, calls = _agenda()
+    agenda.call_in(2000, lambda: calls.append("late"))
+    agenda.call_in(1000, lambda: calls.append("early"))
     agenda.run_until(START_MS + 2000)
-    assert seen == ["early", "late"]
+    assert calls == ["early", "late"]
 
 
-def test_plans_of_one_tick_happen_in_the_order_they_were_made() -> None:
-    agenda, seen = _agenda()
+def test_tasks_of_one_tick_run_in_the_order_they_were_scheduled() -> None:
+    agenda, calls = _agenda()
     for name in "abc":
-        agenda.call_in(500, lambda name=name: seen.append(name))  # type: ignore[misc]
+        agenda.call_in(500, lambda name=name: calls.append(name))  # type: ignore[misc]
     agenda.run_until(START_MS + 500)
-    assert seen == ["a", "b", "c"]
+    assert calls == ["a", "b", "c"]
 
 
-def test_nothing_happens_before_its_time() -> None:
-    agenda, seen = _agenda()
-    agenda.call_in(1000, lambda: seen.append("x"))
+def test_task_does_not_run_before_its_due_time() -> None:
+    agenda, calls = _agenda()
+    agenda.call_in(1000, lambda: calls.append("x"))
     agenda.run_until(START_MS + 999)
-    assert seen == []
+    assert calls == []
     assert agenda.now_ms == START_MS + 984  # the 63rd tick of the second
 
 
-def test_a_wait_is_rounded_up_to_a_whole_tick() -> None:
+def test_wait_is_rounded_up_to_a_whole_tick() -> None:
     agenda, _ = _agenda()
     agenda.call_in(1, lambda: None)
     assert agenda.next_due_ms() == START_MS + 15
 
 
-def test_a_plan_for_now_happens_in_this_tick_after_those_before_it() -> None:
-    agenda, seen = _agenda()
+def test_task_without_wait_runs_later_in_the_same_tick() -> None:
+    agenda, calls = _agenda()
 
     def first() -> None:
-        agenda.call_in(0, lambda: seen.append(f"second at {agenda.tick}"))
-        seen.append(f"first at {agenda.tick}")
+        agenda.call_in(0, lambda: calls.append(f"second at {agenda.tick}"))
+        calls.append(f"first at {agenda.tick}")
 
     agenda.call_in(1000, first)
     agenda.run_until(START_MS + 1000)
-    assert seen == ["first at 64", "second at 64"]
+    assert calls == ["first at 64", "second at 64"]
 
 
-def test_a_script_runs_its_first_step_at_once_and_waits_where_it_yields() -> None:
-    agenda, seen = _agenda()
+def test_script_runs_its_first_step_immediately_and_then_waits() -> None:
+    agenda, calls = _agenda()
 
     def script() -> Script[None]:
-        seen.append("begin")
+        calls.append("begin")
         yield 1000
-        seen.append(f"end at {agenda.tick}")
+        calls.append(f"end at {agenda.tick}")
 
-    planned = agenda.start(script())
-    assert seen == ["begin"]
+    task = agenda.start(script())
+    assert calls == ["begin"]
     agenda.run_until(START_MS + 5000)
-    assert seen == ["begin", "end at 64"]
-    assert planned.is_over
+    assert calls == ["begin", "end at 64"]
+    assert task.is_over
 
 
-def test_a_script_that_is_called_off_stops_where_it_waits() -> None:
-    agenda, seen = _agenda()
+def test_cancelled_script_is_closed_while_it_waits() -> None:
+    agenda, calls = _agenda()
 
     def script() -> Script[None]:
         try:
             yield 1000
-            seen.append("never")
+            calls.append("never")
         finally:
-            seen.append("closed")
+            calls.append("closed")
 
-    planned = agenda.start(script())
-    planned.cancel()
-    planned.cancel()
+    task = agenda.start(script())
+    task.cancel()
+    task.cancel()
     agenda.run_until(START_MS + 5000)
-    assert seen == ["closed"]
+    assert calls == ["closed"]
 
 
-def test_a_script_may_call_itself_off() -> None:
-    agenda, seen = _agenda()
-    running: list[Planned] = []
+def test_script_can_cancel_itself() -> None:
+    agenda, calls = _agenda()
+    running: list[ScheduledTask] = []
 
     def script() -> Script[None]:
         yield 1000
         running[0].cancel()
-        seen.append("said after")
+        calls.append("after cancel")
         yield 1000
-        seen.append("never")
+        calls.append("never")
 
     running.append(agenda.start(script()))
     agenda.run_until(START_MS + 9000)
-    assert seen == ["said after"]
+    assert calls == ["after cancel"]
     assert agenda.next_due_ms() is None
 
 
-def test_a_plan_that_is_called_off_does_not_happen() -> None:
-    agenda, seen = _agenda()
-    agenda.call_in(10, lambda: seen.append("x")).cancel()
+def test_cancelled_task_does_not_run() -> None:
+    agenda, calls = _agenda()
+    agenda.call_in(10, lambda: calls.append("x")).cancel()
     assert agenda.next_due_ms() is None
     assert not agenda.run_next()
-    assert seen == []
+    assert calls == []
 
 
-def test_clearing_calls_everything_off() -> None:
-    agenda, seen = _agenda()
-    agenda.call_in(10, lambda: seen.append("x"))
+def test_clear_cancels_all_tasks() -> None:
+    agenda, calls = _agenda()
+    agenda.call_in(10, lambda: calls.append("x"))
     agenda.clear()
     agenda.run_until(START_MS + 1000)
-    assert seen == []
+    assert calls == []
 
 
-def test_running_the_next_tick_takes_no_more_than_one() -> None:
-    agenda, seen = _agenda()
-    agenda.call_in(100, lambda: seen.append("a"))
-    agenda.call_in(200, lambda: seen.append("b"))
+def test_run_next_runs_one_tick_only() -> None:
+    agenda, calls = _agenda()
+    agenda.call_in(100, lambda: calls.append("a"))
+    agenda.call_in(200, lambda: calls.append("b"))
     assert agenda.run_next()
-    assert seen == ["a"]
+    assert calls == ["a"]
 
 
-def test_time_that_is_held_stands_still_after_the_tick_until_it_is_moved_again() -> None:
-    agenda, seen = _agenda()
+def test_hold_stops_the_clock_after_the_current_tick_until_the_next_run() -> None:
+    agenda, calls = _agenda()
     agenda.call_in(100, agenda.hold)
-    agenda.call_in(100, lambda: seen.append("the same tick"))
-    agenda.call_in(200, lambda: seen.append("later"))
+    agenda.call_in(100, lambda: calls.append("the same tick"))
+    agenda.call_in(200, lambda: calls.append("later"))
     agenda.run_until(START_MS + 1000)
-    assert seen == ["the same tick"]
+    assert calls == ["the same tick"]
     assert agenda.tick == -(-100 * 64 // 1000)
     agenda.run_until(START_MS + 1000)
-    assert seen == ["the same tick", "later"]
+    assert calls == ["the same tick", "later"]
     assert agenda.tick == 64
 
 
@@ -150,7 +150,7 @@ def test_time_never_goes_back() -> None:
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=30), st.lists(st.integers(0, 4000), max_size=10))
-def test_however_time_is_cut_everything_happens_at_its_own_tick(waits: list[int], steps: list[int]) -> None:
+def test_tasks_run_at_their_due_tick_regardless_of_how_time_advances(waits: list[int], steps: list[int]) -> None:
     agenda, _ = _agenda()
     at: list[tuple[int, int]] = []
     for wait_ms in waits:

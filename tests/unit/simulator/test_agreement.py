@@ -1,4 +1,4 @@
-"""Every number of a replayed simulated match is the number the simulator counted itself."""
+"""Statistics of a replayed simulated match equal the simulator's own counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.effort import seeds
 from .played_match import PlayedMatch, mode_settings
 
 SEEDS = 20
-"""Each variety of match once."""
+"""Each variant once."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
 _PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -33,7 +33,7 @@ def _rostered(match_type: MatchType, size: int, **changes: object) -> GameSettin
     return mode_settings(match_type, team1=team1, team2=team2, **changes)
 
 
-VARIETIES: tuple[tuple[GameSettings, Scenario], ...] = (
+VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
     (mode_settings(MatchType.COMPETITIVE), Scenario.FULL_MATCH),
     (_rostered(MatchType.COMPETITIVE, 5, max_rounds=12), Scenario.OVERTIME),
     (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=4.0), Scenario.FULL_MATCH),
@@ -67,11 +67,11 @@ VARIETIES: tuple[tuple[GameSettings, Scenario], ...] = (
 
 
 def _differences(lines: Sequence[PlayerLine], book: Sequence[Tally], *, has_teams: bool) -> list[str]:
-    told = {line.player_id: line for line in lines}
+    reported = {line.player_id: line for line in lines}
     counted = {tally.player_id: tally for tally in book}
-    faults = [f"only one side has {player_id}" for player_id in told.keys() ^ counted.keys()]
-    for player_id in told.keys() & counted.keys():
-        line, tally = told[player_id], counted[player_id]
+    faults = [f"{player_id} is missing on one side" for player_id in reported.keys() ^ counted.keys()]
+    for player_id in reported.keys() & counted.keys():
+        line, tally = reported[player_id], counted[player_id]
         pairs = {name: (getattr(line, name), getattr(tally, name)) for name in _COUNTERS}
         pairs["assists"] = (line.all_assists, tally.assists)
         pairs["weapon_kills"] = (line.weapon_kills, tally.weapon_kills)
@@ -98,8 +98,8 @@ def _check_maps(reader: MatchReader, played: PlayedMatch) -> None:
 
 @pytest.mark.law
 @pytest.mark.parametrize("seed", seeds(SEEDS))
-def test_a_replayed_match_has_the_numbers_of_its_server(seed: int, tmp_path: Path) -> None:
-    settings, scenario = VARIETIES[seed % len(VARIETIES)]
+def test_replayed_statistics_equal_the_simulators_own_counts(seed: int, tmp_path: Path) -> None:
+    settings, scenario = VARIANTS[seed % len(VARIANTS)]
     played = PlayedMatch(settings, scenario=scenario, seed=seed)
     assert played.play()
     _check_maps(played.reader, played)
@@ -108,15 +108,15 @@ def test_a_replayed_match_has_the_numbers_of_its_server(seed: int, tmp_path: Pat
     assert played.reader.lines_unknown == 0
 
 
-def test_the_plugin_tells_the_last_mvp_too() -> None:
+def test_last_mvp_is_read_from_the_plugin() -> None:
     played = PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), seed=3)
     assert played.play()
     (book,) = played.bookkeeper.books
-    told = {line.player_id: line.mvps for line in played.reader.match.maps[0].ledger.lines()}
-    assert told == {tally.player_id: tally.mvps for tally in book}
+    reported = {line.player_id: line.mvps for line in played.reader.match.maps[0].ledger.lines()}
+    assert reported == {tally.player_id: tally.mvps for tally in book}
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+def test_same_seed_produces_the_same_bytes() -> None:
     first, second = (PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=4), seed=9) for _ in range(2))
     assert first.play()
     assert second.play()

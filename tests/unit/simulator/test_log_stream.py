@@ -1,4 +1,4 @@
-"""What a server sends of its log, to whom, and what it makes of the answers."""
+"""Tests of the log stream: which requests it makes, and how it handles the responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.cs2.log_batches import Gap, LogCursor, Notice, read_post
+from matchpod.cs2.log_batches import Gap, LogCursor, LogNotice, read_post
 from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import ConsoleChat, WorldTriggered
@@ -20,7 +20,7 @@ from matchpod.simulator.log_stream import (
     FIRST_TICK,
     MAX_BODY_BYTES,
     GameHeaders,
-    Listener,
+    LogReceiver,
     LogRequest,
     LogStream,
 )
@@ -32,7 +32,7 @@ OTHER_URL = "http://127.0.0.1:9091/other?x=1"
 TICK_MS = 16
 
 
-def headers_of_the_game() -> GameHeaders:
+def game_headers() -> GameHeaders:
     return GameHeaders(
         map_name="de_dust2",
         server_address="203.0.113.1:27015",
@@ -42,17 +42,17 @@ def headers_of_the_game() -> GameHeaders:
 
 
 class Server:
-    """A stream with its clock, and short words for what the tests do with it."""
+    """A log stream with its clock, and shortcuts for the tests."""
 
-    def __init__(self, *urls: str, is_losing: Callable[[], bool] | None = None) -> None:
+    def __init__(self, *urls: str, is_tick_lost: Callable[[], bool] | None = None) -> None:
         self.agenda = Agenda(START_MS)
-        self.stream = LogStream(self.agenda, describe=headers_of_the_game, is_losing=is_losing)
+        self.stream = LogStream(self.agenda, describe=game_headers, is_tick_lost=is_tick_lost)
         self.stream.is_on = True
         for url in urls:
             self.stream.add(url)
 
-    def say(self, *texts: str) -> None:
-        """Log texts, each in a tick of its own that is over afterwards."""
+    def log(self, *texts: str) -> None:
+        """Log texts, each in its own completed tick."""
         for text in texts:
             self.stream.write(ConsoleChat(text))
             self.pass_tick()
@@ -60,18 +60,18 @@ class Server:
     def pass_tick(self, ticks: int = 1) -> None:
         self.agenda.run_until(START_MS - (-(self.agenda.tick + ticks) * 1000 // TICKS_PER_S))
 
-    def listener(self, url: str = URL) -> Listener:
+    def listener(self, url: str = URL) -> LogReceiver:
         return next(listener for listener in self.stream.idle_listeners if listener.url == url)
 
     def request(self, url: str = URL) -> LogRequest | None:
         return self.stream.next_request(self.listener(url))
 
     def post(self, status: int | None = 200, url: str = URL) -> tuple[int, int, list[str]]:
-        """Make one request and answer it: its offsets and the texts in it."""
+        """Make one request and handle its response. Return its offsets and texts."""
         listener = self.listener(url)
         request = self.stream.next_request(listener)
         assert request is not None
-        self.stream.answered(listener, status)
+        self.stream.handle_response(listener, status)
         return summary(request)
 
 
@@ -84,7 +84,7 @@ def summary(request: LogRequest) -> tuple[int, int, list[str]]:
 
 
 def ticks_of(request: LogRequest) -> tuple[int, int]:
-    """The first and the last tick of a request, counted from the start of the map's log."""
+    """First and last tick of a request, relative to the start of the map's log."""
     headers = dict(request.headers)
     return int(headers["X-Tick-Start"]) - FIRST_TICK, int(headers["X-Tick-End"]) - FIRST_TICK
 
@@ -92,34 +92,34 @@ def ticks_of(request: LogRequest) -> tuple[int, int]:
 def texts_in(body: bytes) -> list[str]:
     reader = LineReader()
     lines = [reader.read(raw)[1] for raw in body.split(b"\n")[:-1]]
-    return [line.said for line in lines if isinstance(line, ConsoleChat)]
+    return [line.message for line in lines if isinstance(line, ConsoleChat)]
 
 
-def test_headers_are_those_of_a_real_post_in_their_order(corpus: Path) -> None:
+def test_headers_have_the_names_and_order_of_a_real_post(corpus: Path) -> None:
     transcript = (corpus / "cs2-http-posts.txt").read_text(encoding="utf-8")
     real = next(line for line in transcript.splitlines() if line.startswith("HEADERS: "))
     names = [part.partition("=")[0] for part in real.removeprefix("HEADERS: ").split("; ")]
     server = Server(URL)
-    server.say("hello")
+    server.log("hello")
     request = server.request()
     assert request is not None
     assert [name for name, _ in request.headers] == names
 
 
-def test_header_values_are_those_of_a_real_post(corpus: Path) -> None:
+def test_header_values_equal_those_of_a_real_post(corpus: Path) -> None:
     transcript = (corpus / "cs2-http-posts.txt").read_text(encoding="utf-8")
     real = next(line for line in transcript.splitlines() if line.startswith("HEADERS: "))
     server = Server(URL)
-    server.say("hello")
+    server.log("hello")
     request = server.request()
     assert request is not None
-    told = {"X-LogBytes-EndOffset", "X-Tick-Start", "X-Tick-End", "X-Timestamp", "X-Game-Map", "Content-Length"}
-    assert [f"{name}={value}" for name, value in request.headers if name not in told] == [
-        part for part in real.removeprefix("HEADERS: ").split("; ") if part.partition("=")[0] not in told
+    varying = {"X-LogBytes-EndOffset", "X-Tick-Start", "X-Tick-End", "X-Timestamp", "X-Game-Map", "Content-Length"}
+    assert [f"{name}={value}" for name, value in request.headers if name not in varying] == [
+        part for part in real.removeprefix("HEADERS: ").split("; ") if part.partition("=")[0] not in varying
     ]
 
 
-def test_the_log_of_a_map_begins_in_the_tick_of_real_loads(corpus: Path) -> None:
+def test_map_log_begins_at_the_tick_of_real_map_loads(corpus: Path) -> None:
     posts = (corpus / "cs2-http-posts.txt").read_text(errors="replace")
     loads = re.findall(r"BeginOffset=0; .*? X-Tick-Start=(\d+);.*\nBODY:\n.*\[META\]", posts)
     assert loads
@@ -127,13 +127,13 @@ def test_the_log_of_a_map_begins_in_the_tick_of_real_loads(corpus: Path) -> None
     server = Server(URL)
     server.pass_tick(1000)
     server.stream.begin_map()
-    server.say("one")
+    server.log("one")
     request = server.request()
     assert request is not None
     assert dict(request.headers)["X-Tick-Start"] == str(FIRST_TICK)
 
 
-def test_lines_bear_the_time_of_their_tick_in_milliseconds() -> None:
+def test_lines_have_the_time_of_their_tick_in_milliseconds() -> None:
     server = Server(URL)
     server.pass_tick(16)
     server.stream.write(WorldTriggered("Round_Start"))
@@ -145,7 +145,7 @@ def test_lines_bear_the_time_of_their_tick_in_milliseconds() -> None:
     assert ticks_of(request)[0] == 16
 
 
-def test_a_tick_that_is_not_over_waits() -> None:
+def test_current_tick_is_not_sent() -> None:
     server = Server(URL)
     server.stream.write(ConsoleChat("one"))
     assert server.request() is None
@@ -155,26 +155,26 @@ def test_a_tick_that_is_not_over_waits() -> None:
     assert server.post()[2] == ["one", "two"]
 
 
-def test_ticks_that_are_over_go_out_without_the_one_that_is_not() -> None:
+def test_completed_ticks_are_sent_without_the_current_one() -> None:
     server = Server(URL)
-    server.say("one", "two")
+    server.log("one", "two")
     server.stream.write(ConsoleChat("three"))
     request = server.request()
     assert request is not None
     assert summary(request)[2] == ["one", "two"]
     assert ticks_of(request) == (0, 1)
-    server.stream.answered(server.stream._listeners[0], 200)
+    server.stream.handle_response(server.stream._listeners[0], 200)
     server.pass_tick()
     request = server.request()
     assert request is not None
     assert ticks_of(request) == (2, 2)
 
 
-def test_acknowledged_lines_are_not_sent_again_and_offsets_go_on() -> None:
+def test_acknowledged_lines_are_not_sent_again_and_offsets_continue() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     first = server.post()
-    server.say("two")
+    server.log("two")
     second = server.post()
     assert first[0] == 0
     assert second[0] == first[1]
@@ -184,105 +184,105 @@ def test_acknowledged_lines_are_not_sent_again_and_offsets_go_on() -> None:
 
 
 @pytest.mark.parametrize("status", [None, 201, 204, 301, 400, 500, 503])
-def test_without_200_the_same_bytes_go_out_again_with_the_newer_ones(status: int | None) -> None:
+def test_unacknowledged_bytes_are_sent_again_with_newer_ones(status: int | None) -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     first = server.post(status)
-    server.say("two")
+    server.log("two")
     second = server.post()
     assert (first[0], second[0]) == (0, 0)
     assert second[1] > first[1]
     assert second[2] == ["one", "two"]
 
 
-def test_205_sends_the_map_from_its_start() -> None:
+def test_status_205_rewinds_to_the_start_of_the_map() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.post()
-    server.say("two")
+    server.log("two")
     server.post(205)
-    server.say("three")
+    server.log("three")
     assert server.post()[2] == ["one", "two", "three"]
 
 
-def test_410_removes_the_listener() -> None:
+def test_status_410_removes_the_listener() -> None:
     server = Server(URL, OTHER_URL)
-    server.say("one")
+    server.log("one")
     server.post(410)
     assert [state.url for state in server.stream.list()] == [OTHER_URL]
 
 
-def test_one_request_is_under_way_at_a_time() -> None:
+def test_listener_has_one_request_at_a_time() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     listener = server.listener()
     assert server.stream.next_request(listener) is not None
-    server.say("two")
+    server.log("two")
     assert server.stream.next_request(listener) is None
     assert server.stream.idle_listeners == []
 
 
-def test_listeners_are_listed_as_they_stand() -> None:
+def test_list_shows_the_state_of_each_listener() -> None:
     server = Server(URL, OTHER_URL)
     server.pass_tick(5)
-    server.say("one")
+    server.log("one")
     server.post()
     server.request(OTHER_URL)
     states = [(state.url, state.has_pending_request, state.acknowledged_tick) for state in server.stream.list()]
     assert states == [(URL, False, FIRST_TICK + 5), (OTHER_URL, True, 0)]
 
 
-def test_adding_a_listener_twice_changes_nothing() -> None:
+def test_adding_an_existing_listener_does_nothing() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.post()
     server.stream.add(URL)
     assert len(server.stream.list()) == 1
     assert server.request() is None
 
 
-def test_a_later_listener_gets_the_whole_map() -> None:
+def test_listener_added_later_receives_the_whole_map() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.post()
     server.stream.add(OTHER_URL)
-    server.say("two")
+    server.log("two")
     assert server.post(url=OTHER_URL)[2] == ["one", "two"]
     assert server.post()[2] == ["two"]
 
 
-def test_nothing_is_recorded_before_anybody_listens() -> None:
+def test_nothing_is_recorded_without_listeners() -> None:
     server = Server()
-    server.say("one")
+    server.log("one")
     server.stream.add(URL)
-    server.say("two")
+    server.log("two")
     assert server.post()[2] == ["two"]
 
 
-def test_nothing_is_lost_before_anybody_listens_when_told_so() -> None:
+def test_lines_are_recorded_without_listeners_if_records_early_is_set() -> None:
     server = Server()
     server.stream.records_early = True
     assert server.stream.records_early
-    server.say("one")
+    server.log("one")
     server.stream.add(URL)
-    server.say("two")
+    server.log("two")
     assert server.post()[2] == ["one", "two"]
 
 
 def test_nothing_is_recorded_while_the_log_is_off() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.stream.is_on = False
     assert not server.stream.is_on
-    server.say("two")
+    server.log("two")
     server.stream.is_on = True
-    server.say("three")
+    server.log("three")
     assert server.post()[2] == ["one", "three"]
 
 
 def test_nothing_is_sent_while_the_log_is_off() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.stream.is_on = False
     listener = server.listener()
     assert not server.stream.has_lines_for(listener)
@@ -292,53 +292,53 @@ def test_nothing_is_sent_while_the_log_is_off() -> None:
     assert server.post()[2] == ["one"]
 
 
-def test_bytes_begin_again_after_the_last_listener_left() -> None:
+def test_offsets_restart_after_the_last_listener_was_removed() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.post()
     assert server.stream.remove(URL)
-    server.say("two")
+    server.log("two")
     server.stream.add(URL)
-    server.say("three")
+    server.log("three")
     assert server.post()[0] == 0
     assert server.request() is None
 
 
-def test_ticks_go_on_after_the_last_listener_left() -> None:
+def test_ticks_continue_after_the_last_listener_was_removed() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.stream.remove_all()
     server.stream.add(URL)
-    server.say("two")
+    server.log("two")
     request = server.request()
     assert request is not None
     assert ticks_of(request) == (1, 1)
 
 
-def test_removing_who_does_not_listen_is_told() -> None:
+def test_removing_an_unknown_listener_returns_false() -> None:
     assert not Server(URL).stream.remove(OTHER_URL)
 
 
-def test_an_answer_for_a_removed_listener_changes_nothing() -> None:
+def test_response_for_a_removed_listener_is_ignored() -> None:
     server = Server(URL, OTHER_URL)
-    server.say("one")
+    server.log("one")
     listener = server.listener()
     server.stream.next_request(listener)
     server.stream.remove(URL)
-    server.stream.answered(listener, 200)
-    server.stream.answered(listener, 200)
+    server.stream.handle_response(listener, 200)
+    server.stream.handle_response(listener, 200)
     assert server.stream.next_request(listener) is None
     assert [state.url for state in server.stream.list()] == [OTHER_URL]
 
 
-def test_a_map_load_begins_anew_and_loses_the_rest() -> None:
+def test_map_load_restarts_offsets_and_discards_unsent_lines() -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     server.post()
-    server.say("two")
+    server.log("two")
     server.stream.begin_map()
     server.pass_tick(3)
-    server.say("three")
+    server.log("three")
     listener = server.listener()
     request = server.stream.next_request(listener)
     assert request is not None
@@ -348,22 +348,22 @@ def test_a_map_load_begins_anew_and_loses_the_rest() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 205, 410, None])
-def test_an_answer_to_a_request_of_the_map_before_changes_nothing(status: int | None) -> None:
+def test_response_to_a_request_of_the_previous_map_is_ignored(status: int | None) -> None:
     server = Server(URL)
-    server.say("one")
+    server.log("one")
     listener = server.listener()
     server.stream.next_request(listener)
     server.stream.begin_map()
-    server.say("two")
+    server.log("two")
     assert server.stream.next_request(listener) is None
-    server.stream.answered(listener, status)
+    server.stream.handle_response(listener, status)
     assert server.post()[2] == ["two"]
 
 
-def test_a_delayed_listener_gets_lines_later() -> None:
+def test_delayed_listener_receives_lines_after_its_delay() -> None:
     server = Server()
     server.stream.add(URL, delay_ms=1000)
-    server.say("one")
+    server.log("one")
     assert server.request() is None
     server.pass_tick(62)
     assert server.request() is None
@@ -371,9 +371,9 @@ def test_a_delayed_listener_gets_lines_later() -> None:
     assert server.post()[2] == ["one"]
 
 
-def test_posts_are_not_filled_beyond_their_limit() -> None:
+def test_posts_do_not_exceed_the_size_limit() -> None:
     server = Server(URL)
-    server.say(*(f"{number:0200}" for number in range(3000)))
+    server.log(*(f"{number:0200}" for number in range(3000)))
     texts: list[str] = []
     while server.stream.has_lines_for(server.listener()):
         begin, end, more = server.post()
@@ -382,7 +382,7 @@ def test_posts_are_not_filled_beyond_their_limit() -> None:
     assert texts == [f"{number:0200}" for number in range(3000)]
 
 
-def test_one_tick_is_sent_whole_whatever_its_size() -> None:
+def test_single_tick_is_sent_whole_even_above_the_limit() -> None:
     server = Server(URL)
     for number in range(3000):
         server.stream.write(ConsoleChat(f"{number:0200}"))
@@ -390,17 +390,17 @@ def test_one_tick_is_sent_whole_whatever_its_size() -> None:
     assert len(server.post()[2]) == 3000
 
 
-def test_a_map_that_waits_for_its_receiver_takes_little_memory() -> None:
+def test_unsent_map_needs_little_memory() -> None:
     server = Server(URL)
-    server.say(*(f"{number:0100}" for number in range(20 * BATCH_LINES)))
+    server.log(*(f"{number:0100}" for number in range(20 * BATCH_LINES)))
     assert len(server.stream._texts) <= BATCH_LINES + 1
     assert server.stream._kept.held_bytes < 200_000
 
 
 def test_lost_ticks_leave_a_gap_in_the_offsets() -> None:
     lost = iter([False, False, True, True, False])
-    server = Server(URL, is_losing=lambda: next(lost))
-    server.say("one", "two", "three", "four", "five")
+    server = Server(URL, is_tick_lost=lambda: next(lost))
+    server.log("one", "two", "three", "four", "five")
     first = server.post()
     second = server.post()
     assert first[2] == ["one", "two"]
@@ -410,30 +410,30 @@ def test_lost_ticks_leave_a_gap_in_the_offsets() -> None:
     assert server.request() is None
 
 
-def test_a_reader_of_the_posts_notices_the_lost_bytes() -> None:
+def test_reader_detects_lost_bytes() -> None:
     lost = iter([False, True, False])
-    server = Server(URL, is_losing=lambda: next(lost))
-    server.say("one", "two", "three")
+    server = Server(URL, is_tick_lost=lambda: next(lost))
+    server.log("one", "two", "three")
     cursor = LogCursor()
-    notices: list[Notice] = []
+    notices: list[LogNotice] = []
     lines: list[bytes] = []
     while (request := server.request()) is not None:
-        taken = cursor.take(read_post(dict(request.headers), request.body, received_ms=0))
-        notices += taken.notices
-        lines += taken.lines
-        server.stream.answered(server.stream._listeners[0], 200)
+        batch = cursor.read(read_post(dict(request.headers), request.body, received_ms=0))
+        notices += batch.notices
+        lines += batch.lines
+        server.stream.handle_response(server.stream._listeners[0], 200)
     assert [type(notice) for notice in notices] == [Gap]
     assert [line.split()[-1] for line in lines] == [b'"one"', b'"three"']
 
 
-def test_lines_lost_last_are_nothing_to_send() -> None:
-    server = Server(URL, is_losing=lambda: True)
-    server.say("one")
+def test_lost_lines_at_the_end_are_not_pending() -> None:
+    server = Server(URL, is_tick_lost=lambda: True)
+    server.log("one")
     assert not server.stream.has_lines_for(server.listener())
     assert server.request() is None
 
 
-def test_a_secret_adds_a_token_of_16_digits() -> None:
+def test_secret_adds_a_token_of_16_digits() -> None:
     agenda = Agenda(START_MS)
 
     def describe() -> GameHeaders:
@@ -452,15 +452,15 @@ def test_a_secret_adds_a_token_of_16_digits() -> None:
 
 
 @pytest.mark.parametrize("url", [OTHER_URL, "http://name:secret@127.0.0.1:9091", "http://127.0.0.1:9091?/@"])
-def test_host_is_that_of_the_address(url: str) -> None:
+def test_host_header_is_the_host_of_the_url(url: str) -> None:
     server = Server(url)
-    server.say("one")
+    server.log("one")
     request = server.request(url)
     assert request is not None
     assert dict(request.headers)["Host"] == "127.0.0.1:9091"
 
 
-def test_a_name_cannot_break_a_header_into_two() -> None:
+def test_name_cannot_inject_a_header() -> None:
     agenda = Agenda(START_MS)
 
     def describe() -> GameHeaders:
@@ -485,93 +485,93 @@ def test_a_name_cannot_break_a_header_into_two() -> None:
     assert (headers["X-Game-TeamCT"], headers["X-Game-TeamT"]) == ("a  X-Evil: 2", "ü?")
 
 
-def test_text_that_utf8_cannot_write_is_sent_all_the_same() -> None:
+def test_text_with_lone_surrogates_is_sent_with_replacements() -> None:
     server = Server(URL)
-    server.say("\ud800 ü")
+    server.log("\ud800 ü")
     request = server.request()
     assert request is not None
     assert request.body.endswith('say "? ü"\n'.encode())
 
 
-class Flaky:
-    """A server with two receivers that take, refuse and lose posts; what each of them heard, and what it should have.
+class FlakyServer:
+    """A server with two receivers that accept, reject or lose posts. Records sent and received texts.
 
-    Between a post and its answer anything may happen.
+    Anything may happen between a post and its response.
     """
 
     def __init__(self) -> None:
-        self.is_losing = False
+        self.is_tick_lost = False
         self.maps = 1
         self.agenda = Agenda(START_MS)
-        self.stream = LogStream(self.agenda, describe=self._describe, is_losing=lambda: self.is_losing)
+        self.stream = LogStream(self.agenda, describe=self._describe, is_tick_lost=lambda: self.is_tick_lost)
         self.stream.is_on = True
-        self.listeners: list[Listener] = []
+        self.listeners: list[LogReceiver] = []
         for url in (URL, OTHER_URL):
             self.stream.add(url)
             self.listeners = list(self.stream.idle_listeners)
         self.cursors = [LogCursor(), LogCursor()]
-        self.heard: list[list[str]] = [[], []]
-        self.under_way = [False, False]
-        self.said: list[list[str]] = [[]]
+        self.received: list[list[str]] = [[], []]
+        self.has_request = [False, False]
+        self.sent: list[list[str]] = [[]]
         self.gaps = 0
         self.numbers = 0
 
-    def say(self, lines: int) -> None:
+    def log(self, lines: int) -> None:
         for _ in range(lines):
             self.numbers += 1
             text = f"{self.maps} {self.numbers}"
             self.stream.write(ConsoleChat(text))
-            if self.stream.is_on and not self.is_losing:
-                self.said[-1].append(text)
+            if self.stream.is_on and not self.is_tick_lost:
+                self.sent[-1].append(text)
             self._pass_tick()
 
-    def lose(self, is_losing: int) -> None:
-        if self.said[-1]:  # where the very start of a load is missing a reader cannot know that it is one
-            self.is_losing = bool(is_losing)
+    def set_loss(self, is_tick_lost: int) -> None:
+        if self.sent[-1]:  # without the first line of a map, a reader cannot recognize the map load
+            self.is_tick_lost = bool(is_tick_lost)
 
-    def switch(self, is_on: int) -> None:
+    def set_on(self, is_on: int) -> None:
         self.stream.is_on = bool(is_on)
 
     def load_map(self, _value: int) -> None:
         self.maps += 1
-        self.is_losing = False
-        self.said.append([])
+        self.is_tick_lost = False
+        self.sent.append([])
         self.stream.begin_map()
         self._pass_tick()
 
-    def post(self, who: int) -> None:
+    def post(self, receiver: int) -> None:
         """Make a post that arrives."""
-        request = self._request(who)
+        request = self._request(receiver)
         if request is not None:
-            taken = self.cursors[who].take(read_post(dict(request.headers), request.body, received_ms=0))
-            self.gaps += sum(isinstance(notice, Gap) for notice in taken.notices)
-            self.heard[who] += texts_in(b"".join(line + b"\n" for line in taken.lines))
+            batch = self.cursors[receiver].read(read_post(dict(request.headers), request.body, received_ms=0))
+            self.gaps += sum(isinstance(notice, Gap) for notice in batch.notices)
+            self.received[receiver] += texts_in(b"".join(line + b"\n" for line in batch.lines))
 
-    def lose_post(self, who: int) -> None:
+    def lose_post(self, receiver: int) -> None:
         """Make a post that never arrives."""
-        if self._request(who) is not None:
-            self.answer(who, 599)
+        if self._request(receiver) is not None:
+            self.respond(receiver, 599)
 
-    def answer(self, who: int, status: int) -> None:
-        if self.under_way[who]:
-            self.under_way[who] = False
-            self.stream.answered(self.listeners[who], None if status == 599 else status)
+    def respond(self, receiver: int, status: int) -> None:
+        if self.has_request[receiver]:
+            self.has_request[receiver] = False
+            self.stream.handle_response(self.listeners[receiver], None if status == 599 else status)
 
     def finish(self) -> None:
         self.stream.is_on = True
-        self.say(0)
-        for who in (0, 1):
-            self.answer(who, 500)
-            while self.stream.has_lines_for(self.listeners[who]):
-                self.post(who)
-                self.answer(who, 200)
+        self.log(0)
+        for receiver in (0, 1):
+            self.respond(receiver, 500)
+            while self.stream.has_lines_for(self.listeners[receiver]):
+                self.post(receiver)
+                self.respond(receiver, 200)
 
-    def _request(self, who: int) -> LogRequest | None:
-        request = self.stream.next_request(self.listeners[who])
+    def _request(self, receiver: int) -> LogRequest | None:
+        request = self.stream.next_request(self.listeners[receiver])
         if request is not None:
-            assert not self.under_way[who]
+            assert not self.has_request[receiver]
             assert len(request.body) <= MAX_BODY_BYTES
-            self.under_way[who] = True
+            self.has_request[receiver] = True
         return request
 
     def _pass_tick(self) -> None:
@@ -584,14 +584,14 @@ class Flaky:
 receivers = st.sampled_from([0, 1])
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("say"), st.integers(1, 4)),
+        st.tuples(st.just("log"), st.integers(1, 4)),
         st.tuples(st.just("post"), receivers),
         st.tuples(st.just("post"), receivers),
         st.tuples(st.just("lose_post"), receivers),
-        st.tuples(st.just("answer"), receivers, st.sampled_from([200, 200, 200, 201, 204, 205, 302, 500, 599])),
+        st.tuples(st.just("respond"), receivers, st.sampled_from([200, 200, 200, 201, 204, 205, 302, 500, 599])),
         st.tuples(st.just("load_map"), st.just(0)),
-        st.tuples(st.just("switch"), st.sampled_from([0, 1, 1])),
-        st.tuples(st.just("lose"), st.sampled_from([0, 0, 1])),
+        st.tuples(st.just("set_on"), st.sampled_from([0, 1, 1])),
+        st.tuples(st.just("set_loss"), st.sampled_from([0, 0, 1])),
     ),
     min_size=20,
     max_size=80,
@@ -600,16 +600,16 @@ steps = st.lists(
 
 @examples(300)
 @given(steps)
-def test_a_reader_gets_each_line_once_whatever_it_answers(steps: list[tuple[object, ...]]) -> None:
-    server = Flaky()
+def test_reader_receives_each_line_once_for_any_responses(steps: list[tuple[object, ...]]) -> None:
+    server = FlakyServer()
     for name, *values in steps:
         getattr(server, str(name))(*values)
     server.finish()
-    has_losses = any(name == "lose" for name, *_ in steps)
+    has_losses = any(name == "set_loss" for name, *_ in steps)
     assert has_losses or server.gaps == 0
-    for heard in server.heard:
-        for number, said in enumerate(server.said, start=1):
-            of_map = [text for text in heard if text.startswith(f"{number} ")]
-            assert of_map == said[: len(of_map)]  # the end of a map may be lost with it
-        assert of_map == said  # of the last map everything was fetched
-        assert heard == sorted(heard, key=lambda text: int(text.split()[1]))
+    for received in server.received:
+        for number, sent in enumerate(server.sent, start=1):
+            of_map = [text for text in received if text.startswith(f"{number} ")]
+            assert of_map == sent[: len(of_map)]  # the end of a map may be lost at the next map load
+        assert of_map == sent  # the last map was received completely
+        assert received == sorted(received, key=lambda text: int(text.split()[1]))

@@ -1,4 +1,4 @@
-"""A series of which a part is never told has the winner it had on its server, or none, but never another."""
+"""A series of which parts are lost has its real winner or none, but never a wrong one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.series import maps_won
-from matchpod.simulator.play.flow.game import Phase
+from matchpod.simulator.play.flow.game import GamePhase
 from tests.effort import examples, seeds
 
 from .interrupted_match import InterruptedMatch, read_without
@@ -23,7 +23,7 @@ POOLS = (
     ("de_nuke", "de_nuke", "de_nuke"),
 )
 LONGEST_S = 2400
-"""About as long as three of these maps take."""
+"""About the duration of three of these maps."""
 
 
 def _series(maps: tuple[str, ...]) -> GameSettings:
@@ -31,7 +31,7 @@ def _series(maps: tuple[str, ...]) -> GameSettings:
     return mode_settings(MatchType.COMPETITIVE, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps, **teams)
 
 
-def _passed(played: InterruptedMatch, at_ms: int) -> Callable[[], bool]:
+def _reached(played: InterruptedMatch, at_ms: int) -> Callable[[], bool]:
     return lambda: played.now_ms >= at_ms or played.reader.match.outcome is not None
 
 
@@ -39,14 +39,14 @@ def _winners(played: InterruptedMatch) -> list[Winner]:
     return [Winner.of(*score) for score in played.bookkeeper.scores]
 
 
-def _assert_true(played: InterruptedMatch) -> None:
+def _check_result(played: InterruptedMatch) -> None:
     match, winners = played.reader.match, _winners(played)
     assert match.outcome is not None
     if not match.outcome.is_finished:
         return
     assert match.winner is Winner.of(*maps_won(winners))
     if len(set(played.settings.maps)) < len(played.settings.maps):
-        return  # maps of one name can be told apart by the plugin only, and it may have spoken while nobody listened
+        return  # only plugin reports distinguish maps of the same name, and they may be lost in the outage
     for one in match.maps:
         assert one.winner in (None, winners[one.number - 1])
 
@@ -57,28 +57,28 @@ def _assert_true(played: InterruptedMatch) -> None:
     cuts=st.lists(st.integers(0, LONGEST_S * 1000), min_size=2, max_size=4).map(sorted),
 )
 @examples(4)
-def test_whenever_the_service_is_away_the_winner_is_the_right_one_or_nobody(
+def test_winner_is_correct_or_unknown_after_any_outage_of_the_service(
     seed: int, maps: tuple[str, ...], cuts: list[int]
 ) -> None:
     played = InterruptedMatch(_series(maps), seed=seed)
     played.configure()
     began_ms = played.now_ms
     for left_ms, back_ms in zip(cuts[::2], cuts[1::2], strict=False):
-        played.run_until(_passed(played, began_ms + left_ms))
+        played.run_until(_reached(played, began_ms + left_ms))
         if played.reader.match.outcome is None:
-            played.leave_until(_passed(played, began_ms + back_ms))
+            played.go_down_until(_reached(played, began_ms + back_ms))
     assert played.run_until(lambda: played.reader.match.outcome is not None)
-    _assert_true(played)
+    _check_result(played)
 
 
 @pytest.mark.parametrize("maps", POOLS)
 @pytest.mark.law
 @pytest.mark.parametrize("seed", seeds(1))
-def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int, maps: tuple[str, ...]) -> None:
+def test_series_result_includes_a_map_that_ended_during_an_outage(seed: int, maps: tuple[str, ...]) -> None:
     played = InterruptedMatch(_series(maps), seed=seed)
     played.configure()
     assert played.run_until(lambda: sum(played.reader.interpreter.flow.scores[-1]) > 0)
-    played.leave_until(lambda: bool(played.bookkeeper.scores) and played.machine.game.phase is Phase.LIVE)
+    played.go_down_until(lambda: bool(played.bookkeeper.scores) and played.machine.game.phase is GamePhase.LIVE)
     assert played.run_until(lambda: played.reader.match.outcome is not None)
     match, winners = played.reader.match, _winners(played)
     assert (match.winner, match.series_score) == (Winner.of(*maps_won(winners)), maps_won(winners))
@@ -88,19 +88,19 @@ def test_a_map_that_ends_while_nobody_listens_costs_the_series_nothing(seed: int
 
 @given(data=st.data())
 @examples(3)
-def test_the_score_of_a_series_whose_maps_are_lost_whole_is_the_plugins(data: st.DataObject) -> None:
+def test_series_score_is_taken_from_the_plugin_if_whole_maps_are_lost(data: st.DataObject) -> None:
     game = _series(POOLS[0])
     played = InterruptedMatch(game, seed=data.draw(st.integers(1, 10_000)))
     assert played.play()
     over_ms = played.now_ms
-    played.run_until(lambda: played.now_ms > over_ms + 5000)  # the plugin tells the end of the series last
+    played.run_until(lambda: played.now_ms > over_ms + 5000)  # the plugin reports the end of the series last
     lost_maps = data.draw(st.sets(st.sampled_from(POOLS[0][1:]), min_size=1))
     lost = {
         number
-        for number, (_, headers, body) in enumerate(played.told)
+        for number, (_, headers, body) in enumerate(played.received)
         if (headers or {}).get("X-Game-Map") in lost_maps or (headers is None and b"series_end" not in body)
     }
-    match, winners = read_without(game, played.told, lost).match, _winners(played)
+    match, winners = read_without(game, played.received, lost).match, _winners(played)
     assert match.outcome is not None
     if match.outcome.is_finished:
         assert (match.winner, match.series_score) == (Winner.of(*maps_won(winners)), maps_won(winners))

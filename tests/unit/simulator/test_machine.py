@@ -1,4 +1,4 @@
-"""One simulated server, put together."""
+"""Tests of a complete simulated server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.simulator.scenarios import DESCRIPTIONS, Scenario
 from .played_match import START_MS, PlayedMatch, five_against_five, mode_settings
 
 
-def test_a_server_is_up_when_it_has_booted() -> None:
+def test_server_is_up_after_boot() -> None:
     played = PlayedMatch(mode_settings(MatchType.COMPETITIVE))
     played.machine.boot()
     assert not played.machine.is_busy
@@ -21,16 +21,16 @@ def test_a_server_is_up_when_it_has_booted() -> None:
     assert "de_inferno" in played.machine.execute("status", "")
 
 
-def test_words_of_the_command_line_are_run_when_the_mode_has_had_its_say() -> None:
+def test_commands_of_the_command_line_override_the_mode_config() -> None:
     played = PlayedMatch(mode_settings(MatchType.COMPETITIVE))
     options = ServerOptions(commands=("mp_maxrounds 6", "sim_speed 3"), max_players=12)
     machine = Machine(options, played, start_ms=START_MS, instance_token="7be6ded70c65df71")
     machine.boot()
     assert machine.variables.whole("mp_maxrounds") == 6
-    assert machine.door.seats == 12
+    assert machine.door.max_players == 12
 
 
-def test_headers_of_a_post_tell_the_state_of_the_game() -> None:
+def test_post_headers_contain_the_game_state() -> None:
     played = five_against_five(2)
     states = [headers["X-Game-State"] for _, headers, _ in played.posts]
     assert list(dict.fromkeys(states)) == ["Warmup", "Live", "GameOver"]
@@ -41,14 +41,14 @@ def test_headers_of_a_post_tell_the_state_of_the_game() -> None:
 
 @pytest.mark.parametrize("match_type", [MatchType.COMPETITIVE, MatchType.DEATHMATCH])
 @pytest.mark.parametrize("scenario", [Scenario.SERVER_CRASH, Scenario.SERVER_HANG])
-def test_a_doomed_server_ends_in_the_middle_of_play(match_type: MatchType, scenario: Scenario) -> None:
+def test_server_crashes_or_hangs_during_play(match_type: MatchType, scenario: Scenario) -> None:
     played = PlayedMatch(mode_settings(match_type), scenario=scenario)
     assert not played.play()
     assert (played.is_gone, played.is_hung) == (scenario is Scenario.SERVER_CRASH, scenario is Scenario.SERVER_HANG)
     assert played.reader.match.first_live_at_ms is not None
 
 
-def test_lost_lines_leave_a_gap_in_the_bytes_and_the_score_right() -> None:
+def test_lost_lines_leave_an_offset_gap_but_the_winner_is_known() -> None:
     played = PlayedMatch(mode_settings(MatchType.COMPETITIVE, max_rounds=12), scenario=Scenario.LOG_LOSS, seed=3)
     assert played.play()
     ends = [int(headers["X-LogBytes-EndOffset"]) for _, headers, _ in played.posts]
@@ -58,5 +58,5 @@ def test_lost_lines_leave_a_gap_in_the_bytes_and_the_score_right() -> None:
     assert played.reader.match.maps[0].winner is not None
 
 
-def test_every_scenario_has_its_sentence() -> None:
+def test_every_scenario_has_a_description() -> None:
     assert list(DESCRIPTIONS) == list(Scenario)

@@ -1,4 +1,4 @@
-"""The configs of the modes."""
+"""Tests of the game mode configs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from matchpod.simulator.mode_configs import ALIASES, DEFAULT_MODE, MODE_CONFIGS,
 from matchpod.simulator.variable_table import VARIABLES
 
 
-def test_every_config_names_the_same_variables() -> None:
+def test_all_configs_set_the_same_variables() -> None:
     names = [frozenset(config) for config in MODE_CONFIGS.values()]
     assert len(set(names)) == 1
 
 
-def test_every_value_is_one_the_game_would_keep() -> None:
+def test_all_values_are_within_the_bounds_of_their_variable() -> None:
     for config in MODE_CONFIGS.values():
         for name, value in config.items():
-            read = VARIABLES[name].read(value)
-            assert read == value or float(read.replace("true", "1").replace("false", "0")) == float(value)
+            kept = VARIABLES[name].normalize(value)
+            assert kept == value or float(kept.replace("true", "1").replace("false", "0")) == float(value)
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_every_value_is_one_the_game_would_keep() -> None:
         ("custom", "0", "0", "0"),
     ],
 )
-def test_modes_have_their_known_lengths(mode: str, rounds: str, freeze: str, half: str) -> None:
+def test_modes_have_the_expected_rounds_and_times(mode: str, rounds: str, freeze: str, half: str) -> None:
     config = MODE_CONFIGS[mode]
     assert (config["mp_maxrounds"], config["mp_freezetime"], config["mp_halftime"]) == (rounds, freeze, half)
 
 
-def test_deathmatch_lets_everybody_respawn_for_ten_minutes() -> None:
+def test_deathmatch_has_respawn_and_a_ten_minute_limit() -> None:
     config = MODE_CONFIGS["deathmatch"]
     assert (config["mp_respawn_on_death_ct"], config["mp_respawn_on_death_t"], config["mp_timelimit"]) == (
         "1",
@@ -45,7 +45,7 @@ def test_deathmatch_lets_everybody_respawn_for_ten_minutes() -> None:
     )
 
 
-def test_competitive_is_what_a_real_map_load_logged() -> None:
+def test_competitive_values_equal_those_of_a_real_map_load() -> None:
     logged = {
         "cash_team_elimination_hostage_map_t": "3000",
         "cash_team_hostage_interaction": "600",
@@ -61,9 +61,9 @@ def test_competitive_is_what_a_real_map_load_logged() -> None:
     assert {name: MODE_CONFIGS["competitive"][name] for name in logged} == logged
 
 
-def test_every_alias_leads_to_a_config() -> None:
+def test_every_alias_has_a_config() -> None:
     assert {mode_of(*pair) for pair in ALIASES.values()} == set(MODE_CONFIGS)
 
 
-def test_unknown_pair_is_the_default_mode() -> None:
+def test_unknown_type_and_mode_select_the_default_mode() -> None:
     assert mode_of(9, 9) == DEFAULT_MODE

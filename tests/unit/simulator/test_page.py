@@ -1,4 +1,4 @@
-"""docs/simulator.md says what the simulator has."""
+"""docs/simulator.md lists all scenarios and variables of the simulator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from matchpod.simulator.variable_table import VARIABLES
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
 
 
-def test_every_scenario_is_on_the_page_with_its_sentence() -> None:
-    rows = [f"| `{scenario}` | {sentence} |" for scenario, sentence in DESCRIPTIONS.items()]
+def test_page_lists_every_scenario_with_its_description() -> None:
+    rows = [f"| `{scenario}` | {description} |" for scenario, description in DESCRIPTIONS.items()]
     assert [row for row in rows if row not in PAGE] == []
 
 
-def test_every_variable_of_the_simulator_is_on_the_page_with_its_default() -> None:
+def test_page_lists_every_simulator_variable_with_its_default() -> None:
     own = {name: variable.default for name, variable in VARIABLES.items() if name.startswith("sim_")}
     missing = [name for name, default in own.items() if f"| `{name}` | {f'`{default}`' if default else ''}" not in PAGE]
     assert len(own) == 9

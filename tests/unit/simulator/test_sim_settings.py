@@ -1,4 +1,4 @@
-"""Values of the simulator's own variables."""
+"""Tests of the validation of the simulator's own variables."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from matchpod.simulator.sim_settings import sim_fault
         ("mp_maxrounds", "nonsense"),
     ],
 )
-def test_good_value_has_no_fault(name: str, value: str) -> None:
+def test_valid_value_is_accepted(name: str, value: str) -> None:
     assert sim_fault(name, value) is None
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
-def test_every_scenario_can_be_told(scenario: Scenario) -> None:
+def test_every_scenario_is_accepted(scenario: Scenario) -> None:
     assert sim_fault("sim_scenario", scenario.value) is None
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("name", "value", "expected"),
     [
         ("sim_speed", "0", "above 0, at most 1000"),
         ("sim_speed", "fast", "must be a number"),
@@ -50,8 +50,8 @@ def test_every_scenario_can_be_told(scenario: Scenario) -> None:
         ("sim_players", "4294967296", "SteamID64s or account numbers"),
     ],
 )
-def test_bad_value_is_refused_in_words(name: str, value: str, words: str) -> None:
+def test_invalid_value_is_rejected_with_an_explanation(name: str, value: str, expected: str) -> None:
     fault = sim_fault(name, value)
     assert fault is not None
     assert fault.startswith(f"{name} must be")
-    assert words in fault
+    assert expected in fault

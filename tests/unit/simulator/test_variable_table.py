@@ -1,20 +1,20 @@
-"""The table of variables."""
+"""Tests of the table of console variables."""
 
 from __future__ import annotations
 
-from matchpod.simulator.variable_table import VARIABLES, Kind
+from matchpod.simulator.variable_table import VARIABLES, VariableKind
 
 
-def test_every_default_is_a_value_the_variable_keeps() -> None:
+def test_defaults_are_normalized() -> None:
     assert [
-        variable.name for variable in VARIABLES.values() if variable.read(variable.default) != variable.default
+        variable.name for variable in VARIABLES.values() if variable.normalize(variable.default) != variable.default
     ] == []
 
 
-def test_bounds_stand_in_their_order() -> None:
+def test_minimum_is_below_maximum() -> None:
     for variable in VARIABLES.values():
-        if variable.least is not None and variable.greatest is not None:
-            assert variable.least < variable.greatest
+        if variable.minimum is not None and variable.maximum is not None:
+            assert variable.minimum < variable.maximum
 
 
 def test_names_differ_in_more_than_case() -> None:
@@ -23,9 +23,9 @@ def test_names_differ_in_more_than_case() -> None:
 
 def test_text_with_colons_has_no_bounds() -> None:
     variable = VARIABLES["tv_broadcast_url"]
-    assert (variable.kind, variable.default, variable.least) == (Kind.TEXT, "http://localhost:8080", None)
+    assert (variable.kind, variable.default, variable.minimum) == (VariableKind.TEXT, "http://localhost:8080", None)
 
 
-def test_open_ends_are_no_bounds() -> None:
-    assert (VARIABLES["mp_warmuptime"].least, VARIABLES["mp_warmuptime"].greatest) == (5, None)
-    assert (VARIABLES["sv_vote_command_delay"].least, VARIABLES["sv_vote_command_delay"].greatest) == (None, 4.5)
+def test_open_bounds_are_none() -> None:
+    assert (VARIABLES["mp_warmuptime"].minimum, VARIABLES["mp_warmuptime"].maximum) == (5, None)
+    assert (VARIABLES["sv_vote_command_delay"].minimum, VARIABLES["sv_vote_command_delay"].maximum) == (None, 4.5)

@@ -1,4 +1,4 @@
-"""Console variables of one server."""
+"""Tests of the console variables of a server."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def variables() -> Variables:
 
 
 def test_every_variable_a_match_may_set_is_known(variables: Variables) -> None:
-    assert [name for name in sorted(CVAR_NAMES) if not variables.knows(name)] == []
+    assert [name for name in sorted(CVAR_NAMES) if not variables.is_known(name)] == []
 
 
 def test_unknown_variable_is_empty_and_cannot_be_set(variables: Variables) -> None:
-    assert not variables.knows("mp_nonsense")
+    assert not variables.is_known("mp_nonsense")
     assert variables.text("mp_nonsense") == ""
     assert variables.number("mp_nonsense") == 0
     assert variables.set("mp_nonsense", "1") == "mp_nonsense is not a console variable"
-    assert variables.shown("mp_nonsense") == "mp_nonsense = "
+    assert variables.describe("mp_nonsense") == "mp_nonsense = "
 
 
-def test_variable_for_developers_is_readable_and_not_known(variables: Variables) -> None:
+def test_developer_variable_is_readable_but_unknown_to_the_console(variables: Variables) -> None:
     assert variables.text("mp_winlimit") == "0"
-    assert not variables.knows("mp_winlimit")
+    assert not variables.is_known("mp_winlimit")
     assert variables.set("mp_winlimit", "5") is not None
     assert variables.text("mp_winlimit") == "0"
 
 
-def test_values_print_by_their_kind(variables: Variables) -> None:
-    assert variables.shown("mp_maxrounds") == "mp_maxrounds = 0"
-    assert variables.shown("mp_friendlyfire") == "mp_friendlyfire = false"
-    assert variables.shown("mp_roundtime") == "mp_roundtime = 5.000000"
-    assert variables.shown("bot_quota_mode") == "bot_quota_mode = normal"
+def test_values_are_formatted_by_kind(variables: Variables) -> None:
+    assert variables.describe("mp_maxrounds") == "mp_maxrounds = 0"
+    assert variables.describe("mp_friendlyfire") == "mp_friendlyfire = false"
+    assert variables.describe("mp_roundtime") == "mp_roundtime = 5.000000"
+    assert variables.describe("bot_quota_mode") == "bot_quota_mode = normal"
 
 
-def test_names_are_found_in_any_case_and_printed_in_their_own(variables: Variables) -> None:
+def test_names_are_case_insensitive_and_printed_in_canonical_case(variables: Variables) -> None:
     assert variables.set("AMMO_50ae_max", "7") is None
-    assert variables.shown("ammo_50ae_MAX") == "ammo_50AE_max = 7"
+    assert variables.describe("ammo_50ae_MAX") == "ammo_50AE_max = 7"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_names_are_found_in_any_case_and_printed_in_their_own(variables: Variabl
         ("hostname", "  A  B ", "  A  B "),
     ],
 )
-def test_value_is_read_and_cut_like_the_game_does(variables: Variables, name: str, value: str, after: str) -> None:
+def test_value_is_parsed_and_clamped_as_in_the_game(variables: Variables, name: str, value: str, after: str) -> None:
     assert variables.set(name, value) is None
     assert variables.text(name) == after
 
@@ -85,30 +85,30 @@ def test_numbers_are_read_from_every_kind(variables: Variables) -> None:
     assert (variables.number("hostname"), variables.is_on("mp_halftime")) == (0.0, False)
 
 
-def test_text_that_only_looks_like_a_number_is_zero(variables: Variables) -> None:
+def test_infinite_number_is_read_as_zero(variables: Variables) -> None:
     variables.set("sim_seed", "inf")
     assert variables.whole("sim_seed") == 0
 
 
-def test_observers_hear_of_changes_only(variables: Variables) -> None:
-    heard: list[str] = []
-    variables.observers.append(heard.append)
+def test_observers_are_called_only_on_changes(variables: Variables) -> None:
+    changed_names: list[str] = []
+    variables.observers.append(changed_names.append)
     variables.set("MP_freezetime", "9")
     variables.set("mp_freezetime", "9")
     variables.set("mp_warmuptime", "30")
     variables.set("mp_winlimit", "1")
     variables.load_mode()
-    assert heard == ["mp_freezetime"]
+    assert changed_names == ["mp_freezetime"]
 
 
-def test_mode_overwrites_what_was_set_and_leaves_the_rest(variables: Variables) -> None:
+def test_mode_config_overrides_only_its_own_variables(variables: Variables) -> None:
     variables.set("mp_maxrounds", "6")
     variables.set("mp_match_restart_delay", "120")
     variables.load_mode()
     assert (variables.whole("mp_maxrounds"), variables.whole("mp_match_restart_delay")) == (24, 120)
 
 
-def test_what_is_set_after_the_mode_holds_until_the_next_load(variables: Variables) -> None:
+def test_value_set_after_the_mode_config_lasts_until_the_next_load(variables: Variables) -> None:
     variables.load_mode()
     variables.set("mp_maxrounds", "6")
     assert variables.whole("mp_maxrounds") == 6
@@ -116,13 +116,13 @@ def test_what_is_set_after_the_mode_holds_until_the_next_load(variables: Variabl
     assert variables.whole("mp_maxrounds") == 24
 
 
-def test_value_equal_to_the_default_can_be_set_over_the_mode(variables: Variables) -> None:
+def test_default_value_can_override_the_mode_config(variables: Variables) -> None:
     variables.load_mode()
     variables.set("mp_freezetime", "6")
     assert variables.whole("mp_freezetime") == 6
 
 
-def test_mode_is_a_matter_of_type_and_mode(variables: Variables) -> None:
+def test_mode_depends_on_game_type_and_game_mode(variables: Variables) -> None:
     assert variables.mode_name == "competitive"
     variables.set("game_type", "1")
     variables.set("game_mode", "2")
@@ -147,18 +147,18 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
     }
 
 
-def test_simulator_variable_with_a_fault_keeps_its_value(variables: Variables) -> None:
+def test_simulator_variable_keeps_its_value_on_an_invalid_one(variables: Variables) -> None:
     assert variables.set("sim_speed", "fast") is not None
     assert variables.text("sim_speed") == "1"
 
 
-def test_servers_share_what_they_did_not_change() -> None:
+def test_change_on_one_server_does_not_affect_another() -> None:
     one, other = Variables(), Variables()
     one.set("hostname", "x")
     assert other.text("hostname") == ""
 
 
-def test_server_is_small_even_when_much_was_set(variables: Variables) -> None:
+def test_memory_per_server_stays_small(variables: Variables) -> None:
     for name in sorted(CVAR_NAMES)[:200]:
         variables.set(name, "3")
     changed = variables._changed
@@ -178,10 +178,10 @@ def test_every_mode_has_a_config(variables: Variables) -> None:
 
 
 @given(st.sampled_from(sorted(CVAR_NAMES)), st.text(alphabet="0123456789.-+aeE ", max_size=12))
-def test_what_is_shown_can_be_read_back(name: str, value: str) -> None:
+def test_printed_value_can_be_parsed(name: str, value: str) -> None:
     variables = Variables()
     assert variables.set(name, value) is None
-    shown = parse_cvar(variables.shown(name), name)
+    shown = parse_cvar(variables.describe(name), name)
     assert shown is not None
-    assert shown.means(variables.text(name))
+    assert shown.equals(variables.text(name))
     variables.whole(name)

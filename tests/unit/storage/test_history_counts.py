@@ -1,4 +1,4 @@
-"""Deep pages skip whole days."""
+"""Deep pages of a list skip whole days."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DAYS = [(9, 3), (7, 2), (4, 0), (0, 5)]
     ("offset", "expected"),
     [(0, (9, 0)), (2, (9, 2)), (3, (7, 0)), (4, (7, 1)), (5, (0, 0)), (9, (0, 4)), (10, (-1, 0)), (12, (-1, 2))],
 )
-def test_whole_days_are_skipped_and_the_rest_within_one(offset: int, expected: tuple[int, int]) -> None:
+def test_whole_days_are_skipped_and_the_remainder_within_a_day(offset: int, expected: tuple[int, int]) -> None:
     assert skip_days(DAYS, offset) == expected
 
 
-def test_without_days_a_list_is_read_from_its_beginning() -> None:
+def test_list_without_day_counts_is_read_from_its_beginning() -> None:
     assert skip_days([], 5) == (None, 5)
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(0, 4)), st.integers(0, 250))
-def test_the_item_that_is_reached_is_the_same_as_by_skipping_one_by_one(counts: dict[int, int], offset: int) -> None:
+def test_skipping_days_gives_the_same_items_as_skipping_one_by_one(counts: dict[int, int], offset: int) -> None:
     days = sorted(counts.items(), reverse=True)
-    items = [(day, number) for day, here in days for number in range(here)]
+    items = [(day, number) for day, count in days for number in range(count)]
     day, rest = skip_days(days, offset)
-    left = [item for item in items if day is None or item[0] <= day]
-    assert left[rest:] == items[offset:]
+    remaining = [item for item in items if day is None or item[0] <= day]
+    assert remaining[rest:] == items[offset:]

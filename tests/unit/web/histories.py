@@ -1,4 +1,4 @@
-"""Matches that have left something behind, for the tests of the web: rows as the service stores them."""
+"""Stored series, maps, timelines and statistics for the web tests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DETECTION = AntiCheatEntry(
 
 
 def new_series(site: Site, *, series_format: str = "bo3", **fields: object) -> str:
-    """The id of a server that will play a series of two named teams."""
+    """Create a series of two named teams; return the id of its server."""
     settings = {"matchType": "competitive", "map": "de_dust2", "maps": ["de_mirage", "de_nuke"], "teams": TEAMS}
     return site.new_server(gameSettings={**settings, "seriesFormat": series_format}, **fields)
 
@@ -64,20 +64,20 @@ def map_ids(site: Site, server_id: str) -> list[str]:
 
 
 def store(site: Site, maps: list[MapRow], stats: tuple[MapStats, ...] = (), /, **series: object) -> None:
-    """Make the maps of a match be these, and change its series, if it has one."""
+    """Replace the maps of a match, and change its series, if it has one."""
     row = site.run(history.series_of(site.db, maps[0].server_id))
     changed = None if row is None else replace(row, **series)
     site.run(site.db.write(history.replace(MatchHistory(tuple(maps), changed, stats))))
 
 
 def set_status(site: Site, server_id: str, status: MapStatus, *, started_ms: int | None = STARTED_MS) -> None:
-    """All maps of a match and its series stand so, since then."""
+    """Set the status and start time of all maps of a match and of its series."""
     times = {"started_at_ms": started_ms, "sort_ms": started_ms or 0}
     store(site, [replace(row, status=status, **times) for row in maps_of(site, server_id)], status=status, **times)
 
 
 def finish(site: Site, server_id: str) -> None:
-    """The first team won every map that it needed; the rest was not played. The first map has a timeline."""
+    """Let the first team win as many maps as needed; cancel the rest. The first map gets a timeline."""
     rows = maps_of(site, server_id)
     needed = len(rows) // 2 + 1
     won = [_won(row) for row in rows[:needed]]
@@ -94,11 +94,11 @@ def finish(site: Site, server_id: str) -> None:
         duration_s=needed * 2400 - 600,
         sort_ms=STARTED_MS,
     )
-    tell(site, won[0].id, timeline())
+    append_events(site, won[0].id, timeline())
 
 
 def _won(row: MapRow) -> MapRow:
-    """Half an hour of play; the next map begins ten minutes later."""
+    """Return a map of half an hour, won by the first team; the next map starts ten minutes later."""
     started_ms = STARTED_MS + (row.map_number - 1) * 40 * MINUTE_MS
     return replace(
         row,
@@ -115,14 +115,14 @@ def _won(row: MapRow) -> MapRow:
     )
 
 
-def tell(site: Site, map_id: str, items: list[TimelineItem]) -> None:
+def append_events(site: Site, map_id: str, items: list[TimelineItem]) -> None:
     """Store items of a timeline."""
     lines = [msgspec.json.encode(item) for item in items]
     site.run(site.db.write([map_events.append(map_id, items[0].seq, lines, at_ms=NOW_MS)]))
 
 
 def chat(first: int, last: int) -> list[TimelineItem]:
-    """A long talk."""
+    """Return chat items with these numbers."""
     at = "2026-09-21T14:14:00.000Z"
     return [
         ChatItem(seq=seq, timestamp=at, round_number=None, player=ANN, text=f"line {seq}", team_only=False)
@@ -131,7 +131,7 @@ def chat(first: int, last: int) -> list[TimelineItem]:
 
 
 def timeline() -> list[TimelineItem]:
-    """A very short map."""
+    """Return the timeline of a very short map."""
     at, score = "2026-09-21T14:14:00.000Z", Score(team1=1, team2=0)
     return [
         MapLiveItem(seq=1, timestamp=at, round_number=None, map_name="de_dust2", team1_side=Side.CT, score=Score(0, 0)),
@@ -179,7 +179,7 @@ def no_stats(map_id: str) -> MapStats:
 
 
 def stats_of(map_id: str) -> MapStats:
-    """Numbers of two players."""
+    """Return the statistics of two players."""
     example = msgspec.json.decode((GOLDEN / "example-result.json").read_bytes(), type=SeriesResult)
     played = [
         replace(player, steam_id=person.steam_id, name=person.name, team=person.team)

@@ -1,6 +1,6 @@
-"""A whole web on real services and a SQLite file, asked in process: no sockets, and time that stands still.
+"""The web application on real services and a SQLite file, called in process: no sockets, and a manual clock.
 
-A test module takes the fixture by `site = sites.site`.
+A test module imports the fixture with `site = sites.site`.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.ports import Database, DatabaseAwayError, GameServer, Row, ServerOrder, Statement, Value
+from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service.access import Access
-from matchpod.service.conclusion import Ending, conclude
+from matchpod.service.end_match import end_match
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
-from matchpod.service.live import LiveMatches
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.matches import Matches
-from matchpod.service.measures import Measures
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Role, Scope
+from matchpod.service.prometheus import Registry
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
-from matchpod.service.spectators import Spectators
 from matchpod.storage import servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
-from tests.contract.databases import PassedOn
+from tests.contract.databases import DelegatingDatabase
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -53,7 +56,7 @@ T = TypeVar("T")
 
 
 class ManualClock:
-    """Stands still until it is moved."""
+    """A clock that changes only when it is set."""
 
     def __init__(self, now_ms: int = NOW_MS) -> None:
         self.at_ms = now_ms
@@ -66,7 +69,7 @@ class ManualClock:
 
 
 class NoFleet:
-    """A fleet that nobody is meant to ask for anything."""
+    """A fleet that must not be used."""
 
     slots: Sequence[str] = ()
 
@@ -86,26 +89,26 @@ class NoFleet:
         pass
 
 
-class Switched(PassedOn):
-    """A database that can be taken away, or made to break."""
+class FailingDatabase(DelegatingDatabase):
+    """A database that raises `failure`, if set, on every access."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
-        self.trouble: Exception | None = None
+        self.failure: Exception | None = None
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         return await super().write(statements)
 
 
-class Chance:
-    """Counts instead of being random, so that ids are the same in every run."""
+class CountingBytes:
+    """Returns a counter instead of random bytes, so that ids are the same in every run."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -116,24 +119,24 @@ class Chance:
 
 
 class Site:
-    """The web, the services behind it, and keys of two organizations."""
+    """The web application, the services behind it, and keys of two organizations."""
 
     def __init__(self, path: Path) -> None:
         self.runner = asyncio.Runner()
         self.clock = ManualClock()
-        self.db = Switched(self.run(SqliteDatabase.open(path)))
+        self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
         self.run(migrate(self.db))
-        self.chance = Chance()
+        self.random_bytes = CountingBytes()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
-        self.metrics = Metrics()
+        self.metrics = Registry()
         self.readiness = Readiness(db=self.db, clock=self.clock)
-        self.readiness.became_ready()
+        self.readiness.mark_ready()
         self.services = self._services()
         self.app = self.open_web()
         for name in ("ours", "theirs"):
             self.run(self.services.access.create_organization(name))
         self.key = self.new_key()
-        self.stranger = self.new_key("theirs")
+        self.other_key = self.new_key("theirs")
 
     def _services(self) -> Services:
         regions = Regions(
@@ -143,27 +146,27 @@ class Site:
             ],
             self.db,
         )
-        live, measures = LiveMatches(), Measures(self.metrics)
-        spectators = Spectators(db=self.db, regions=regions)
+        live, metrics = LocalMatches(), Metrics(self.metrics)
+        remote = RemoteMatches(db=self.db, regions=regions)
         matches = Matches(
             db=self.db,
             clock=self.clock,
             vault=self.vault,
             regions=regions,
             live=live,
-            spectators=spectators,
+            remote=remote,
             read_cvars=read_custom_cvars,
             notify=lambda _: None,
-            measures=measures,
-            random_bytes=self.chance,
+            metrics=metrics,
+            random_bytes=self.random_bytes,
         )
         return Services(
-            access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.chance),
+            access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.random_bytes),
             matches=matches,
-            history=History(db=self.db, live=live, spectators=spectators),
+            history=History(db=self.db, live=live, remote=remote),
             streams=Streams(db=self.db, live=live),
             ingest=Ingest(
-                db=self.db, clock=self.clock, live=live, measures=measures, ingest_base="http://127.0.0.1:8080"
+                db=self.db, clock=self.clock, live=live, metrics=metrics, urls=IngestUrls("http://127.0.0.1:8080")
             ),
             regions=regions,
             metrics=self.metrics,
@@ -173,10 +176,10 @@ class Site:
         )
 
     def open_web(self, *, rate_limit: int | None = None) -> Application:
-        """A web of its own numbers; the latest one is asked."""
+        """Create an application with its own metrics, and use it for the following requests."""
         limits = Limits(max_body_bytes=self.services.limits.max_body_bytes, rate_limit=rate_limit)
-        services = msgspec.structs.replace(self.services, limits=limits, metrics=Metrics())
-        self.app = create_web(services, monotonic=self.clock.monotonic, random_bytes=self.chance)
+        services = msgspec.structs.replace(self.services, limits=limits, metrics=Registry())
+        self.app = create_web(services, monotonic=self.clock.monotonic, random_bytes=self.random_bytes)
         return self.app
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -186,9 +189,9 @@ class Site:
         self.run(self.db.close())
         self.runner.close()
 
-    # --- asking -----------------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------------
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -198,39 +201,39 @@ class Site:
         content: bytes | None = None,
         json: object = None,
     ) -> httpx.Response:
-        """One request, with a key unless it is None."""
-        sent = dict(headers or {})
+        """Send one request, with a key unless it is None."""
+        all_headers = dict(headers or {})
         if key is not None:
-            sent["Authorization"] = f"Bearer {key}"
+            all_headers["Authorization"] = f"Bearer {key}"
         body = msgspec.json.encode(json) if json is not None else content
 
         async def exchange() -> httpx.Response:
             transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://matchpod.test") as client:
-                return await client.request(method, path, headers=sent, content=body)
+                return await client.request(method, path, headers=all_headers, content=body)
 
         return self.run(exchange())
 
     def get(self, path: str, key: str | None = None) -> httpx.Response:
-        return self.ask("GET", path, key=key or self.key)
+        return self.request("GET", path, key=key or self.key)
 
     def create(self, key: str | None = None, idempotency_key: str | None = None, /, **fields: object) -> httpx.Response:
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return self.ask("POST", "/api/v1/matches", key=key or self.key, headers=headers, json={**BODY, **fields})
+        return self.request("POST", "/api/v1/matches", key=key or self.key, headers=headers, json={**BODY, **fields})
 
     def cancel(self, server_id: str, key: str | None = None) -> httpx.Response:
-        return self.ask("POST", f"/api/v1/servers/{server_id}/cancel", key=key or self.key)
+        return self.request("POST", f"/api/v1/servers/{server_id}/cancel", key=key or self.key)
 
-    # --- arranging --------------------------------------------------------------------------------------------------
+    # --- test setup -------------------------------------------------------------------------------------------------
 
     def new_key(self, org: str = "ours", *, role: Role = Role.OWNER, scopes: Sequence[Scope] = BOTH) -> str:
         return self.run(self.services.access.create_key(org, role=role, scopes=scopes)).text
 
     def new_server(self, **fields: object) -> str:
-        """The id of a server that was just created."""
-        answer = self.create(**fields)
-        assert answer.status_code == 201, answer.text
-        server_id: str = answer.json()["serverId"]
+        """Create a server and return its id."""
+        response = self.create(**fields)
+        assert response.status_code == 201, response.text
+        server_id: str = response.json()["serverId"]
         return server_id
 
     def row(self, server_id: str) -> ServerRow:
@@ -239,7 +242,7 @@ class Site:
         return row
 
     def start(self, server_id: str) -> None:
-        """The server is proven to be right: players may connect."""
+        """Mark the server as running: players may connect."""
         change = servers.change(
             server_id,
             self.row(server_id).fence,
@@ -252,36 +255,38 @@ class Site:
         )
         self.run(self.db.write([change]))
 
-    def end(self, server_id: str, ending: Ending) -> None:
-        """The match ends, not by its caller."""
+    def end(self, server_id: str, *, reason: CancelReason | None = None, result: bytes | None = None) -> None:
+        """End the match, other than by its caller."""
         row = self.row(server_id)
-        self.run(self.db.write(conclude(row, ending, fence=None, now_ms=NOW_MS, callback_id=f"msg_{server_id}")))
+        outcome = Outcome(at_ms=NOW_MS, reason=reason)
+        statements = end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}")
+        self.run(self.db.write(statements))
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """A web with an empty database."""
-    made = Site(tmp_path / "matchpod.sqlite")
+    """A site with an empty database."""
+    created = Site(tmp_path / "matchpod.sqlite")
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
-def away() -> DatabaseAwayError:
-    """What a database says that cannot be reached."""
-    return DatabaseAwayError("the disk is full")
+def unavailable() -> DatabaseUnavailableError:
+    """Return the error of a database that cannot be reached."""
+    return DatabaseUnavailableError("the disk is full")
 
 
-def check_error(answer: httpx.Response, status: int, code: str) -> dict[str, object]:
-    """The answer is an error as every error is; its body, for a closer look."""
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    body: dict[str, object] = answer.json()
+def check_error(response: httpx.Response, status: int, code: str) -> dict[str, object]:
+    """Check that the response is a well-formed error; return its body."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body: dict[str, object] = response.json()
     assert list(body) == [name for name in ("statusCode", "error", "message", "details", "requestId") if name in body]
     assert body["statusCode"] == status
     assert body["error"] == code
     assert isinstance(body["message"], str)
     assert body["message"]
-    assert body["requestId"] == answer.headers["x-request-id"]
+    assert body["requestId"] == response.headers["x-request-id"]
     return body

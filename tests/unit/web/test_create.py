@@ -1,4 +1,4 @@
-"""POST /api/v1/matches: what it answers, to whom, and what it refuses."""
+"""POST /api/v1/matches: responses, permissions and validation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from matchpod.service.principals import Role, Scope
 from matchpod.storage import region_flags
 from tests.unit.web import sites
-from tests.unit.web.sites import BODY, OTHER_PLAYER, PLAYER, Site, away, check_error
+from tests.unit.web.sites import BODY, OTHER_PLAYER, PLAYER, Site, check_error, unavailable
 
 site = sites.site
 PATH = "/api/v1/matches"
@@ -18,25 +18,25 @@ def settings(**fields: object) -> dict[str, object]:
 
 
 def test_created_server_is_allocating_without_address_and_with_password(site: Site) -> None:
-    answer = site.create(externalMatchId="cup/1", callbackUrl="https://caller.example/done")
-    server = answer.json()
-    assert answer.status_code == 201
+    response = site.create(externalMatchId="cup/1", callbackUrl="https://caller.example/done")
+    server = response.json()
+    assert response.status_code == 201
     assert (server["status"], server["ip"], server["port"]) == ("allocating", None, None)
     assert len(server["rconPassword"]) == 32
     assert (server["externalMatchId"], server["callbackUrl"]) == ("cup/1", "https://caller.example/done")
     assert "match" not in server
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
 
 
-def test_optional_fields_are_null_when_they_were_not_given(site: Site) -> None:
+def test_optional_fields_are_null_if_not_given(site: Site) -> None:
     server = site.create().json()
     assert (server["externalMatchId"], server["callbackUrl"]) == (None, None)
 
 
 def test_secrets_of_the_request_are_never_returned(site: Site) -> None:
-    answer = site.create(callbackAuthToken="Bearer s3cret", gameSettings=settings(serverPassword="hunter2"))
-    assert answer.status_code == 201
-    shown = answer.text + site.get(f"/api/v1/servers/{answer.json()['serverId']}").text
+    response = site.create(callbackAuthToken="Bearer s3cret", gameSettings=settings(serverPassword="hunter2"))
+    assert response.status_code == 201
+    shown = response.text + site.get(f"/api/v1/servers/{response.json()['serverId']}").text
     assert "s3cret" not in shown
     assert "hunter2" not in shown
 
@@ -58,7 +58,7 @@ def test_key_without_the_scope_may_not_create(site: Site) -> None:
 
 def test_all_faults_of_a_body_are_listed(site: Site) -> None:
     wrong = {"region": "mars", "gameType": "cs2", "gameSettings": {"matchType": "casual", "map": "x", "maxRounds": 0}}
-    body = check_error(site.ask("POST", PATH, key=site.key, json={**wrong, "regoin": 1}), 400, "INVALID_PARAMS")
+    body = check_error(site.request("POST", PATH, key=site.key, json={**wrong, "regoin": 1}), 400, "INVALID_PARAMS")
     details = body["details"]
     assert isinstance(details, list)
     assert {fault["path"] for fault in details} == {"region", "regoin", "gameSettings.maxRounds"}
@@ -94,7 +94,7 @@ def test_all_faults_of_a_body_are_listed(site: Site) -> None:
         [],
     ],
 )
-def test_settings_that_break_a_rule_are_refused(site: Site, wrong: object) -> None:
+def test_invalid_settings_are_rejected(site: Site, wrong: object) -> None:
     check_error(site.create(gameSettings=wrong), 400, "INVALID_PARAMS")
 
 
@@ -109,7 +109,7 @@ def test_settings_that_break_a_rule_are_refused(site: Site, wrong: object) -> No
         settings(teams=None, players=None, maxRounds=None),
     ],
 )
-def test_settings_that_keep_all_rules_are_taken(site: Site, right: object) -> None:
+def test_valid_settings_are_accepted(site: Site, right: object) -> None:
     assert site.create(gameSettings=right).status_code == 201
 
 
@@ -127,35 +127,35 @@ def test_settings_that_keep_all_rules_are_taken(site: Site, right: object) -> No
         {"extra": 1},
     ],
 )
-def test_fields_that_break_a_rule_are_refused(site: Site, fields: dict[str, object]) -> None:
+def test_invalid_fields_are_rejected(site: Site, fields: dict[str, object]) -> None:
     check_error(site.create(**fields), 400, "INVALID_PARAMS")
 
 
-def test_region_that_takes_no_matches_is_refused(site: Site) -> None:
+def test_inactive_region_is_rejected(site: Site) -> None:
     site.run(region_flags.set_active(site.db, "sandbox", False))
     body = check_error(site.create(), 400, "INVALID_PARAMS")
-    assert "accepts no new servers" in str(body["message"])
+    assert "is not accepting new servers" in str(body["message"])
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"nonsense", b"\xff\xfe", b"[" * 5000, b'{"a": "\\ud800"}'])
-def test_body_that_is_not_json_is_refused(site: Site, content: bytes) -> None:
-    check_error(site.ask("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
+def test_body_that_is_not_json_is_rejected(site: Site, content: bytes) -> None:
+    check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
 
 
 @pytest.mark.parametrize("content", [b"[]", b"1", b"null", b'"text"'])
-def test_body_that_is_no_object_is_refused(site: Site, content: bytes) -> None:
-    check_error(site.ask("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
+def test_body_that_is_not_an_object_is_rejected(site: Site, content: bytes) -> None:
+    check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
 
 
-def test_content_type_is_not_insisted_on(site: Site) -> None:
+def test_content_type_is_ignored(site: Site) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert site.ask("POST", PATH, key=site.key, headers=headers, json=BODY).status_code == 201
+    assert site.request("POST", PATH, key=site.key, headers=headers, json=BODY).status_code == 201
 
 
-# --- the same request twice -------------------------------------------------------------------------------------------
+# --- idempotency keys -------------------------------------------------------------------------------------------------
 
 
-def test_same_idempotency_key_and_body_answer_the_same_server(site: Site) -> None:
+def test_same_idempotency_key_and_body_return_the_same_server(site: Site) -> None:
     first, second = (site.create(None, "k-1") for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json() == second.json()
@@ -166,46 +166,46 @@ def test_same_idempotency_key_with_another_body_is_a_conflict(site: Site) -> Non
     check_error(site.create(None, "k-1", externalMatchId="other"), 409, "IDEMPOTENCY_CONFLICT")
 
 
-def test_idempotency_key_of_another_organization_is_another_key(site: Site) -> None:
+def test_idempotency_keys_of_two_organizations_are_independent(site: Site) -> None:
     first = site.create(None, "k-1").json()
-    second = site.create(site.stranger, "k-1").json()
+    second = site.create(site.other_key, "k-1").json()
     assert first["serverId"] != second["serverId"]
 
 
-def test_idempotency_key_can_be_used_anew_after_a_day(site: Site) -> None:
+def test_idempotency_key_can_be_reused_after_a_day(site: Site) -> None:
     first = site.create(None, "k-1").json()
     site.clock.at_ms += 24 * 60 * 60 * 1000 + 1
     assert site.create(None, "k-1").json()["serverId"] != first["serverId"]
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256])
-def test_idempotency_key_must_be_visible_and_short(site: Site, key: str) -> None:
+def test_invalid_idempotency_key_is_rejected(site: Site, key: str) -> None:
     check_error(site.create(None, key), 400, "INVALID_PARAMS")
 
 
-# --- how much, and when -----------------------------------------------------------------------------------------------
+# --- limits and order of checks ---------------------------------------------------------------------------------------
 
 
-def test_body_over_the_limit_is_refused(site: Site) -> None:
-    check_error(site.ask("POST", PATH, key=site.key, content=b" " * 65_537), 413, "PAYLOAD_TOO_LARGE")
+def test_body_over_the_limit_is_rejected(site: Site) -> None:
+    check_error(site.request("POST", PATH, key=site.key, content=b" " * 65_537), 413, "PAYLOAD_TOO_LARGE")
 
 
 def test_body_of_exactly_the_limit_is_read(site: Site) -> None:
-    check_error(site.ask("POST", PATH, key=site.key, content=b" " * 65_536), 400, "INVALID_PARAMS")
+    check_error(site.request("POST", PATH, key=site.key, content=b" " * 65_536), 400, "INVALID_PARAMS")
 
 
-def test_database_that_is_away_is_told_with_a_time_to_try_again(site: Site) -> None:
-    site.get("/api/v1/servers/srv_0")  # the key is known from now on
-    site.db.trouble = away()
-    answer = site.create()
-    check_error(answer, 503, "SERVICE_UNAVAILABLE")
-    assert int(answer.headers["retry-after"]) >= 1
+def test_unavailable_database_gives_503_with_retry_after(site: Site) -> None:
+    site.get("/api/v1/servers/srv_0")  # puts the key into the cache
+    site.db.failure = unavailable()
+    response = site.create()
+    check_error(response, 503, "SERVICE_UNAVAILABLE")
+    assert int(response.headers["retry-after"]) >= 1
 
 
-def test_nothing_is_checked_before_the_key(site: Site) -> None:
-    check_error(site.ask("POST", PATH, content=b"{"), 401, "UNAUTHORIZED")
+def test_key_is_checked_before_the_body(site: Site) -> None:
+    check_error(site.request("POST", PATH, content=b"{"), 401, "UNAUTHORIZED")
 
 
 def test_scope_is_checked_before_the_body(site: Site) -> None:
     reader = site.new_key(scopes=[Scope.SERVERS_READ])
-    check_error(site.ask("POST", PATH, key=reader, content=b"{"), 403, "FORBIDDEN")
+    check_error(site.request("POST", PATH, key=reader, content=b"{"), 403, "FORBIDDEN")

@@ -1,4 +1,4 @@
-"""Each resource has this JSON, to the letter. A change of it is a change of the interface, or a bug."""
+"""Golden JSON of each resource. A difference is a change of the API, or a bug."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from matchpod.service.conclusion import Ending
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import PLAYER, Site
 
@@ -19,20 +18,20 @@ ANN = int(PLAYER) - 76561197960265728
 
 def created(site: Site) -> bytes:
     teams = {"team1": {"name": "Alpha", "players": [PLAYER]}, "team2": {"name": "Bravo"}}
-    answer = site.create(
+    response = site.create(
         callbackUrl="https://caller.example/done",
         callbackAuthToken="Bearer s3cret",
         externalMatchId="cup/1",
         gameSettings={"matchType": "competitive", "map": "de_dust2", "teams": teams},
     )
-    return answer.content
+    return response.content
 
 
 def live_server(site: Site) -> bytes:
     server_id = msgspec.json.decode(created(site))["serverId"]
     site.start(server_id)
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{ANN}]><>" entered the game\n'
-    site.ask("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
     return site.get(f"/api/v1/servers/{server_id}").content
 
 
@@ -44,7 +43,7 @@ def match_in_progress(site: Site) -> bytes:
 def finished_match(site: Site) -> bytes:
     server_id = msgspec.json.decode(created(site))["serverId"]
     site.start(server_id)
-    site.end(server_id, Ending(result=(GOLDEN / "example-result.json").read_bytes()))
+    site.end(server_id, result=(GOLDEN / "example-result.json").read_bytes())
     return site.get("/api/v1/matches/cup%2F1").content
 
 
@@ -53,7 +52,7 @@ def canceled(site: Site) -> bytes:
 
 
 def regions(site: Site) -> bytes:
-    return site.ask("GET", "/api/v1/regions").content
+    return site.request("GET", "/api/v1/regions").content
 
 
 def invalid_params(site: Site) -> bytes:
@@ -65,7 +64,7 @@ def not_found(site: Site) -> bytes:
 
 
 def played_map(site: Site) -> str:
-    """The id of a map with everything that a map can have."""
+    """Return the id of a map that has everything a map can have."""
     server_id = histories.new_series(site)
     histories.finish(site, server_id)
     return histories.map_ids(site, server_id)[0]
@@ -109,7 +108,7 @@ def invalid_query(site: Site) -> bytes:
      series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query],
     ids=lambda make: make.__name__,
 )  # fmt: skip
-def test_resource_has_this_json(site: Site, make: Callable[[Site], bytes]) -> None:
+def test_resource_equals_its_golden_file(site: Site, make: Callable[[Site], bytes]) -> None:
     file = GOLDEN / f"http-{make.__name__.replace('_', '-')}.json"
-    answered = msgspec.json.format(make(site), indent=2).decode() + "\n"
-    assert answered == file.read_text("utf-8")
+    actual = msgspec.json.format(make(site), indent=2).decode() + "\n"
+    assert actual == file.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Reading series, maps, timelines and leaderboards over HTTP: what is answered, and to whom."""
+"""Reading series, maps, timelines and leaderboards over HTTP: responses and permissions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.unit.web import sites
 from tests.unit.web.histories import (
     DAY_MS,
     STARTED_MS,
+    append_events,
     chat,
     finish,
     map_ids,
     new_series,
     set_status,
-    tell,
 )
-from tests.unit.web.sites import BODY, NOW_MS, PLAYER, Site, away, check_error
+from tests.unit.web.sites import BODY, NOW_MS, PLAYER, Site, check_error, unavailable
 
 site = sites.site
 API = "/api/v1/cs2"
@@ -27,10 +27,10 @@ OF_MAP = ["matches/{}", "maps/{}", "matches/{}/events", "maps/{}/events", "match
 
 
 def ids(site: Site, path: str) -> list[str]:
-    """The servers of a list, in its order."""
-    answer = site.get(f"{API}/{path}")
-    assert answer.status_code == 200, answer.text
-    return [item["serverId"] for item in answer.json()["items"]]
+    """Return the server ids of a list, in its order."""
+    response = site.get(f"{API}/{path}")
+    assert response.status_code == 200, response.text
+    return [item["serverId"] for item in response.json()["items"]]
 
 
 # --- lists --------------------------------------------------------------------------------------------------------
@@ -64,9 +64,9 @@ def test_deathmatch_is_a_map_without_a_series(site: Site) -> None:
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_pages_together_are_the_whole_list_newest_first(site: Site, what: str) -> None:
-    made = [site.new_server() for _ in range(5)]
-    for days, server_id in enumerate(made):
+def test_pages_make_up_the_whole_list_newest_first(site: Site, what: str) -> None:
+    server_ids = [site.new_server() for _ in range(5)]
+    for days, server_id in enumerate(server_ids):
         set_status(site, server_id, MapStatus.LIVE, started_ms=STARTED_MS + days * DAY_MS)
     pages = [site.get(f"{API}/{what}?page={page}&pageSize=2").json() for page in (1, 2, 3, 4)]
     assert [(page["page"], page["pageSize"], page["total"], len(page["items"])) for page in pages] == [
@@ -75,38 +75,38 @@ def test_pages_together_are_the_whole_list_newest_first(site: Site, what: str) -
         (3, 2, 5, 1),
         (4, 2, 5, 0),
     ]
-    assert [item["serverId"] for page in pages for item in page["items"]] == made[::-1]
+    assert [item["serverId"] for page in pages for item in page["items"]] == server_ids[::-1]
     assert site.get(f"{API}/{what}?page=1000000000&pageSize=100").json()["items"] == []
 
 
 def test_limit_of_the_list_of_maps_is_its_page_size(site: Site) -> None:
     new_series(site)
-    answers = [site.get(f"{API}/matches?{query}") for query in ("limit=2", "pageSize=2", "pageSize=2&limit=2")]
-    assert answers[0].json()["pageSize"] == 2
-    assert len(answers[0].json()["items"]) == 2
-    assert answers[0].content == answers[1].content == answers[2].content
+    responses = [site.get(f"{API}/matches?{query}") for query in ("limit=2", "pageSize=2", "pageSize=2&limit=2")]
+    assert responses[0].json()["pageSize"] == 2
+    assert len(responses[0].json()["items"]) == 2
+    assert responses[0].content == responses[1].content == responses[2].content
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_list_can_be_of_one_status(site: Site, what: str) -> None:
-    made = {status: site.new_server() for status in MapStatus}
-    for status, server_id in made.items():
+def test_list_can_be_filtered_by_status(site: Site, what: str) -> None:
+    server_ids = {status: site.new_server() for status in MapStatus}
+    for status, server_id in server_ids.items():
         set_status(site, server_id, status)
-    for status, server_id in made.items():
+    for status, server_id in server_ids.items():
         assert ids(site, f"{what}?status={status}") == [server_id]
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_list_can_be_of_one_server(site: Site, what: str) -> None:
+def test_list_can_be_filtered_by_server(site: Site, what: str) -> None:
     server_id, _ = site.new_server(), site.new_server()
     assert ids(site, f"{what}?serverId={server_id}") == [server_id]
     assert ids(site, f"{what}?serverId=srv_0") == []
 
 
-def test_list_can_be_of_one_map(site: Site) -> None:
+def test_list_can_be_filtered_by_map(site: Site) -> None:
     server_id = new_series(site)
-    answer = site.get(f"{API}/matches?map=de_mirage").json()
-    assert [(item["serverId"], item["map"]) for item in answer["items"]] == [(server_id, "de_mirage")]
+    response = site.get(f"{API}/matches?map=de_mirage").json()
+    assert [(item["serverId"], item["map"]) for item in response["items"]] == [(server_id, "de_mirage")]
     assert site.get(f"{API}/matches?map=de+train%2F%C3%A9").json()["total"] == 0
 
 
@@ -137,20 +137,20 @@ def test_list_can_be_of_one_map(site: Site) -> None:
         ("dateFrom=9999-12-31T23:59:59.999-23:59", False),
     ],
 )
-def test_list_can_be_of_a_time(site: Site, what: str, query: str, is_found: bool) -> None:
+def test_list_can_be_filtered_by_date(site: Site, what: str, query: str, is_found: bool) -> None:
     server_id = site.new_server()
     set_status(site, server_id, MapStatus.LIVE)
     assert ids(site, f"{what}?{query}") == ([server_id] if is_found else [])
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_no_date_finds_what_never_started(site: Site, what: str) -> None:
+def test_unstarted_matches_match_no_date_filter(site: Site, what: str) -> None:
     site.new_server()
     for query in ("dateFrom=0001-01-01", "dateFrom=1970-01-01", "dateTo=9999-12-31"):
         assert site.get(f"{API}/{what}?{query}").json()["total"] == 0
 
 
-def test_filters_go_together(site: Site) -> None:
+def test_filters_can_be_combined(site: Site) -> None:
     server_id, other = new_series(site), new_series(site)
     set_status(site, server_id, MapStatus.FINISHED)
     set_status(site, other, MapStatus.LIVE)
@@ -159,7 +159,7 @@ def test_filters_go_together(site: Site) -> None:
     assert ids(site, f"matches?{query.replace('finished', 'live')}") == []
 
 
-def test_series_of_a_server_are_those_of_the_list(site: Site) -> None:
+def test_series_of_a_server_equal_the_filtered_list(site: Site) -> None:
     server_id, other = new_series(site), new_series(site)
     own = site.get(f"{API}/servers/{server_id}/series")
     assert own.content == site.get(f"{API}/series?serverId={server_id}").content
@@ -171,10 +171,10 @@ def test_series_of_a_server_are_those_of_the_list(site: Site) -> None:
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_lists_are_of_the_own_organization(site: Site, what: str) -> None:
+def test_lists_contain_only_the_own_organization(site: Site, what: str) -> None:
     server_id = site.new_server()
     for query in ("", f"?serverId={server_id}"):
-        assert site.get(f"{API}/{what}{query}", site.stranger).json()["total"] == 0
+        assert site.get(f"{API}/{what}{query}", site.other_key).json()["total"] == 0
 
 
 # --- details ------------------------------------------------------------------------------------------------------
@@ -208,13 +208,13 @@ def test_map_is_found_by_its_id_in_any_case(site: Site, shape: str) -> None:
     server_id = new_series(site)
     finish(site, server_id)
     map_id = map_ids(site, server_id)[0]
-    answer = site.get(f"{API}/{shape.format(map_id)}")
-    assert answer.status_code == 200
-    assert answer.content == site.get(f"{API}/{shape.format(map_id.upper())}").content
+    response = site.get(f"{API}/{shape.format(map_id)}")
+    assert response.status_code == 200
+    assert response.content == site.get(f"{API}/{shape.format(map_id.upper())}").content
 
 
 @pytest.mark.parametrize("rest", ["", "/events", "/events?afterSeq=2&limit=3"])
-def test_both_addresses_of_a_map_answer_the_same_bytes(site: Site, rest: str) -> None:
+def test_both_paths_of_a_map_return_the_same_bytes(site: Site, rest: str) -> None:
     server_id = new_series(site)
     finish(site, server_id)
     for map_id in (*map_ids(site, server_id), UNKNOWN):
@@ -224,15 +224,15 @@ def test_both_addresses_of_a_map_answer_the_same_bytes(site: Site, rest: str) ->
         assert first.status_code == second.status_code == (404 if map_id == UNKNOWN else 200)
 
 
-def test_live_map_shows_what_its_server_said(site: Site) -> None:
+def test_running_match_that_is_not_live_has_no_players(site: Site) -> None:
     server_id = site.new_server()
     site.start(server_id)
     number = int(PLAYER) - 76561197960265728
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{number}]><>" entered the game\n'
-    site.ask("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
     (map_id,) = map_ids(site, server_id)
-    answer = site.get(f"{API}/matches/{map_id}").json()
-    assert (answer["status"], answer["players"], answer["antiCheat"]) == ("upcoming", [], [])
+    response = site.get(f"{API}/matches/{map_id}").json()
+    assert (response["status"], response["players"], response["antiCheat"]) == ("upcoming", [], [])
     assert site.get(f"{API}/matches/{map_id}/leaderboard").json()["players"] == []
 
 
@@ -241,8 +241,8 @@ def test_live_map_shows_what_its_server_said(site: Site) -> None:
 
 def test_timeline_is_polled_to_its_end_without_gaps(site: Site) -> None:
     (map_id,) = map_ids(site, site.new_server())
-    tell(site, map_id, chat(1, 5))
-    tell(site, map_id, chat(6, 8))
+    append_events(site, map_id, chat(1, 5))
+    append_events(site, map_id, chat(6, 8))
     path, after, seen = f"{API}/matches/{map_id}/events", 0, []
     for _ in range(4):
         page = site.get(f"{path}?afterSeq={after}&limit=3").json()
@@ -252,21 +252,21 @@ def test_timeline_is_polled_to_its_end_without_gaps(site: Site) -> None:
     assert seen == list(range(1, 9))
     assert page["items"] == []
     assert after == 8
-    tell(site, map_id, chat(9, 9))
+    append_events(site, map_id, chat(9, 9))
     assert [item["seq"] for item in site.get(f"{path}?afterSeq={after}").json()["items"]] == [9]
 
 
-def test_number_past_the_end_waits_for_it(site: Site) -> None:
+def test_position_past_the_end_is_kept(site: Site) -> None:
     (map_id,) = map_ids(site, site.new_server())
-    tell(site, map_id, chat(1, 2))
+    append_events(site, map_id, chat(1, 2))
     for after in (2, 3, 2**53 - 1):
         page = site.get(f"{API}/matches/{map_id}/events?afterSeq={after}").json()
         assert (page["items"], page["nextAfterSeq"]) == ([], after)
 
 
-def test_answer_says_how_many_events_it_has_at_most(site: Site) -> None:
+def test_response_has_the_limit_that_was_applied(site: Site) -> None:
     (map_id,) = map_ids(site, site.new_server())
-    tell(site, map_id, chat(1, 1002))
+    append_events(site, map_id, chat(1, 1002))
     path = f"{API}/matches/{map_id}/events"
     for query, limit in (("", 100), ("?limit=1", 1), ("?limit=1000", 1000), ("?limit=1001", 1000)):
         page = site.get(path + query).json()
@@ -276,7 +276,7 @@ def test_answer_says_how_many_events_it_has_at_most(site: Site) -> None:
 # --- leaderboards -------------------------------------------------------------------------------------------------
 
 
-def test_leaderboard_is_sorted_as_asked(site: Site) -> None:
+def test_leaderboard_is_sorted_by_the_given_statistic(site: Site) -> None:
     server_id = new_series(site)
     finish(site, server_id)
     path = f"{API}/matches/{map_ids(site, server_id)[0]}/leaderboard"
@@ -293,16 +293,16 @@ def test_leaderboard_is_sorted_as_asked(site: Site) -> None:
     }
 
 
-def test_there_is_one_address_of_a_leaderboard(site: Site) -> None:
+def test_leaderboard_has_no_alias(site: Site) -> None:
     (map_id,) = map_ids(site, site.new_server())
     check_error(site.get(f"{API}/maps/{map_id}/leaderboard"), 404, "NOT_FOUND")
 
 
-# --- who may ----------------------------------------------------------------------------------------------------
+# --- permissions ------------------------------------------------------------------------------------------------
 
 
 def every_path(site: Site) -> list[str]:
-    """All URLs of one match's history."""
+    """Return all paths of one match's history."""
     server_id = new_series(site)
     finish(site, server_id)
     (item,) = site.get(f"{API}/series").json()["items"]
@@ -312,7 +312,7 @@ def every_path(site: Site) -> list[str]:
 
 def test_history_of_another_organization_is_forbidden(site: Site) -> None:
     for path in every_path(site):
-        check_error(site.get(path, site.stranger), 403, "FORBIDDEN")
+        check_error(site.get(path, site.other_key), 403, "FORBIDDEN")
         assert site.get(path).status_code == 200
 
 
@@ -338,42 +338,42 @@ def test_series_of_an_unknown_server_are_not_found(site: Site, text: str) -> Non
 
 
 @pytest.mark.parametrize("shape", ["series/{}", *OF_MAP])
-def test_text_that_is_no_id_is_not_looked_up(site: Site, shape: str) -> None:
-    assert site.get(f"{API}/series").status_code == 200  # the key is known from now on
-    site.db.trouble = away()
+def test_invalid_id_is_not_found_without_a_database_query(site: Site, shape: str) -> None:
+    assert site.get(f"{API}/series").status_code == 200  # puts the key into the cache
+    site.db.failure = unavailable()
     check_error(site.get(f"{API}/{shape.format('no-id')}"), 404, "NOT_FOUND")
     check_error(site.get(f"{API}/{shape.format(UNKNOWN)}"), 503, "SERVICE_UNAVAILABLE")
 
 
-def test_id_of_a_map_is_not_that_of_a_series(site: Site) -> None:
+def test_map_id_and_series_id_are_not_interchangeable(site: Site) -> None:
     server_id = new_series(site)
     (item,) = site.get(f"{API}/series").json()["items"]
     check_error(site.get(f"{API}/series/{map_ids(site, server_id)[0]}"), 404, "NOT_FOUND")
     check_error(site.get(f"{API}/matches/{item['id']}"), 404, "NOT_FOUND")
 
 
-# --- every answer -------------------------------------------------------------------------------------------------
+# --- every response -----------------------------------------------------------------------------------------------
 
 
-def test_no_answer_is_kept_by_anybody(site: Site) -> None:
+def test_responses_are_not_cacheable(site: Site) -> None:
     for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
-        answer = site.get(path)
-        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
-        assert answer.headers["content-type"] == "application/json"
+        response = site.get(path)
+        assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
+        assert response.headers["content-type"] == "application/json"
 
 
-def test_head_answers_the_headers_alone(site: Site) -> None:
+def test_head_returns_only_the_headers(site: Site) -> None:
     for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
-        head, got = site.ask("HEAD", path, key=site.key), site.get(path)
+        head, got = site.request("HEAD", path, key=site.key), site.get(path)
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(len(got.content))
 
 
-def test_history_is_only_read(site: Site) -> None:
+def test_history_is_read_only(site: Site) -> None:
     for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
-        answer = site.ask("POST", path, key=site.key, json=BODY)
-        check_error(answer, 405, "METHOD_NOT_ALLOWED")
-        assert answer.headers["allow"] == "GET, HEAD"
+        response = site.request("POST", path, key=site.key, json=BODY)
+        check_error(response, 405, "METHOD_NOT_ALLOWED")
+        assert response.headers["allow"] == "GET, HEAD"
 
 
 def test_times_are_utc_with_milliseconds(site: Site) -> None:

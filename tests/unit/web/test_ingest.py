@@ -1,4 +1,4 @@
-"""What game servers and plugins send is stored and acknowledged; what is not wanted any more is told so."""
+"""Posts of game servers and plugins are stored and acknowledged, or rejected with 410 after the match."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from matchpod.service.conclusion import Ending
 from matchpod.storage import raw_log
 from matchpod.storage.servers import ServerRow
 from tests.unit.web import sites
-from tests.unit.web.sites import PLAYER, Site, away, check_error
+from tests.unit.web.sites import PLAYER, Site, check_error, unavailable
 
 site = sites.site
 LIMIT = 1024 * 1024
@@ -27,38 +26,38 @@ def stored(site: Site, server_id: str) -> list[raw_log.RawEntry]:
     return site.run(raw_log.read_after(site.db, server_id, 0, limit=10))
 
 
-def test_log_lines_are_stored_with_the_headers_that_count(site: Site) -> None:
+def test_log_lines_are_stored_with_the_relevant_headers(site: Site) -> None:
     row = new_row(site)
     headers = {
         "X-LogBytes-BeginOffset": "0",
         "X-LogBytes-EndOffset": "5",
         "User-Agent": "Valve/Steam HTTP Client 1.0 (730)",
     }
-    answer = site.ask("POST", f"/ingest/logs/{row.log_token}", headers=headers, content=b"line\n")
-    assert (answer.status_code, answer.content) == (200, b'{"ok":true}')
+    response = site.request("POST", f"/ingest/logs/{row.log_token}", headers=headers, content=b"line\n")
+    assert (response.status_code, response.content) == (200, b'{"ok":true}')
     (entry,) = stored(site, row.id)
     assert (entry.kind, entry.body) == ("log", b"line\n")
     assert b'"x-logbytes-endoffset":"5"' in entry.headers
     assert b"Valve" not in entry.headers
 
 
-def test_log_lines_show_in_the_live_match(site: Site) -> None:
+def test_log_lines_change_the_live_match(site: Site) -> None:
     row = new_row(site)
     site.start(row.id)
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{int(PLAYER) - 76561197960265728}]><>" entered the game\n'
-    site.ask("POST", f"/ingest/logs/{row.log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{row.log_token}", content=line.encode())
     players = site.get(f"/api/v1/servers/{row.id}").json()["match"]["players"]
     assert [(player["steamId"], player["name"]) for player in players] == [(PLAYER, "Ann")]
 
 
 @pytest.mark.parametrize("token", ["unknown", "%00", "a%2Fb", "%F0%9F%8E%AE"])
-def test_game_server_with_an_unknown_token_is_told_to_stop(site: Site, token: str) -> None:
-    check_error(site.ask("POST", f"/ingest/logs/{token}", content=b"line\n"), 410, "GONE")
+def test_log_post_with_an_unknown_token_returns_410(site: Site, token: str) -> None:
+    check_error(site.request("POST", f"/ingest/logs/{token}", content=b"line\n"), 410, "GONE")
 
 
-def test_body_of_a_stranger_is_not_read(site: Site) -> None:
+def test_body_is_not_read_for_an_unknown_token(site: Site) -> None:
     async def body() -> AsyncIterator[bytes]:
-        raise AssertionError("nobody wants to know")
+        raise AssertionError("the body must not be read")
         yield b""
 
     async def exchange(path: str) -> int:
@@ -70,66 +69,81 @@ def test_body_of_a_stranger_is_not_read(site: Site) -> None:
     assert [site.run(exchange(path)) for path in paths] == [410, 401, 401]
 
 
-def test_game_server_whose_match_is_over_is_told_to_stop(site: Site) -> None:
+def test_post_after_the_end_of_the_match_returns_410(site: Site) -> None:
     row = new_row(site)
-    site.end(row.id, Ending(result=b"{}"))
-    check_error(site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n"), 410, "GONE")
-    check_error(site.ask("POST", f"/ingest/anticheat/{row.report_token}", content=b"{}"), 410, "GONE")
+    site.end(row.id, result=b"{}")
+    check_error(site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n"), 410, "GONE")
+    check_error(site.request("POST", f"/ingest/anticheat/{row.report_token}", content=b"{}"), 410, "GONE")
 
 
-def test_log_post_over_the_limit_is_refused(site: Site) -> None:
+def test_log_post_over_the_limit_is_rejected(site: Site) -> None:
     path = f"/ingest/logs/{new_row(site).log_token}"
-    check_error(site.ask("POST", path, content=b"x" * (LIMIT + 1)), 413, "PAYLOAD_TOO_LARGE")
-    assert site.ask("POST", path, content=b"x" * LIMIT).status_code == 200
+    check_error(site.request("POST", path, content=b"x" * (LIMIT + 1)), 413, "PAYLOAD_TOO_LARGE")
+    assert site.request("POST", path, content=b"x" * LIMIT).status_code == 200
 
 
-def test_game_server_sends_again_what_the_database_could_not_take(site: Site) -> None:
+def test_log_post_returns_503_while_the_database_is_unavailable(site: Site) -> None:
     row = new_row(site)
-    site.db.trouble = away()
-    answer = site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
-    check_error(answer, 503, "SERVICE_UNAVAILABLE")
-    site.db.trouble = None
+    site.db.failure = unavailable()
+    response = site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
+    check_error(response, 503, "SERVICE_UNAVAILABLE")
+    site.db.failure = None
     assert stored(site, row.id) == []
 
 
 def test_report_of_the_match_plugin_is_stored(site: Site) -> None:
     row = new_row(site)
     report = b'{"event":"going_live"}'
-    answer = site.ask("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token}, content=report)
-    assert answer.status_code == 200
+    response = site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token}, content=report)
+    assert response.status_code == 200
     assert [(entry.kind, entry.body) for entry in stored(site, row.id)] == [("report", report)]
 
 
 def test_detection_is_stored(site: Site) -> None:
     row = new_row(site)
-    assert site.ask("POST", f"/ingest/anticheat/{row.report_token}", content=b'{"a":1}').status_code == 200
+    assert site.request("POST", f"/ingest/anticheat/{row.report_token}", content=b'{"a":1}').status_code == 200
     assert [entry.kind for entry in stored(site, row.id)] == ["detection"]
 
 
-def test_plugin_without_a_good_token_is_unauthorized(site: Site) -> None:
-    check_error(site.ask("POST", "/ingest/reports", content=b"{}"), 401, "UNAUTHORIZED")
+def test_shots_are_stored(site: Site) -> None:
+    row = new_row(site)
+    report = b'{"mapNumber":1,"rounds":[{"roundNumber":1,"players":[]}]}'
+    assert site.request("POST", f"/ingest/shots/{row.report_token}", content=report).status_code == 200
+    assert [(entry.kind, entry.body) for entry in stored(site, row.id)] == [("shots", report)]
+
+
+def test_malformed_report_of_shots_is_rejected_with_the_reason(site: Site) -> None:
+    row = new_row(site)
+    response = site.request("POST", f"/ingest/shots/{row.report_token}", content=b'{"mapNumber":9,"rounds":[]}')
+    check_error(response, 400, "INVALID_PARAMS")
+    assert "`int` <= 5 - at `$.mapNumber`" in response.json()["message"]
+    assert stored(site, row.id) == []
+
+
+def test_plugin_without_a_valid_token_is_unauthorized(site: Site) -> None:
+    check_error(site.request("POST", "/ingest/reports", content=b"{}"), 401, "UNAUTHORIZED")
     check_error(
-        site.ask("POST", "/ingest/reports", headers={"X-Matchpod-Token": "x"}, content=b"{}"), 401, "UNAUTHORIZED"
+        site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": "x"}, content=b"{}"), 401, "UNAUTHORIZED"
     )
-    check_error(site.ask("POST", "/ingest/anticheat/x", content=b"{}"), 401, "UNAUTHORIZED")
-    check_error(site.ask("GET", "/ingest/match"), 401, "UNAUTHORIZED")
+    check_error(site.request("POST", "/ingest/anticheat/x", content=b"{}"), 401, "UNAUTHORIZED")
+    check_error(site.request("GET", "/ingest/match"), 401, "UNAUTHORIZED")
 
 
-def test_empty_report_is_refused(site: Site) -> None:
+def test_empty_report_is_rejected(site: Site) -> None:
     row = new_row(site)
-    answer = site.ask("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token})
-    check_error(answer, 400, "INVALID_PARAMS")
+    response = site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token})
+    check_error(response, 400, "INVALID_PARAMS")
 
 
-def test_match_file_is_handed_out_for_the_token(site: Site) -> None:
+def test_match_file_is_returned_for_the_token(site: Site) -> None:
     row = new_row(site)
-    answer = site.ask("GET", "/ingest/match", headers={"X-Matchpod-Token": row.report_token})
-    assert answer.status_code == 200
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.json()["matchid"] == row.plugin_match_id
+    response = site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": row.report_token})
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "no-store"
+    assert response.json()["matchid"] == row.plugin_match_id
 
 
-def test_log_token_opens_nothing_but_the_log(site: Site) -> None:
+def test_log_token_and_report_token_are_not_interchangeable(site: Site) -> None:
     row = new_row(site)
-    check_error(site.ask("GET", "/ingest/match", headers={"X-Matchpod-Token": row.log_token}), 401, "UNAUTHORIZED")
-    check_error(site.ask("POST", f"/ingest/logs/{row.report_token}", content=b"x"), 410, "GONE")
+    check_error(site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": row.log_token}), 401, "UNAUTHORIZED")
+    check_error(site.request("POST", f"/ingest/logs/{row.report_token}", content=b"x"), 410, "GONE")

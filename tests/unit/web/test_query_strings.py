@@ -1,4 +1,4 @@
-"""Query strings, from bytes to names and values."""
+"""Splitting query strings into names and values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Message
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.history_query import ListQuery, read_maps_query
 from matchpod.core.result import iso_time
+from matchpod.web.asgi import Message
 from matchpod.web.endpoint import Call
 from matchpod.web.query_strings import MAX_QUERY_BYTES, query_of
 
@@ -20,7 +20,7 @@ MAP_NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, 
 
 
 async def no_body() -> Message:
-    raise AssertionError("nobody reads a body here")
+    raise AssertionError("the body must not be read")
 
 
 def read(query: bytes) -> list[tuple[str, str]]:
@@ -46,7 +46,7 @@ def read(query: bytes) -> list[tuple[str, str]]:
         (b"a;b=1", [("a;b", "1")]),
     ],
 )
-def test_query_is_taken_apart(query: bytes, pairs: list[tuple[str, str]]) -> None:
+def test_query_is_split_into_pairs(query: bytes, pairs: list[tuple[str, str]]) -> None:
     assert read(query) == pairs
 
 
@@ -54,26 +54,26 @@ def test_request_without_a_query_has_no_pairs() -> None:
     assert query_of(Call(scope={}, receive=no_body, params=())) == []
 
 
-def test_query_has_a_limit() -> None:
+def test_query_length_is_limited() -> None:
     assert read(b"&" * MAX_QUERY_BYTES) == []
     with pytest.raises(InvalidParamsError, match="4096 bytes"):
         read(b"&" * (MAX_QUERY_BYTES + 1))
 
 
 @given(st.lists(st.tuples(TEXT, TEXT).filter(lambda pair: pair[0] or pair[1]), max_size=5))
-def test_pairs_are_read_as_clients_write_them(pairs: list[tuple[str, str]]) -> None:
+def test_encoded_pairs_are_read_back(pairs: list[tuple[str, str]]) -> None:
     assert read(urlencode(pairs).encode()) == pairs
     assert read(urlencode(pairs, quote_via=quote).encode()) == pairs
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_taken_apart(query: bytes) -> None:
+def test_any_bytes_can_be_split(query: bytes) -> None:
     for name, value in read(query):
         assert isinstance(name + value, str)
 
 
 @given(MAP_NAMES, st.integers(min_value=1, max_value=4_102_444_800_000), st.sampled_from(["Z", "+00:00", "-00"]))
-def test_query_that_was_written_by_a_client_means_the_same(name: str, from_ms: int, zone: str) -> None:
+def test_encoded_filters_are_read_back(name: str, from_ms: int, zone: str) -> None:
     date = iso_time(from_ms).replace("Z", zone)
     expected = ListQuery(map_name=name, from_ms=from_ms)
     assert read_maps_query(read(urlencode({"map": name, "dateFrom": date}).encode())) == expected

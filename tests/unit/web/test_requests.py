@@ -1,4 +1,4 @@
-"""What holds for every request: keys, methods, paths, ids, limits, faults of ours, and times when nothing is taken."""
+"""Behaviour common to all requests: keys, methods, paths, request ids, limits, internal errors and draining."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from starlette.types import Message
 
 from matchpod.core.errors import MatchpodError
-from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Role, Scope
+from matchpod.service.prometheus import Registry
 from matchpod.service.readiness import Readiness
 from matchpod.storage import api_keys
 from matchpod.web import create_web
+from matchpod.web.asgi import Message
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web import sites
-from tests.unit.web.sites import Site, away, check_error
+from tests.unit.web.sites import Site, check_error, unavailable
 
 site = sites.site
 SERVER = "/api/v1/servers/srv_0"
@@ -34,30 +34,30 @@ ALL = [(e.method, re.sub(r"\{\w+\}", "x", e.path)) for e in ENDPOINTS]
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer ", "Basic abc", "Bearer nonsense", "Bearer mk_live_" + "x" * 43]
 )
-def test_request_without_a_good_key_is_unauthorized(site: Site, method: str, path: str, header: str | None) -> None:
-    answer = site.ask(method, path, headers={} if header is None else {"Authorization": header})
-    check_error(answer, 401, "UNAUTHORIZED")
-    assert answer.headers["www-authenticate"] == "Bearer"
+def test_request_without_a_valid_key_is_unauthorized(site: Site, method: str, path: str, header: str | None) -> None:
+    response = site.request(method, path, headers={} if header is None else {"Authorization": header})
+    check_error(response, 401, "UNAUTHORIZED")
+    assert response.headers["www-authenticate"] == "Bearer"
 
 
 def test_revoked_and_expired_keys_are_unauthorized(site: Site) -> None:
-    made = site.run(site.services.access.create_key("ours", role=Role.OWNER, scopes=sites.BOTH, expires_in_s=60))
-    check_error(site.get(SERVER, made.text), 404, "NOT_FOUND")
+    expiring = site.run(site.services.access.create_key("ours", role=Role.OWNER, scopes=sites.BOTH, expires_in_s=60))
+    check_error(site.get(SERVER, expiring.text), 404, "NOT_FOUND")
     site.clock.at_ms += 60_000
-    check_error(site.get(SERVER, made.text), 401, "UNAUTHORIZED")
-    (key,) = [k for k in site.run(site.services.access.keys("ours")) if k.id != made.view.id]
+    check_error(site.get(SERVER, expiring.text), 401, "UNAUTHORIZED")
+    (key,) = [k for k in site.run(site.services.access.keys("ours")) if k.id != expiring.view.id]
     site.run(api_keys.revoke(site.db, key.id, site.clock.at_ms))
     site.clock.at_ms += 5_000
     check_error(site.get(SERVER), 401, "UNAUTHORIZED")
 
 
-def test_every_keyed_endpoint_names_a_scope_and_only_changes_name_roles() -> None:
+def test_endpoints_with_a_key_need_a_scope_and_those_that_write_need_a_role() -> None:
     assert {e.path for e in ENDPOINTS if e.path.startswith("/api/") and e.access is None} == {"/api/v1/regions"}
     for endpoint in ENDPOINTS:
         if endpoint.access is not None:
-            is_change = endpoint.method == "POST"
-            assert endpoint.access is (Scope.SERVERS_WRITE if is_change else Scope.SERVERS_READ)
-            assert bool(endpoint.roles) == is_change
+            is_write = endpoint.method == "POST"
+            assert endpoint.access is (Scope.SERVERS_WRITE if is_write else Scope.SERVERS_READ)
+            assert bool(endpoint.roles) == is_write
 
 
 # --- paths and methods --------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_every_keyed_endpoint_names_a_scope_and_only_changes_name_roles() -> Non
              "/api/v1/regions/", "//api/v1/regions", "/docs/assets/", "/docs/assets/..%2Fdocs.py", "/" + "x" * 5000]
 )  # fmt: skip
 def test_unknown_path_is_not_found(site: Site, path: str) -> None:
-    check_error(site.ask("GET", path), 404, "NOT_FOUND")
+    check_error(site.request("GET", path), 404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize(
@@ -86,140 +86,140 @@ def test_unknown_path_is_not_found(site: Site, path: str) -> None:
     ],
 )
 def test_other_method_of_a_known_path_is_not_allowed(site: Site, method: str, path: str, allow: str) -> None:
-    answer = site.ask(method, path)
-    assert answer.headers["allow"] == allow
+    response = site.request(method, path)
+    assert response.headers["allow"] == allow
     if method != "HEAD":
-        check_error(answer, 405, "METHOD_NOT_ALLOWED")
-    assert answer.status_code == 405
+        check_error(response, 405, "METHOD_NOT_ALLOWED")
+    assert response.status_code == 405
 
 
-def test_head_answers_the_headers_of_get_alone(site: Site) -> None:
-    head, got = site.ask("HEAD", "/api/v1/regions"), site.ask("GET", "/api/v1/regions")
+def test_head_returns_only_the_headers_of_get(site: Site) -> None:
+    head, got = site.request("HEAD", "/api/v1/regions"), site.request("GET", "/api/v1/regions")
     assert head.status_code == 200
     assert head.content == b""
     assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
 
 
-def test_unknown_query_is_ignored(site: Site) -> None:
-    assert site.ask("GET", "/api/v1/regions?page=-1&x[]=%ff").status_code == 200
+def test_query_is_ignored_by_endpoints_without_parameters(site: Site) -> None:
+    assert site.request("GET", "/api/v1/regions?page=-1&x[]=%ff").status_code == 200
 
 
-def test_encoded_letters_of_a_path_are_the_same_path(site: Site) -> None:
-    assert site.ask("GET", "/api/v1/%72egions").status_code == 200
+def test_percent_encoded_path_is_decoded(site: Site) -> None:
+    assert site.request("GET", "/api/v1/%72egions").status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), [*ALL, ("GET", "/nothing"), ("BREW", "/docs")])
 def test_every_response_has_a_request_id_of_its_own(site: Site, method: str, path: str) -> None:
-    ids = {site.ask(method, path).headers["x-request-id"] for _ in range(2)}
+    ids = {site.request(method, path).headers["x-request-id"] for _ in range(2)}
     assert len(ids) == 2
     assert all(re.fullmatch(r"req_[0-9a-z]{16}", request_id) for request_id in ids)
 
 
-def test_request_id_of_a_caller_is_not_taken_over(site: Site) -> None:
-    answer = site.ask("GET", "/healthz", headers={"X-Request-Id": "mine"})
-    assert answer.headers["x-request-id"] != "mine"
+def test_request_id_of_the_client_is_ignored(site: Site) -> None:
+    response = site.request("GET", "/healthz", headers={"X-Request-Id": "mine"})
+    assert response.headers["x-request-id"] != "mine"
 
 
-# --- trouble ------------------------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------------------------
 
 
-def test_fault_of_ours_tells_nothing_but_the_id_under_which_it_is_logged(
+def test_unexpected_error_is_logged_and_only_its_request_id_is_returned(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site.db.trouble = RuntimeError("password is hunter2")
+    site.db.failure = RuntimeError("password is hunter2")
     with caplog.at_level(logging.ERROR):
-        answer = site.ask("GET", "/api/v1/regions")
-    body = check_error(answer, 500, "SERVER_ERROR")
-    assert "hunter2" not in answer.text
+        response = site.request("GET", "/api/v1/regions")
+    body = check_error(response, 500, "SERVER_ERROR")
+    assert "hunter2" not in response.text
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.__dict__["request_id"] == body["requestId"]
 
 
-def test_error_of_status_500_tells_nothing_either(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    site.db.trouble = MatchpodError("password is hunter2")
+def test_message_of_a_status_500_error_is_not_returned(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.db.failure = MatchpodError("password is hunter2")
     with caplog.at_level(logging.ERROR):
-        answer = site.ask("GET", "/api/v1/regions")
-    check_error(answer, 500, "SERVER_ERROR")
-    assert "hunter2" not in answer.text
+        response = site.request("GET", "/api/v1/regions")
+    check_error(response, 500, "SERVER_ERROR")
+    assert "hunter2" not in response.text
     assert len(caplog.records) == 1
 
 
-def test_service_goes_on_after_a_fault(site: Site) -> None:
-    site.db.trouble = RuntimeError("once")
-    site.ask("GET", "/api/v1/regions")
-    site.db.trouble = None
-    assert site.ask("GET", "/api/v1/regions").status_code == 200
+def test_service_continues_after_an_internal_error(site: Site) -> None:
+    site.db.failure = RuntimeError("once")
+    site.request("GET", "/api/v1/regions")
+    site.db.failure = None
+    assert site.request("GET", "/api/v1/regions").status_code == 200
 
 
 @pytest.mark.parametrize("path", [SERVER, "/api/v1/regions", "/api/v1/matches/x"])
-def test_database_that_is_away_is_told_with_a_time_to_try_again(site: Site, path: str) -> None:
-    site.db.trouble = away()
-    answer = site.get(path)
-    check_error(answer, 503, "SERVICE_UNAVAILABLE")
-    assert int(answer.headers["retry-after"]) >= 1
+def test_unavailable_database_gives_503_with_retry_after(site: Site, path: str) -> None:
+    site.db.failure = unavailable()
+    response = site.get(path)
+    check_error(response, 503, "SERVICE_UNAVAILABLE")
+    assert int(response.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize(("method", "path"), [ask for ask in ALL if ask[1].startswith("/api/")])
-def test_api_takes_nothing_while_the_process_drains(site: Site, method: str, path: str) -> None:
+@pytest.mark.parametrize(("method", "path"), [one for one in ALL if one[1].startswith("/api/")])
+def test_api_is_unavailable_while_the_process_drains(site: Site, method: str, path: str) -> None:
     site.readiness.drain()
-    answer = site.ask(method, path, key=site.key)
-    check_error(answer, 503, "SERVICE_UNAVAILABLE")
-    assert int(answer.headers["retry-after"]) >= 1
+    response = site.request(method, path, key=site.key)
+    check_error(response, 503, "SERVICE_UNAVAILABLE")
+    assert int(response.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/metrics", "/openapi.json", "/docs"])
-def test_operators_are_answered_while_the_process_drains(site: Site, path: str) -> None:
+def test_operations_endpoints_are_available_while_the_process_drains(site: Site, path: str) -> None:
     site.readiness.drain()
-    assert site.ask("GET", path).status_code == 200
+    assert site.request("GET", path).status_code == 200
 
 
 def test_log_lines_are_stored_while_the_process_drains_but_not_while_it_starts(site: Site) -> None:
     row = site.row(site.new_server())
     site.readiness.drain()
-    assert site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
+    assert site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
     starting = Readiness(db=site.db, clock=site.clock)
-    site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Metrics()))
-    answer = site.ask("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
-    check_error(answer, 503, "SERVICE_UNAVAILABLE")
+    site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Registry()))
+    response = site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
+    check_error(response, 503, "SERVICE_UNAVAILABLE")
 
 
-# --- how often ----------------------------------------------------------------------------------------------------
+# --- rate limit ---------------------------------------------------------------------------------------------------
 
 
-def test_key_that_asks_too_often_is_told_when_to_come_back(site: Site) -> None:
+def test_rate_limited_request_gets_429_with_retry_after(site: Site) -> None:
     site.open_web(rate_limit=2)
     assert [site.get(SERVER).status_code for _ in range(2)] == [404, 404]
-    answer = site.get(SERVER)
-    check_error(answer, 429, "RATE_LIMIT_EXCEEDED")
-    assert answer.headers["retry-after"] == "30"
+    response = site.get(SERVER)
+    check_error(response, 429, "RATE_LIMIT_EXCEEDED")
+    assert response.headers["retry-after"] == "30"
     site.clock.at_ms += 30_000
     assert site.get(SERVER).status_code == 404
 
 
-def test_rate_limit_is_a_matter_of_each_key_and_of_keyed_endpoints(site: Site) -> None:
+def test_rate_limit_is_per_key_and_only_for_endpoints_with_a_key(site: Site) -> None:
     site.open_web(rate_limit=1)
     other = site.new_key()
     assert site.get(SERVER).status_code == 404
     assert site.get(SERVER).status_code == 429
     assert site.get(SERVER, other).status_code == 404
-    assert {site.ask("GET", "/api/v1/regions").status_code for _ in range(3)} == {200}
+    assert {site.request("GET", "/api/v1/regions").status_code for _ in range(3)} == {200}
 
 
-def test_without_a_limit_any_number_of_requests_is_answered(site: Site) -> None:
+def test_requests_are_unlimited_without_a_rate_limit(site: Site) -> None:
     assert {site.get(SERVER).status_code for _ in range(50)} == {404}
 
 
-# --- the bare protocol --------------------------------------------------------------------------------------------
+# --- the ASGI protocol --------------------------------------------------------------------------------------------
 
 
-def talk(site: Site, scope: dict[str, object], messages: Iterable[Message]) -> list[Message]:
-    """What the application sends when it receives these messages."""
+def exchange(site: Site, scope: dict[str, object], messages: Iterable[Message]) -> list[Message]:
+    """Return what the application sends when it receives these messages."""
     sent: list[Message] = []
-    waiting = iter(messages)
+    incoming = iter(messages)
 
     async def receive() -> Message:
-        return next(waiting)
+        return next(incoming)
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -232,47 +232,47 @@ def http_scope(method: str, path: str, headers: Iterable[tuple[bytes, bytes]] = 
     return {"type": "http", "method": method, "path": path, "headers": list(headers)}
 
 
-def test_start_and_stop_of_the_server_are_acknowledged(site: Site) -> None:
-    sent = talk(site, {"type": "lifespan"}, [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+def test_lifespan_messages_are_acknowledged(site: Site) -> None:
+    sent = exchange(site, {"type": "lifespan"}, [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
     assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 def test_websockets_are_closed(site: Site) -> None:
-    sent = talk(site, {"type": "websocket", "path": "/"}, [{"type": "websocket.connect"}])
+    sent = exchange(site, {"type": "websocket", "path": "/"}, [{"type": "websocket.connect"}])
     assert [message["type"] for message in sent] == ["websocket.close"]
 
 
-def test_path_is_used_where_the_raw_path_is_missing(site: Site) -> None:
-    sent = talk(site, http_scope("GET", "/healthz"), [])
+def test_path_is_used_if_the_raw_path_is_missing(site: Site) -> None:
+    sent = exchange(site, http_scope("GET", "/healthz"), [])
     assert sent[0]["status"] == 200
 
 
-def test_body_that_grows_over_the_limit_is_refused_while_it_comes(site: Site) -> None:
+def test_body_is_rejected_as_soon_as_it_exceeds_the_limit(site: Site) -> None:
     headers = [(b"authorization", f"Bearer {site.key}".encode())]
     part = {"type": "http.request", "body": b" " * 40_000, "more_body": True}
-    sent = talk(site, http_scope("POST", "/api/v1/matches", headers), [part, part])
+    sent = exchange(site, http_scope("POST", "/api/v1/matches", headers), [part, part])
     assert sent[0]["status"] == 413
 
 
-def test_body_in_pieces_is_put_together(site: Site) -> None:
+def test_body_in_several_parts_is_joined(site: Site) -> None:
     headers = [(b"authorization", f"Bearer {site.key}".encode())]
     body = msgspec.json.encode(sites.BODY)
     parts = [{"type": "http.request", "body": body[at : at + 7], "more_body": True} for at in range(0, len(body), 7)]
-    sent = talk(site, http_scope("POST", "/api/v1/matches", headers), [*parts, {"type": "http.request"}])
+    sent = exchange(site, http_scope("POST", "/api/v1/matches", headers), [*parts, {"type": "http.request"}])
     assert sent[0]["status"] == 201
 
 
-def test_nobody_is_answered_who_hung_up_before_the_body_was_there(site: Site) -> None:
+def test_nothing_is_sent_if_the_client_disconnects_before_its_body_is_complete(site: Site) -> None:
     headers = [(b"authorization", f"Bearer {site.key}".encode())]
-    assert talk(site, http_scope("POST", "/api/v1/matches", headers), [{"type": "http.disconnect"}]) == []
+    assert exchange(site, http_scope("POST", "/api/v1/matches", headers), [{"type": "http.disconnect"}]) == []
 
 
-def test_announced_length_over_the_limit_is_refused_unread(site: Site) -> None:
+def test_content_length_over_the_limit_is_rejected_without_reading(site: Site) -> None:
     headers = [(b"authorization", f"Bearer {site.key}".encode()), (b"content-length", b"9" * 5000)]
-    assert talk(site, http_scope("POST", "/api/v1/matches", headers), [])[0]["status"] == 413
+    assert exchange(site, http_scope("POST", "/api/v1/matches", headers), [])[0]["status"] == 413
 
 
-def test_body_that_never_comes_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_that_does_not_arrive_times_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matchpod.web.bodies.BODY_TIMEOUT_S", 0.01)
     sent: list[Message] = []
 
@@ -290,8 +290,8 @@ def test_body_that_never_comes_is_given_up(site: Site, monkeypatch: pytest.Monke
 
 def test_each_request_is_logged_at_debug_without_its_secrets(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="matchpod.web.application"):
-        site.ask("POST", "/ingest/logs/some-token", content=b"x")
+        site.request("POST", "/ingest/logs/some-token", content=b"x")
     (record,) = [record for record in caplog.records if record.name == "matchpod.web.application"]
-    told = record.__dict__
-    assert (told["route"], told["method"], told["status"]) == ("/ingest/logs/{token}", "POST", 410)
-    assert "some-token" not in str(told)
+    fields = record.__dict__
+    assert (fields["route"], fields["method"], fields["status"]) == ("/ingest/logs/{token}", "POST", 410)
+    assert "some-token" not in str(fields)

@@ -1,4 +1,4 @@
-"""Reading a server, canceling its match, and finding the match by the caller's own id."""
+"""Getting a server, canceling its match, and getting the match by its external id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from urllib.parse import quote
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.service.conclusion import Ending
 from matchpod.service.principals import Role, Scope
 from matchpod.storage import outbox
 from tests.unit.web import sites
@@ -23,14 +22,14 @@ def path(server_id: str) -> str:
 
 
 def by_external_id(external_id: str) -> str:
-    # Clients resolve a lone dot or two before they send them, unless they are encoded as well.
+    # Clients resolve the segments `.` and `..` before sending, unless the dots are encoded.
     return f"/api/v1/matches/{quote(external_id, safe='').replace('.', '%2E')}"
 
 
 # --- get ----------------------------------------------------------------------------------------------------------
 
 
-def test_server_that_is_allocating_has_no_match_and_no_address(site: Site) -> None:
+def test_allocating_server_has_no_match_and_no_address(site: Site) -> None:
     server = site.get(path(site.new_server())).json()
     assert (server["status"], server["ip"], server["port"], server["match"]) == ("allocating", None, None, None)
 
@@ -58,7 +57,7 @@ def test_live_deathmatch_has_no_score(site: Site) -> None:
 def test_ended_server_shows_neither_match_nor_password(site: Site) -> None:
     server_id = site.new_server()
     site.start(server_id)
-    site.end(server_id, Ending(result=RESULT))
+    site.end(server_id, result=RESULT)
     server = site.get(path(server_id)).json()
     assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)
 
@@ -72,7 +71,7 @@ def test_ended_server_shows_neither_match_nor_password(site: Site) -> None:
         (Role.OWNER, [Scope.SERVERS_READ], False),
     ],
 )
-def test_password_is_for_keys_that_could_have_created_the_match(
+def test_password_is_shown_only_to_keys_that_can_create_matches(
     site: Site, role: Role, scopes: list[Scope], is_shown: bool
 ) -> None:
     server = site.get(path(site.new_server()), site.new_key(role=role, scopes=scopes)).json()
@@ -94,8 +93,8 @@ def test_unknown_server_is_not_found(site: Site, server_id: str) -> None:
 
 def test_server_of_another_organization_is_forbidden(site: Site) -> None:
     server_id = site.new_server()
-    check_error(site.get(path(server_id), site.stranger), 403, "FORBIDDEN")
-    check_error(site.cancel(server_id, site.stranger), 403, "FORBIDDEN")
+    check_error(site.get(path(server_id), site.other_key), 403, "FORBIDDEN")
+    check_error(site.cancel(server_id, site.other_key), 403, "FORBIDDEN")
     assert site.get(path(server_id)).json()["status"] == "allocating"
 
 
@@ -107,12 +106,12 @@ def test_canceled_match_is_stopped(site: Site, is_running: bool) -> None:
     server_id = site.new_server()
     if is_running:
         site.start(server_id)
-    answer = site.cancel(server_id)
-    assert (answer.status_code, answer.content) == (200, b'{"ok":true}')
+    response = site.cancel(server_id)
+    assert (response.status_code, response.content) == (200, b'{"ok":true}')
     assert site.get(path(server_id)).json()["status"] == "stopped"
 
 
-def test_canceling_again_answers_the_same_and_sends_nothing(site: Site) -> None:
+def test_canceling_again_returns_the_same_and_sends_no_second_callback(site: Site) -> None:
     server_id = site.new_server(callbackUrl="https://caller.example/done")
     first, second = site.cancel(server_id), site.cancel(server_id)
     assert (first.status_code, second.status_code) == (200, 200)
@@ -122,38 +121,38 @@ def test_canceling_again_answers_the_same_and_sends_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "ending",
+    "reason",
     [
-        Ending(result=RESULT),
-        Ending(reason=CancelReason.NO_PLAYERS_JOINED),
-        Ending(reason=CancelReason.SERVER_FAILED),
+        None,
+        CancelReason.NO_PLAYERS_JOINED,
+        CancelReason.SERVER_FAILED,
     ],
 )
-def test_match_that_ended_another_way_cannot_be_canceled(site: Site, ending: Ending) -> None:
+def test_match_that_ended_another_way_cannot_be_canceled(site: Site, reason: CancelReason | None) -> None:
     server_id = site.new_server()
     site.start(server_id)
-    site.end(server_id, ending)
+    site.end(server_id, reason=reason, result=None if reason else RESULT)
     check_error(site.cancel(server_id), 409, "SERVER_NOT_RUNNING")
 
 
 def test_cancel_ignores_a_body(site: Site) -> None:
     server_id = site.new_server()
-    answer = site.ask("POST", path(server_id) + "/cancel", key=site.key, content=b"{nonsense" * 20_000)
-    assert answer.json() == {"ok": True}
+    response = site.request("POST", path(server_id) + "/cancel", key=site.key, content=b"{nonsense" * 20_000)
+    assert response.json() == {"ok": True}
 
 
-def test_cancel_needs_write_scope_and_a_managing_role(site: Site) -> None:
+def test_cancel_needs_the_write_scope_and_the_owner_or_admin_role(site: Site) -> None:
     server_id = site.new_server()
     check_error(site.cancel(server_id, site.new_key(scopes=[Scope.SERVERS_READ])), 403, "FORBIDDEN")
     check_error(site.cancel(server_id, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
     assert site.cancel(server_id, site.new_key(role=Role.ADMIN)).status_code == 200
 
 
-def test_role_is_checked_before_the_server_is_looked_for(site: Site) -> None:
+def test_role_is_checked_before_the_server_is_looked_up(site: Site) -> None:
     check_error(site.cancel(UNKNOWN, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
 
 
-# --- by the caller's own id ---------------------------------------------------------------------------------------
+# --- by external id -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,13 +170,13 @@ def test_match_in_progress_has_no_result(site: Site) -> None:
     assert site.get(by_external_id("m")).json()["result"] is None
 
 
-def test_finished_match_has_the_stored_result_byte_for_byte(site: Site) -> None:
+def test_finished_match_has_the_stored_result_unchanged(site: Site) -> None:
     server_id = site.new_server(externalMatchId="m")
     site.start(server_id)
-    site.end(server_id, Ending(result=RESULT))
-    answer = site.get(by_external_id("m"))
-    assert answer.json()["status"] == "stopped"
-    assert b'"result":' + RESULT in answer.content
+    site.end(server_id, result=RESULT)
+    response = site.get(by_external_id("m"))
+    assert response.json()["status"] == "stopped"
+    assert b'"result":' + RESULT in response.content
 
 
 def test_canceled_match_has_no_result(site: Site) -> None:
@@ -187,36 +186,36 @@ def test_canceled_match_has_no_result(site: Site) -> None:
     assert (found["status"], found["result"]) == ("stopped", None)
 
 
-def test_failed_match_is_told_as_failed(site: Site) -> None:
+def test_failed_match_has_the_status_failed(site: Site) -> None:
     server_id = site.new_server(externalMatchId="m")
-    site.end(server_id, Ending(reason=CancelReason.NO_CAPACITY))
+    site.end(server_id, reason=CancelReason.NO_CAPACITY)
     assert site.get(by_external_id("m")).json()["status"] == "failed"
 
 
-def test_newest_of_several_matches_is_answered(site: Site) -> None:
+def test_newest_of_several_matches_is_returned(site: Site) -> None:
     site.new_server(externalMatchId="m")
     site.clock.at_ms += 1
     newest = site.new_server(externalMatchId="m")
     assert site.get(by_external_id("m")).json()["serverId"] == newest
 
 
-def test_external_id_that_exists_only_elsewhere_is_forbidden(site: Site) -> None:
+def test_external_id_of_another_organization_is_forbidden(site: Site) -> None:
     site.new_server(externalMatchId="m")
-    check_error(site.get(by_external_id("m"), site.stranger), 403, "FORBIDDEN")
-    check_error(site.get(by_external_id("n"), site.stranger), 404, "NOT_FOUND")
+    check_error(site.get(by_external_id("m"), site.other_key), 403, "FORBIDDEN")
+    check_error(site.get(by_external_id("n"), site.other_key), 404, "NOT_FOUND")
 
 
-def test_own_match_comes_before_that_of_another_organization(site: Site) -> None:
+def test_own_match_is_preferred_over_that_of_another_organization(site: Site) -> None:
     mine = site.new_server(externalMatchId="m")
     site.clock.at_ms += 1
-    site.create(site.stranger, externalMatchId="m")
+    site.create(site.other_key, externalMatchId="m")
     assert site.get(by_external_id("m")).json()["serverId"] == mine
 
 
 @pytest.mark.parametrize("encoded", ["%00", "a%0Ab", "x" * 256])
-def test_text_that_can_be_no_external_id_is_refused(site: Site, encoded: str) -> None:
+def test_invalid_external_id_is_rejected(site: Site, encoded: str) -> None:
     check_error(site.get(f"/api/v1/matches/{encoded}"), 400, "INVALID_PARAMS")
 
 
-def test_bytes_that_are_no_text_are_not_found(site: Site) -> None:
+def test_path_with_invalid_utf8_is_not_found(site: Site) -> None:
     check_error(site.get("/api/v1/matches/%ff"), 404, "NOT_FOUND")

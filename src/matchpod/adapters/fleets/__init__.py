@@ -1,1 +1,1 @@
-"""Where game servers come from."""
+"""Fleets: adapters that provide game servers."""

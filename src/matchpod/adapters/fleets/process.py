@@ -1,7 +1,7 @@
-"""How does a machine run game servers as its own processes? One process a match, which outlives the service.
+"""Run game servers as local processes, one per match, which outlive the service.
 
-Everything is found again from the files of `process_record`: a service that starts anew adopts what runs. Each server
-has a session of its own, so a signal to the service does not reach it. Linux only, as it reads /proc.
+The files of `process_record` identify them, so a restarted service adopts the running ones. Each server has its own
+session, so a signal to the service does not reach it. Linux only, as it reads /proc.
 """
 
 from __future__ import annotations
@@ -27,61 +27,61 @@ from matchpod.adapters.fleets.process_record import (
     identify,
     is_running,
 )
-from matchpod.adapters.rcon_client import accepts
+from matchpod.adapters.rcon_client import probe_port
 from matchpod.ports import FleetError, GameServer, ServerOrder
 
 START_S = 60.0
-"""From the start of a process until its port accepts connections; a real server with a cold disk takes half of it."""
+"""Time limit from process start until its port accepts connections; a real server on a cold disk takes 30 s."""
 
 TERM_S = 5.0
-"""Between asking a server to end and killing it."""
+"""How long to wait after SIGTERM before SIGKILL."""
 
 KILL_S = 5.0
-"""How long the system may take to clear away a killed process."""
+"""How long the system may take to remove a killed process."""
 
 POLL_S = 0.05
-"""How often a process that starts or ends is looked at."""
+"""How often a starting or stopping process is checked."""
 
 CONNECT_S = 1.0
-"""For one try at the port of a server that is starting."""
+"""Time limit for one connection attempt to a starting server."""
 
 SHOWN_LINES = 10
-"""Lines of output in the message about a server that did not start."""
+"""Lines of output in the error message about a server that did not start."""
 
 SHOWN_BYTES = 2000
-"""What is read for them."""
+"""Bytes of output read for these lines."""
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
-"""What a server's environment takes from ours: the rest may hold secrets of the service."""
+"""Environment variables that servers inherit; the others may hold secrets of the service."""
 
 _PLACEHOLDERS = frozenset({"port", "map", "game_type", "game_mode", "rcon_password", "players", "speed", "ip"})
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-def fill_words(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The words of a command with their placeholders replaced.
+def expand_command(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a command with their placeholders replaced.
 
-    A word that is empty then is dropped, together with the option (`-name`, `+name`) it was the value of.
+    An argument that becomes empty is dropped, together with the option (`-name`, `+name`) before it.
     """
-    words: list[str] = []
-    for form in template:
-        word = _PLACEHOLDER.sub(lambda found: values[found[1]], form)
-        if word:
-            words.append(word)
-        elif words and words[-1][0] in "-+":
-            words.pop()
-    return words
+    arguments: list[str] = []
+    for pattern in template:
+        argument = _PLACEHOLDER.sub(lambda found: values[found[1]], pattern)
+        if argument:
+            arguments.append(argument)
+        elif arguments and arguments[-1][0] in "-+":
+            arguments.pop()
+    return arguments
 
 
 class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the servers of a fleet are started: `command` is a list of words with placeholders."""
+    """How the servers of a fleet are started: `command` is a list of arguments with placeholders."""
 
     command: tuple[str, ...]
     ports: tuple[int, ...]
     host: str = "127.0.0.1"
-    """Where servers listen, and where we reach their consoles."""
+    """The address that servers listen on, also for their consoles."""
     public_ip: str | None = None
-    """Where players reach them, if that is another address."""
+    """The address that players connect to, if different."""
     speed: float = 1.0
     environment: Mapping[str, str] = {}
     working_directory: Path | None = None
@@ -90,17 +90,17 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessFleet:
-    """Runs servers on this machine, one on each port; what it knows of them lies in the folder."""
+    """Runs servers on this machine, one per port; their records are kept in the folder."""
 
     def __init__(self, folder: Path, options: ProcessOptions) -> None:
-        unknown = {name for word in options.command for name in _PLACEHOLDER.findall(word)} - _PLACEHOLDERS
+        unknown = {name for argument in options.command for name in _PLACEHOLDER.findall(argument)} - _PLACEHOLDERS
         if not options.command or unknown:
             raise ValueError(f"the command of a fleet is empty, or has unknown placeholders: {sorted(unknown)}")
         self._records = RecordFolder(folder)
         self._options = options
         self._slots = tuple(str(port) for port in options.ports)
-        # Held while a record and its process change together. A caller that is cancelled does not stop its thread,
-        # so the next one waits here and then finds the server the first one started.
+        # Held while a record and its process change together. Cancelling a call does not stop its thread, so the next
+        # call waits here and then finds the server that the first one started.
         self._changing = threading.Lock()
         self._children: set[int] = set()
 
@@ -112,27 +112,27 @@ class ProcessFleet:
     async def allocate(self, order: ServerOrder) -> GameServer:
         """Start (or find) the server of this match, and wait until its port accepts connections.
 
-        A server that does not get there is ended. A cancelled call leaves the server: a repeated one finds it.
+        A server that does not get that far is stopped. A cancelled call leaves the server for a repeated one to find.
         """
         if order.slot not in self._slots:
             raise FleetError(f"this fleet has no port {order.slot}")
         if order.rcon_password[:1] in ("-", "+"):
-            raise FleetError("an RCON password that begins like an option cannot stand on a command line")
+            raise FleetError("the RCON password begins like an option, so it cannot be passed on a command line")
         port = int(order.slot)
         process = await asyncio.to_thread(self._find, order)
         if process is None:
-            await self._end(order.server_id)
-            if await accepts(self._options.host, port, timeout_s=CONNECT_S):
-                raise FleetError(f"port {port} is in use by something else")
+            await self._stop(order.server_id)
+            if await probe_port(self._options.host, port, timeout_s=CONNECT_S):
+                raise FleetError(f"port {port} is in use by another program")
             try:
                 process = await asyncio.to_thread(self._find_or_start, order)
             except FleetError:
-                await self._end(order.server_id)
+                await self._stop(order.server_id)
                 raise
         fault = await self._wait_for_port(process, port)
         if fault is not None:
             output = await asyncio.to_thread(self._last_lines, order)
-            await self._end(order.server_id)
+            await self._stop(order.server_id)
             raise FleetError(f"the server {fault}; its last output: {output or 'none'}")
         return GameServer(
             ip=self._options.public_ip or self._options.host,
@@ -144,24 +144,24 @@ class ProcessFleet:
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
         """True while the process of this server runs."""
-        return await asyncio.to_thread(self._look_at, server_id)
+        return await asyncio.to_thread(self._check, server_id)
 
     async def release(self, server_id: str, slot: str) -> None:
-        """End the server and all it started; returns when they are gone. Releasing an unknown server succeeds."""
-        await self._end(server_id)
+        """Stop the server and its child processes and wait for them. Releasing an unknown server succeeds."""
+        await self._stop(server_id)
 
     async def servers(self) -> Sequence[str]:
-        """The ids of all matches whose server runs; FleetError when the system does not tell."""
+        """Return the ids of all running servers; FleetError if they cannot be listed."""
         try:
             return await asyncio.to_thread(self._running_ids)
         except OSError as exc:
             raise FleetError(f"the servers cannot be listed: {exc}") from exc
 
     async def close(self) -> None:
-        """Nothing is held: servers go on without us."""
+        """Do nothing: the servers keep running."""
 
     def _find(self, order: ServerOrder) -> ProcessId | None:
-        """The running server of this match, if it is the one ordered."""
+        """Return the running server of this match, if it has the ordered slot."""
         with self._changing:
             return self._recorded(order)
 
@@ -181,12 +181,12 @@ class ProcessFleet:
     def _start(self, order: ServerOrder) -> ProcessId:
         record = ProcessRecord(server_id=order.server_id, slot=order.slot)
         try:
-            # Before the start: whoever finds a record without a process knows that one may run.
+            # Before the start: a record without a process means that one may be running.
             self._records.write(record)
             process = self._spawn(order)
             self._records.write(ProcessRecord(server_id=order.server_id, slot=order.slot, process=process))
-        except (OSError, ValueError, OverflowError) as exc:  # the last: a memory limit past what the system counts
-            # The message may quote the name of the program, which is a word of the template like any other.
+        except (OSError, ValueError, OverflowError) as exc:  # OverflowError: the memory limit is too large
+            # The message may quote the program name, which may contain a placeholder.
             reason = _without_secret(str(exc), order.rcon_password)
             raise FleetError(f"the server cannot be started: {reason}") from exc
         return process
@@ -194,11 +194,11 @@ class ProcessFleet:
     def _spawn(self, order: ServerOrder) -> ProcessId:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         mark = {MARK_NAME: self._records.mark(order.server_id)}
-        # Appending, so that the file can be shortened under the server's hands.
+        # Appending, so that the file can be truncated while the server writes to it.
         log = os.open(self._records.log_path(order.server_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             child = subprocess.Popen(
-                fill_words(self._options.command, self._values(order)),
+                expand_command(self._options.command, self._values(order)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -208,17 +208,17 @@ class ProcessFleet:
             )
         finally:
             os.close(log)
-        # Servers are followed, and reaped, by their number: this object must not complain that they outlive it.
+        # Servers are tracked and reaped by process id; this prevents Popen's warning that the child is still running.
         child.returncode = 0
         if self._options.memory_bytes is not None:
-            # From here and not between fork and exec, where Python in a process with threads may hang.
+            # Not in a preexec_fn: Python code between fork and exec may deadlock in a process with threads.
             with suppress(ProcessLookupError):
                 resource.prlimit(
                     child.pid, resource.RLIMIT_AS, (self._options.memory_bytes, self._options.memory_bytes)
                 )
         process = identify(child.pid)
-        if process is None:  # only where the system reaps for us, and it has ended
-            raise OSError("it ended at once")
+        if process is None:  # only if the system reaps children by itself
+            raise OSError("it exited immediately")
         self._children.add(child.pid)
         return process
 
@@ -235,40 +235,41 @@ class ProcessFleet:
         }
 
     async def _wait_for_port(self, process: ProcessId, port: int) -> str | None:
-        """Wait until the server can be reached; answers what went wrong, None: nothing."""
+        """Wait until the server can be reached; return what went wrong, or None."""
         try:
             async with asyncio.timeout(self._options.start_s):
                 while _may_run(process):
-                    # Asked once more afterwards: the port of somebody else may have answered.
-                    if await accepts(self._options.host, port, timeout_s=CONNECT_S) and _may_run(process):
+                    # Check the process again: another program may have answered on the port.
+                    if await probe_port(self._options.host, port, timeout_s=CONNECT_S) and _may_run(process):
                         return None
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return f"did not open port {port} within {self._options.start_s:g} s"
-        return "ended while it was starting"
+        return "exited while it was starting"
 
     def _last_lines(self, order: ServerOrder) -> str:
-        output = self._records.log_end(order.server_id, SHOWN_BYTES).decode("utf-8", errors="replace")
+        output = self._records.log_tail(order.server_id, SHOWN_BYTES).decode("utf-8", errors="replace")
         return _without_secret(" | ".join(output.split("\n")[-SHOWN_LINES - 1 :]).strip(" |"), order.rcon_password)
 
-    def _look_at(self, server_id: str) -> bool:
+    def _check(self, server_id: str) -> bool:
+        """Report whether a server may be running, and truncate its log if needed."""
         try:
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)
         except ValueError:
             return False
         except OSError:
-            return True  # the folder cannot be read: we cannot tell
+            return True  # the folder cannot be read: unknown
         return record is not None and record.process is not None and _may_run(record.process)
 
     def _reap(self) -> None:
-        """Clear away servers of ours that have ended: whoever else released them cannot."""
+        """Reap exited servers started by this process: another process that released them cannot."""
         for pid in tuple(self._children):
             try:
-                has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+                is_reaped = os.waitpid(pid, os.WNOHANG)[0] == pid
             except ChildProcessError:
-                has_ended = True  # reaped by now
-            if has_ended:
+                is_reaped = True
+            if is_reaped:
                 self._children.discard(pid)
 
     def _running_ids(self) -> list[str]:
@@ -276,26 +277,26 @@ class ProcessFleet:
         return [
             record.server_id
             for record in self._records.records()
-            # Without a number it may run all the same, and only the look at all processes tells.
+            # A record without a process id may still have a running process: search all processes for its mark.
             if (is_running(record.process) if record.process else self._records.processes(record.server_id))
         ]
 
-    async def _end(self, server_id: str) -> None:
+    async def _stop(self, server_id: str) -> None:
         try:
-            for number, patience_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
-                await self._end_by(number, server_id, patience_s)
-                if await asyncio.to_thread(self._forget, server_id):
+            for number, timeout_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
+                await self._signal_and_wait(number, server_id, timeout_s)
+                if await asyncio.to_thread(self._remove_record, server_id):
                     return
         except ValueError:
-            return  # no server ever had such an id
+            return  # an invalid id: there is no such server
         except OSError as exc:
-            raise FleetError(f"the server cannot be ended: {exc}") from exc
-        raise FleetError("the server does not end, even though it was killed")
+            raise FleetError(f"the server cannot be stopped: {exc}") from exc
+        raise FleetError("the server is still running after SIGKILL")
 
-    async def _end_by(self, number: signal.Signals, server_id: str, patience_s: float) -> None:
-        """Send a signal to all processes of a server, and wait until they are gone or have had their time."""
+    async def _signal_and_wait(self, number: signal.Signals, server_id: str, timeout_s: float) -> None:
+        """Send a signal to all processes of a server, and wait until they are gone or the timeout expires."""
         left = await asyncio.to_thread(self._signal, number, server_id)
-        deadline_s = asyncio.get_running_loop().time() + patience_s
+        deadline_s = asyncio.get_running_loop().time() + timeout_s
         while left and asyncio.get_running_loop().time() < deadline_s:
             await asyncio.sleep(POLL_S)
             left = [process for process in left if is_running(process)]
@@ -304,7 +305,7 @@ class ProcessFleet:
         with self._changing:
             processes = self._records.processes(server_id)
             for process in processes:
-                # A server leads its own group; what carries the mark without leading one is signalled alone.
+                # A server leads its own process group; a marked process that leads none is signalled alone.
                 with suppress(ProcessLookupError):
                     if os.getpgid(process.pid) == process.pid:
                         os.killpg(process.pid, number)
@@ -312,8 +313,8 @@ class ProcessFleet:
                         os.kill(process.pid, number)
             return processes
 
-    def _forget(self, server_id: str) -> bool:
-        """Remove the record of a server that is gone; False when a process is left, or was started meanwhile."""
+    def _remove_record(self, server_id: str) -> bool:
+        """Remove the record of a server; False if a process is left or was started in the meantime."""
         with self._changing:
             if self._records.processes(server_id):
                 return False
@@ -322,10 +323,10 @@ class ProcessFleet:
 
 
 def _may_run(process: ProcessId) -> bool:
-    """False when it is known to be gone."""
+    """False if the process is known to be gone."""
     try:
         return is_running(process)
-    except OSError:  # no file handle left, for example
+    except OSError:  # for example, too many open files
         return True
 
 

@@ -1,7 +1,7 @@
-"""How are servers used that somebody else runs? A fixed list of them, each lent to one match at a time and cleaned up.
+"""Provide game servers from a fixed list of running ones, each used by one match at a time and then cleaned up.
 
-Nothing is started and nothing is ended. Which match has which server is not known here: several processes may lend
-the same list, and the places that the service keeps say it.
+This fleet starts and stops nothing, and does not know which match uses which server: several processes may share the
+list, and the slots stored by the service record that.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.adapters.rcon_client import accepts
+from matchpod.adapters.rcon_client import probe_port
 from matchpod.cs2.console_answers import parse_status
-from matchpod.cs2.console_commands import STATUS, end_match_command, kick_command, leave_commands
+from matchpod.cs2.console_commands import STATUS, end_match_command, kick_command, reset_commands
 from matchpod.ports import (
     ConsoleError,
     ConsoleLostError,
@@ -26,30 +26,30 @@ from matchpod.ports import (
 )
 
 CLEAN_TRIES = 3
-"""How often a server that accepts connections but does not answer is cleaned up: it may be loading a map."""
+"""How often the cleanup of a server that accepts connections but does not answer is tried: it may be loading a map."""
 
 CLEAN_PAUSE_S = 2.0
-"""Between two tries."""
+"""Pause between two tries."""
 
 FAREWELL = "The match is over"
-"""What a player reads who is still on the server."""
+"""The kick reason shown to players who are still on the server."""
 
-_LOG = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A server that runs already: `address` is `ip:port`, also of its console."""
+    """A server that is already running: `address` is `ip:port`, also of its console."""
 
     address: str
     rcon_password: str
 
     def __repr__(self) -> str:
-        """Without the password: it would end up in a log."""
+        """Omit the password, so that it does not end up in a log."""
         return f"StaticServer({self.address!r})"
 
 
 class StaticFleet:
-    """Lends the servers of a list."""
+    """Provides the servers of a list."""
 
     def __init__(
         self, servers: Sequence[StaticServer], consoles: Consoles, *, clean_pause_s: float = CLEAN_PAUSE_S
@@ -60,11 +60,11 @@ class StaticFleet:
 
     @property
     def slots(self) -> Sequence[str]:
-        """The addresses."""
+        """The addresses of the servers."""
         return tuple(self._servers)
 
     async def allocate(self, order: ServerOrder) -> GameServer:
-        """Lend the server of this slot, when its console can be opened."""
+        """Return the server of this slot; FleetError if its console cannot be opened."""
         if order.slot not in self._servers:
             raise FleetError(f"this fleet has no server {order.slot}")
         host, port, password = self._servers[order.slot]
@@ -76,14 +76,14 @@ class StaticFleet:
         return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
-        """False when the server refuses connections; one that only keeps silent may be busy."""
+        """False if the server refuses connections; one that does not answer may be busy."""
         if slot not in self._servers:
             return False
         host, port, _ = self._servers[slot]
-        return await accepts(host, port) is not False
+        return await probe_port(host, port) is not False
 
     async def release(self, server_id: str, slot: str) -> None:
-        """Take the match off the server and send everybody away; one that does not answer is left as it is."""
+        """End the match on the server and kick all players; a server that does not answer is left unchanged."""
         if slot not in self._servers:
             return
         for attempt in range(CLEAN_TRIES):
@@ -98,27 +98,27 @@ class StaticFleet:
             except ConsoleError:
                 break
         else:
-            _LOG.warning("a server was not cleaned up, as its console does not answer", extra={"slot": slot})
+            _log.warning("server not cleaned up: console does not answer", extra={"slot": slot})
 
     async def servers(self) -> Sequence[str]:
-        """None: a server of this list runs whether a match has it or not, so there is nothing to sweep."""
+        """Return nothing: these servers keep running with or without a match, so there is nothing to sweep."""
         return ()
 
     async def close(self) -> None:
-        """Nothing is held: the servers go on."""
+        """Do nothing: the servers keep running."""
 
     async def _clean(self, slot: str) -> None:
         console = await self._consoles.open(*self._servers[slot])
         try:
             await console.run(end_match_command())
-            await _kick_everybody(console)
-            for command in leave_commands():
+            await _kick_all(console)
+            for command in reset_commands():
                 await console.run(command)
         finally:
             await console.close()
 
 
-async def _kick_everybody(console: RemoteConsole) -> None:
+async def _kick_all(console: RemoteConsole) -> None:
     status = parse_status(await console.run(STATUS))
     for player in status.players if status else ():
         if not player.is_bot:

@@ -1,1 +1,1 @@
-"""Anti-cheat: leads for human review, found in the events of a match. Nobody is kicked or banned by them."""
+"""Anti-cheat detectors: hints for human review, derived from events. They never kick or ban a player."""

@@ -1,9 +1,9 @@
-"""Does a player kill enemies he cannot see? Kills through smoke, through walls and while blind, by count and share.
+"""Detect a player who often kills enemies out of sight: through smoke, through walls or while blind.
 
-Each happens in honest play: smoke is sprayed, known spots are shot through, a blinded player keeps firing where he
-last saw somebody. What honest play does not reach is a large share of all gun kills, and above all headshots: nobody
-aims at a head he does not see. Near kills are left out, because steps and shapes give the enemy away; so are machine
-guns, made for spraying at what one does not see, and shotguns, which need no aim.
+Each also happens in honest play: players spray into smoke, shoot through known spots, or keep firing while blind. What
+honest play does not reach is a large share of all gun kills, above all of headshots, which need a visible target. Close
+kills are excluded, because footsteps and silhouettes reveal the enemy; so are machine guns, which are made for spraying
+at unseen enemies, and shotguns, which need no precise aim.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from matchpod.core.stats.weapons import SNIPERS
 KIND = "Wallhack"
 
 GUNS = AIMED | SNIPERS
-"""One bullet a shot, and fired at somebody."""
+"""Guns that fire one bullet per shot and are aimed at a target."""
 
 MIN_DISTANCE = 500
-"""Game units, 12.7 m. Nearer than that an enemy is heard, and shows as a shape in smoke."""
+"""Game units, 12.7 m. A closer enemy can be heard, and is visible as a silhouette in smoke."""
 
 MIN_HEADSHOTS = 6
 MIN_HEADSHOT_PERCENT = 20
-"""Headshots on unseen enemies, and their share of all gun kills; 1 of 167 in real logs."""
+"""Thresholds for headshots on unseen enemies: count, and share of all gun kills. Real logs have 1 of 167."""
 
 MIN_UNSEEN = 10
 MIN_UNSEEN_PERCENT = 40
-"""Kills of unseen enemies by any hit, and their share of all gun kills; 4 of 167 in real logs."""
+"""Thresholds for all kills of unseen enemies: count, and share of all gun kills. Real logs have 4 of 167."""
 
 
 class BlindAndSmoke(msgspec.Struct, tag=True):
-    """The gun kills of one player in a match, and those of enemies he could not see.
+    """The gun kills of one player in a match, and how many were of unseen enemies.
 
-    `told_headshots` and `told_unseen` are the counts at the last report.
+    `told_headshots` and `told_unseen` are the counts at the last report; `is_told` if there was one on this map.
     """
 
     kills: int = 0
@@ -50,33 +50,33 @@ class BlindAndSmoke(msgspec.Struct, tag=True):
 
     @classmethod
     def of(cls, _match_type: MatchType) -> BlindAndSmoke:
-        """Nothing seen yet; smoke is as thick in every type of match."""
+        """Return a new detector; its thresholds are the same for every match type."""
         return cls()
 
     def new_map(self) -> None:
-        """Another map begins: the evidence stays and may be reported once more."""
+        """Start a new map: the evidence is kept, and may be reported again."""
         self.is_told = False
 
-    def see(self, kill: Kill) -> CheatSuspected | None:
-        """Count an enemy kill of the player; a report when too many were of enemies he could not see."""
+    def observe(self, kill: Kill) -> CheatSuspected | None:
+        """Count a kill of an enemy; return a report if too many were of unseen enemies."""
         if kill.weapon not in GUNS:
             return None
         self.kills += 1
-        is_hidden = kill.is_through_smoke or kill.is_blind or kill.is_wallbang
-        if not is_hidden or kill.distance is None or kill.distance < MIN_DISTANCE:
+        is_unseen = kill.is_through_smoke or kill.is_blind or kill.is_wallbang
+        if not is_unseen or kill.distance is None or kill.distance < MIN_DISTANCE:
             return None
         self.unseen += 1
         self.headshots += kill.is_headshot
         self.through_smoke += kill.is_through_smoke
         self.blind += kill.is_blind
         self.through_walls += kill.is_wallbang
-        if self.is_told or not self._is_too_much():
+        if self.is_told or not self._is_suspicious():
             return None
         self.is_told, self.told_headshots, self.told_unseen = True, self.headshots, self.unseen
         return CheatSuspected(kill.at_ms, kill.killer, KIND, self._reason(), kill.weapon)
 
-    def _is_too_much(self) -> bool:
-        """Count and share are reached, and since the last report the count was reached anew."""
+    def _is_suspicious(self) -> bool:
+        """True if a share threshold is met and its count threshold was reached again since the last report."""
         has_headshots = self.headshots - self.told_headshots >= MIN_HEADSHOTS
         has_unseen = self.unseen - self.told_unseen >= MIN_UNSEEN
         return (has_headshots and self.headshots * 100 >= self.kills * MIN_HEADSHOT_PERCENT) or (

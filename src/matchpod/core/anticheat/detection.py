@@ -1,4 +1,4 @@
-"""What is a detection, and how many does a match keep? A lead for people to look at, never a verdict."""
+"""Define a detection: a hint for human review, never a verdict. The number per match is limited."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import msgspec
 from matchpod.core.model import PlayerId, Team
 
 MAX_DETECTIONS = 500
-"""More than anyone reviews; keeps result and callback small when a detector goes wild."""
+"""More than can be reviewed; keeps result and callback small if a detector misbehaves."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """One lead: who, what, and where in the match. `team` is None where the player belongs to none."""
+    """One suspicious finding: player, kind, map and round. `team` is None if the player has none."""
 
     player_id: PlayerId
     name: str
@@ -24,8 +24,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     detected_at_ms: int
 
 
-def keep_detection(kept: list[Detection], found: Detection) -> bool:
-    """Append the detection unless the list is full or has one of that player, kind and round; True if it was kept."""
+def add_detection(kept: list[Detection], found: Detection) -> bool:
+    """Append a detection unless the list is full or has one for that player, kind and round. True if appended."""
     if len(kept) >= MAX_DETECTIONS or any(_key(old) == _key(found) for old in kept):
         return False
     kept.append(found)

@@ -1,10 +1,9 @@
-"""Does a player hit heads more often than chance explains? Binomial odds over the aimed kills of a whole match.
+"""Detect an implausible headshot rate with a binomial test over the aimed kills of a match.
 
-Counted are the guns with which one aims at heads: rifles, submachine guns, pistols. A sniper rifle kills by any hit,
-so its users aim at the body; shotguns and machine guns hit heads by spread; knives, fire, grenades and the taser know
-no head. The odds are those of a player at the base rate, better than anybody known: the highest published career
-rate is 68.1 % of 27,501 kills, most professionals stand at 45 to 55 %. Every kill is another look, and each look is
-another chance for chance: MAX_CHANCE is set so that all looks of a long map together stay below 1 in 1,000.
+Only rifles, submachine guns and pistols count. Sniper rifles kill with body shots, shotguns and machine guns hit heads
+by spread, and knives, fire, grenades and the taser cannot hit heads. The base rate is better than any known player: the
+highest published career rate is 68.1 % of 27,501 kills, and most professionals have 45 to 55 %. The test is repeated
+with every kill, which adds false positives: MAX_CHANCE keeps their total on a long map below 1 in 1,000.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ AIMED = PISTOLS | {
     *("ak47", "m4a1", "m4a1_silencer", "aug", "sg556", "galilar", "famas"),
     *("mp9", "mp7", "mp5sd", "mac10", "p90", "ump45", "bizon"),
 }
-"""Guns with which a head is hit by aiming at it. A name not listed here does not count."""
+"""Guns with which headshots are aimed. Weapons not listed here do not count."""
 
 BASE_PERCENT = 70
-"""Headshots in 100 aimed kills of the best honest player we reckon with."""
+"""Assumed headshot percentage of the best honest player."""
 
 DEATHMATCH_BASE_PERCENT = 80
-"""Deathmatch is where people practise headshots and nothing else: nobody loses a round by missing one."""
+"""Higher, because players practise headshots in deathmatch, where a miss costs no round."""
 
 MAX_CHANCE = 1 / 2000
-"""A rate is reported when the best honest player would reach it more seldom than this."""
+"""A rate is reported if the best honest player reaches it with a lower probability."""
 
 GROWTH = 10
-"""On a later map the evidence is reported again only when it has become this many times less likely."""
+"""On a later map the rate is reported again only if its probability has dropped by this factor."""
 
 MIN_KILLS = 22
-"""Fewer never suffice, so their odds need not be worked out: 0.70 ** 21 is above MAX_CHANCE."""
+"""Fewer kills are never enough, so their probability is not computed: 0.70 ** 21 is above MAX_CHANCE."""
 
 _SMALLEST_CHANCE = 1e-9
 
 
 class HeadshotRate(msgspec.Struct, tag=True):
-    """The aimed kills of one player in a match."""
+    """The aimed kills of one player in a match; `is_told` if the rate was reported on this map."""
 
     base_percent: int = BASE_PERCENT
     kills: int = 0
@@ -54,15 +53,15 @@ class HeadshotRate(msgspec.Struct, tag=True):
 
     @classmethod
     def of(cls, match_type: MatchType) -> HeadshotRate:
-        """Nothing seen yet, in a match of this type."""
+        """Return a new detector with the base rate of this match type."""
         return cls(DEATHMATCH_BASE_PERCENT if match_type is MatchType.DEATHMATCH else BASE_PERCENT)
 
     def new_map(self) -> None:
-        """Another map begins: the evidence stays and may be reported once more."""
+        """Start a new map: the evidence is kept, and may be reported again."""
         self.is_told = False
 
-    def see(self, kill: Kill) -> CheatSuspected | None:
-        """Count an enemy kill of the player; a report when the rate has become too unlikely."""
+    def observe(self, kill: Kill) -> CheatSuspected | None:
+        """Count a kill of an enemy; return a report if the headshot rate is too unlikely."""
         if kill.weapon not in AIMED:
             return None
         self.kills += 1
@@ -80,13 +79,13 @@ class HeadshotRate(msgspec.Struct, tag=True):
         odds = round(1 / max(chance, _SMALLEST_CHANCE))
         return (
             f"{self.headshots} of {self.kills} rifle, SMG and pistol kills were headshots; "
-            f"chance 1 in {odds:,} for a player who hits {self.base_percent} %"
+            f"chance 1 in {odds:,} for a player with a headshot rate of {self.base_percent} %"
         )
 
 
 def chance_of(headshots: int, kills: int, base_percent: int) -> float:
-    """The chance that a player at the base rate has that many headshots or more."""
-    # Whole numbers up to the last division: as floats the terms overflow at about 1,000 kills.
+    """Return the probability of at least this many headshots for a player with the base rate."""
+    # Integers until the final division: float terms overflow at about 1,000 kills.
     ways: int = sum(
         math.comb(kills, hit) * base_percent**hit * (100 - base_percent) ** (kills - hit)
         for hit in range(headshots, kills + 1)

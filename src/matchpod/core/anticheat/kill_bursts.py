@@ -1,10 +1,10 @@
-"""Does a player kill faster than a hand can aim or a bolt can cycle? Two kinds of burst, reported when they repeat.
+"""Detect repeated bursts of kills that are faster than a human can aim or a rifle can fire.
 
-A burst is three headshots of different distant enemies within a second by guns that fire once a click, four by guns
-that may spray; or two kills within a second by a rifle whose bolt takes longer. Log files stamp whole seconds: equal
-stamps are less than a second apart and unequal ones may be more, so one window fits files and posts. Bullets that went
-through something are left out: one of them kills several. A server that stalls catches up and stamps a long fight as a
-short one, and luck does the rest, so a single burst says nothing. Direction is not known: no angle is judged.
+A burst is three headshots on different distant enemies within a second with guns that fire once per click, or four with
+automatic guns; or two kills within a second with a bolt-action rifle, which cannot fire that fast. Log files have
+timestamps in whole seconds: equal ones are less than a second apart and unequal ones may be more, so one window fits
+files and posts. Wallbangs are excluded, since one bullet can kill several enemies. A single burst is no evidence: it
+may be luck, or a stalled server that catches up and compresses timestamps. Angles are unknown and not considered.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from matchpod.core.stats.weapons import PISTOLS, SNIPERS
 KIND = "RageBot"
 
 WINDOW_MS = 1000
-"""Kills of a burst are less than this apart, first to last."""
+"""Maximum time between the first and last kill of a burst, exclusive."""
 
 MIN_DISTANCE = 500
-"""Game units, 12.7 m. In a crowd at arm's length honest players kill three in a second: a real log has it."""
+"""Game units, 12.7 m. At close range honest players can kill three enemies in a second, as in a real log."""
 
 BOLT_ACTION = frozenset({"awp", "ssg08"})
-"""The bolt takes 1.46 s and 1.25 s; taking up another such rifle takes no less than a second."""
+"""Their cycle times are 1.46 s and 1.25 s; switching to another such rifle takes at least a second."""
 
 SINGLE_SHOT = (PISTOLS - {"cz75a", "glock"}) | BOLT_ACTION
-"""One click, one bullet: every head was aimed at. The CZ75 is automatic and the Glock fires bursts."""
+"""One bullet per click, so every headshot was aimed. The CZ75 is automatic and the Glock has a burst mode."""
 
 SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
-"""Guns that fire on while the trigger is held: a line of enemies in a spray is luck, up to a point."""
+"""Automatic guns: several headshots in one spray can be luck, up to a point."""
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""A real log has four honest rifle headshots within three seconds, and twice two within one."""
+"""A real log has four honest rifle headshots within three seconds, and two within one second twice."""
 
 MIN_BURSTS = 2
-"""Bursts in a match before anything is said, and again before it is said again."""
+"""Bursts needed for the first report, and for each further one."""
 
 
 class Headshot(msgspec.Struct, frozen=True, gc=False):
-    """A kill that may become part of a burst."""
+    """A headshot kill that may become part of a burst."""
 
     at_ms: int
     is_sprayed: bool
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """The bursts of one player in a match, and the kills of the last second by victim."""
+    """The bursts of one player; `recent` has the last headshots by victim, `told_bursts` the count last reported."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None
@@ -59,26 +59,26 @@ class KillBursts(msgspec.Struct, tag=True):
 
     @classmethod
     def of(cls, _match_type: MatchType) -> KillBursts:
-        """Nothing seen yet; hands are as fast in every type of match."""
+        """Return a new detector; its thresholds are the same for every match type."""
         return cls()
 
     def new_map(self) -> None:
-        """Another map begins: the evidence stays and may be reported once more."""
+        """Start a new map: the evidence is kept, and may be reported again."""
         self.is_told = False
 
-    def see(self, kill: Kill) -> CheatSuspected | None:
-        """Look at an enemy kill of the player; a report when bursts repeat."""
+    def observe(self, kill: Kill) -> CheatSuspected | None:
+        """Process a kill of an enemy; return a report if bursts repeat."""
         if kill.is_wallbang:
             return None
-        found = self._bolt_burst(kill) or self._headshot_burst(kill)
-        if found is None:
+        burst = self._bolt_burst(kill) or self._headshot_burst(kill)
+        if burst is None:
             return None
         self.bursts += 1
         self.recent, self.bolt_at_ms = {}, None
         if self.is_told or self.bursts - self.told_bursts < MIN_BURSTS:
             return None
         self.is_told, self.told_bursts = True, self.bursts
-        reason = f"{self.bursts} bursts of kills faster than aim allows; the last: {found} within a second"
+        reason = f"{self.bursts} bursts of kills faster than humanly possible; the last: {burst} within a second"
         return CheatSuspected(kill.at_ms, kill.killer, KIND, reason, kill.weapon)
 
     def _bolt_burst(self, kill: Kill) -> str | None:
@@ -95,15 +95,15 @@ class KillBursts(msgspec.Struct, tag=True):
             return None
         if kill.distance is None or kill.distance < MIN_DISTANCE:
             return None
-        self.recent = {who: shot for who, shot in self.recent.items() if _is_within(shot.at_ms, kill.at_ms)}
+        self.recent = {victim: shot for victim, shot in self.recent.items() if _is_within(shot.at_ms, kill.at_ms)}
         self.recent[kill.victim] = Headshot(kill.at_ms, is_sprayed)
         count = len(self.recent)
         has_spray = any(shot.is_sprayed for shot in self.recent.values())
         if count < (SPRAYED_HEADSHOTS if has_spray else SINGLE_SHOT_HEADSHOTS):
             return None
-        return f"{count} headshots of different distant enemies"
+        return f"{count} headshots on different distant enemies"
 
 
 def _is_within(before_ms: int, now_ms: int) -> bool:
-    """A clock that was set back tells nothing."""
+    """True if both times are within the window; False if the clock was set back."""
     return 0 <= now_ms - before_ms < WINDOW_MS

@@ -1,1 +1,1 @@
-"""Statistics: events of a map become player lines, leaderboards and cross-checks."""
+"""Player statistics of a map, computed from events: player lines, leaderboards and cross-checks."""

@@ -1,20 +1,20 @@
-"""Which ratios follow from the counters? Pure arithmetic, two decimals, never a division by zero."""
+"""Compute ratios from counters, rounded to two decimals. A zero denominator never raises."""
 
 from __future__ import annotations
 
-# The public reconstruction of the impact rating; its owner never published the formula.
+# A public reconstruction of the impact rating; the official formula is not published.
 _IMPACT_PER_KILL = 2.13
 _IMPACT_PER_ASSIST = 0.42
 _IMPACT_OFFSET = -0.41
 
 
 def hs_percent(headshots: int, kills: int) -> float:
-    """Share of kills by headshot, in percent."""
+    """Percentage of kills that were headshots."""
     return _percent(headshots, kills)
 
 
 def kd_ratio(kills: int, deaths: int) -> float:
-    """Kills for each death; without a death, the kills."""
+    """Kills per death; the number of kills if there are no deaths."""
     return round(kills / max(deaths, 1), 2)
 
 
@@ -24,19 +24,19 @@ def adr(damage: int, rounds: int) -> float:
 
 
 def kast_percent(kast_rounds: int, rounds: int) -> float:
-    """Share of rounds with a kill, an assist, survival or a traded death, in percent."""
+    """Percentage of rounds with a kill, an assist, survival or a traded death."""
     return _percent(kast_rounds, rounds)
 
 
 def impact(kills: int, assists: int, rounds: int) -> float:
-    """The impact rating; 0 for somebody who played no round."""
+    """The impact rating; 0 without rounds."""
     if rounds <= 0:
         return 0.0
     return round((_IMPACT_PER_KILL * kills + _IMPACT_PER_ASSIST * assists) / rounds + _IMPACT_OFFSET, 2)
 
 
 def accuracy(hit: int | None, fired: int | None) -> float | None:
-    """Share of shots that hit an enemy, in percent; None when nobody counted."""
+    """Percentage of shots that hit an enemy; None if shots were not counted."""
     if hit is None or fired is None:
         return None
     return _percent(hit, fired)

@@ -1,4 +1,4 @@
-"""Who did best on a map? The players of the leaderboard, in the shape in which they are served."""
+"""Build the leaderboard of a map in the shape of the API."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matchpod.core.stats.player_line import PlayerLine
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
-"""As many players as the largest server seats."""
+"""The player count of the largest server."""
 
 _TEAM_NUMBERS = {None: 0, Team.TEAM1: 1, Team.TEAM2: 2}
 
 
 class LeaderboardSort(StrEnum):
-    """By what a leaderboard can be sorted, always the most first."""
+    """Sort keys of a leaderboard, always in descending order."""
 
     KILLS = "kills"
     DAMAGE = "damage"
@@ -31,7 +31,7 @@ class LeaderboardSort(StrEnum):
 
 
 class UtilityThrown(msgspec.Struct, frozen=True, kw_only=True):
-    """Grenades thrown, by kind."""
+    """Grenades thrown, by type."""
 
     total: int
     he: int
@@ -42,14 +42,14 @@ class UtilityThrown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
-    """The weapon a player killed most with, in the log's word."""
+    """The weapon with a player's most kills, named as in the log."""
 
     weapon_name: str
     kills: int
 
 
 class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One row. `team` is 1, 2, or 0 for none; what nobody counted is null."""
+    """One row. `team` is 1, 2, or 0 for none; numbers that were not counted are null."""
 
     name: str
     steam_id: PlayerId
@@ -68,7 +68,7 @@ class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     top_weapon: TopWeapon | None
 
 
-# A player whose accuracy nobody counted stands behind everybody who has one, even one of 0.
+# A player without a measured accuracy ranks below every player who has one, even 0.
 _KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
     LeaderboardSort.KILLS: lambda player: player.kills,
     LeaderboardSort.DAMAGE: lambda player: player.damage_dealt,
@@ -83,10 +83,10 @@ _KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
 def player_rows(
     lines: Iterable[PlayerLine], names: Mapping[PlayerId, str], teams: Mapping[PlayerId, Team | None] | None = None
 ) -> list[LeaderboardPlayer]:
-    """A row for every human; a player without a name goes by his id, `teams` stands above the team of the line."""
-    known = teams or {}
+    """Return a row per human player. The id replaces a missing name; `teams` overrides the team of the line."""
+    team_overrides = teams or {}
     return [
-        _row(line, names.get(line.player_id) or line.player_id, known.get(line.player_id) or line.team)
+        _row(line, names.get(line.player_id) or line.player_id, team_overrides.get(line.player_id) or line.team)
         for line in lines
         if is_human(line.player_id)
     ]
@@ -98,9 +98,9 @@ def rank(
     sort_by: LeaderboardSort = LeaderboardSort.KILLS,
     limit: int = DEFAULT_LIMIT,
 ) -> list[LeaderboardPlayer]:
-    """The best players; ties go by kills, then damage, then name."""
+    """Return the top players; ties are broken by kills, then damage, then name."""
     key = _KEYS[sort_by]
-    # The id comes last, so that two players of one name always stand in the same order.
+    # The id comes last, so that the order of two players with the same name is stable.
     ranked = sorted(players, key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))
     return ranked[: max(0, min(limit, MAX_LIMIT))]
 

@@ -1,8 +1,8 @@
-"""What has everybody done on this map so far? A fold over events, one round at a time.
+"""Accumulate the statistics of a map from events, one record per round.
 
-Nothing counts before the map is live or after it ended. A restore drops rounds, so every number is kept by round and
-only summed when asked for. What is known to be missing is remembered, never guessed. The whole ledger is plain data:
-written out and read back at any point, it goes on as if nothing had happened.
+Nothing counts before the map is live or after it ended. A restore drops rounds, so every number is stored per round
+and summed on demand. Missing data is recorded, never estimated. The ledger is plain data: it can be serialized at any
+point and continues from there.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from matchpod.core import events as ev
 from matchpod.core.model import PlayerId
 from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
-from matchpod.core.stats.player_line import PlayerLine, sum_rounds
+from matchpod.core.stats.player_line import PlayerLine, RoundShots, sum_rounds
 from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord, Shots
-from matchpod.core.stats.settlement import settle
+from matchpod.core.stats.round_totals import compute_totals
 from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 
 FULL_HEALTH = 100
 
-# No map lasts as long, overtime included; a larger number in a log must not make a list of that length.
+# Longer than any map with overtime; a larger number in a log must not create a list of that length.
 MAX_ROUND_NUMBER = 500
 
-# A restore kills everybody before it is told, in the same tick: those are not deaths of the game. Log files stamp
-# whole seconds, and a tick can lie on both sides of one.
+# A restore kills all players in the same tick, before it is logged; these are no real deaths. Log files have
+# timestamps in whole seconds, and the tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
 _THROWN = {
@@ -40,8 +40,8 @@ _THROWN = {
 }
 
 
-class Phase(StrEnum):
-    """Whether what happens counts."""
+class RoundPhase(StrEnum):
+    """Whether events count."""
 
     BEFORE = "before"
     LIVE = "live"
@@ -49,7 +49,7 @@ class Phase(StrEnum):
 
 
 class LiveCount(msgspec.Struct, frozen=True, gc=False):
-    """What the live view shows of a player; flash assists are assists here, as on the scoreboard."""
+    """The statistics of a player in the live view; assists include flash assists, as on the scoreboard."""
 
     kills: int = 0
     deaths: int = 0
@@ -57,13 +57,13 @@ class LiveCount(msgspec.Struct, frozen=True, gc=False):
 
 
 def health_lost(damage: int, before: int, after: int) -> int:
-    """How much health a hit really took.
+    """Return the health that a hit actually removed.
 
-    The log prints damage without its fraction, so the fall in health is up to 1 more; summed over a real match it
-    equals the game's own total exactly (10,341), where the printed damage capped at the health is 1.5 % short. The
-    printed damage stays the limit: health lost in a fall must not go to the next attacker.
+    The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
+    equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
+    logged damage remains the limit: fall damage must not be credited to the next attacker.
     """
-    if after > before:  # more health than we knew of: only the hit itself is certain
+    if after > before:  # the victim had more health than recorded; only the logged damage is known
         return damage
     return min(damage + 1, before - after)
 
@@ -73,43 +73,44 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     is_free_for_all: bool = False
     has_respawns: bool = False
-    phase: Phase = Phase.BEFORE
+    phase: RoundPhase = RoundPhase.BEFORE
     rounds: list[RoundRecord] = []
     open_round: RoundRecord | None = None
     missing_rounds: list[int] = []
-    """Rounds that were played but never told."""
+    """Rounds that were played but are not in the log."""
     torn_rounds: list[int] = []
-    """Rounds of which a part was lost."""
+    """Rounds with lost log lines."""
     discrepancies: list[Discrepancy] = []
     health: dict[PlayerId, int] = {}
     died_at_ms: dict[PlayerId, int] = {}
-    shots_reported: dict[PlayerId, Shots] = {}
+    shots: dict[int, dict[PlayerId, Shots]] = {}
+    """By round. Reports may overtake the log, so a round may be here before its record."""
 
     def apply(self, event: ev.Event) -> None:
-        """Fold one event; those that say nothing about statistics change nothing."""
-        handlers = _WHILE_LIVE if self.phase is Phase.LIVE else _WHILE_NOT_LIVE[self.phase]
+        """Apply an event; events without effect on statistics are ignored."""
+        handlers = _WHILE_LIVE if self.phase is RoundPhase.LIVE else _WHILE_NOT_LIVE[self.phase]
         handler = handlers.get(type(event))
         if handler is not None:
             handler(self, event)
 
     @property
     def is_complete(self) -> bool:
-        """False when the numbers lack something that was played."""
+        """False if data of a played round is missing."""
         return not self.missing_rounds and not self.torn_rounds
 
     def lines(self) -> list[PlayerLine]:
-        """Everybody who stood in a line-up or did something, most kills first, with the round being played."""
+        """Return the totals of all players including the open round, most kills first."""
         rounds = self.rounds
         if self.open_round is not None:
-            # Settled as a copy: reading must not change what is kept.
+            # Compute totals on a copy: reading must not change the stored round.
             players = {player_id: msgspec.structs.replace(row) for player_id, row in self.open_round.players.items()}
             provisional = msgspec.structs.replace(self.open_round, players=players)
-            settle(provisional)
+            compute_totals(provisional)
             rounds = [*rounds, provisional]
-        return sum_rounds(rounds, has_teams=not self.is_free_for_all)
+        return sum_rounds(rounds, self._complete_shots(), has_teams=not self.is_free_for_all)
 
     def live_counts(self) -> dict[PlayerId, LiveCount]:
-        """Kills, deaths and assists of everybody, with the round being played; cheaper than `lines`."""
+        """Return kills, deaths and assists of all players including the open round; cheaper than `lines`."""
         totals: dict[PlayerId, tuple[int, int, int]] = {}
         for record in (*self.rounds, *(() if self.open_round is None else (self.open_round,))):
             for player_id, row in record.players.items():
@@ -122,17 +123,17 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return {player_id: LiveCount(*counts) for player_id, counts in totals.items()}
 
     def player_ids(self) -> set[PlayerId]:
-        """Everybody who has a line."""
+        """Return the ids of all players with statistics."""
         records = (*self.rounds, *(() if self.open_round is None else (self.open_round,)))
         return {player_id for record in records for player_id in record.players}
 
     # --- the flow of a map --------------------------------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive) -> None:
-        fresh = Ledger(is_free_for_all=self.is_free_for_all, has_respawns=self.has_respawns, phase=Phase.LIVE)
+        fresh = Ledger(is_free_for_all=self.is_free_for_all, has_respawns=self.has_respawns, phase=RoundPhase.LIVE)
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
-        self._miss_before(event.rounds_played + 1)
+        self._mark_missing_before(event.rounds_played + 1)
 
     def _round_started(self, event: ev.RoundStarted) -> None:
         number, record = event.round_number, self.open_round
@@ -144,7 +145,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
-            # A number that comes again is a round played again, restore or not: the newer one counts.
+            # A repeated number is a round played again, with or without a restore: the newer one counts.
             self._drop_after(number - 1)
         self._open(number).start(event.team1, event.team2)
 
@@ -153,51 +154,51 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and record.number < number:
             if record.is_started:
                 self._close()
-            else:  # opened by what happened in it, under a guessed number
+            else:  # opened implicitly by a combat event, under an assumed number
                 record.number = number
-                self._miss_before(number)
+                self._mark_missing_before(number)
         if self.open_round is None and number > self._last_number():
             self._open(number)
         record = self.open_round
         if record is None or record.number != number or record.is_decided:
             return
         if not record.is_started and not record.has_respawns:
-            self._tear()
+            self._mark_torn()
         record.decide(event.winner)
 
     def _round_restored(self, event: ev.RoundRestored) -> None:
         if self.open_round is not None and self.open_round.is_decided:
             self._close()
         self._drop_after(event.rounds_kept)
-        self.phase = Phase.LIVE
+        self.phase = RoundPhase.LIVE
         if self.rounds:
-            self.rounds[-1].forget_suicides(event.at_ms - RESTORE_MOMENT_MS)
-            settle(self.rounds[-1])
-        self._miss_before(event.rounds_kept + 1)
+            self.rounds[-1].remove_suicides(event.at_ms - RESTORE_MOMENT_MS)
+            compute_totals(self.rounds[-1])
+        self._mark_missing_before(event.rounds_kept + 1)
 
     def _map_ended(self, event: ev.MapEnded) -> None:
         if not event.is_complete:
-            self._tear()
-        self._close(is_loss=False)  # a deathmatch is never decided, and an end can cut a round
-        self.phase = Phase.ENDED
+            self._mark_torn()
+        self._close(is_loss=False)  # a deathmatch round is never decided, and a map may end during a round
+        self.phase = RoundPhase.ENDED
 
     def _log_lost(self, _event: ev.LogGap | ev.ServerRestarted) -> None:
-        self._tear()
+        self._mark_torn()
 
     def _open(self, number: int) -> RoundRecord:
-        self._miss_before(number)
+        self._mark_missing_before(number)
         self.open_round = RoundRecord(number, has_respawns=self.has_respawns or self.is_free_for_all)
         return self.open_round
 
     def _close(self, *, is_loss: bool = True) -> None:
-        """Settle the open round. One that nobody decided lost its end, unless the map ended with it."""
+        """Close the open round. An undecided round is torn, unless the map ended with it."""
         record = self.open_round
         if record is None:
             return
         if is_loss and not record.is_decided:
-            self._tear()
+            self._mark_torn()
         self.open_round = None
-        settle(record)
+        compute_totals(record)
         self.rounds.append(record)
 
     def _drop_after(self, number: int) -> None:
@@ -206,16 +207,17 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.missing_rounds = [missing for missing in self.missing_rounds if missing <= number]
         self.torn_rounds = [torn for torn in self.torn_rounds if torn <= number]
         self.discrepancies = [found for found in self.discrepancies if found.round_number <= number]
+        self.shots = {counted: shots for counted, shots in self.shots.items() if counted <= number}
 
     def _last_number(self) -> int:
         return max([0, *self.missing_rounds[-1:], *(record.number for record in self.rounds[-1:])])
 
-    def _miss_before(self, number: int) -> None:
-        """Every round below this number was played: remember the ones we never saw."""
+    def _mark_missing_before(self, number: int) -> None:
+        """Record all rounds before this number that are not in the log as missing."""
         first = self._last_number() + 1
         self.missing_rounds.extend(range(first, min(number, MAX_ROUND_NUMBER)))
 
-    def _tear(self) -> None:
+    def _mark_torn(self) -> None:
         number = self._last_number() + 1 if self.open_round is None else self.open_round.number
         if number not in self.torn_rounds:
             self.torn_rounds.append(number)
@@ -223,7 +225,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     # --- combat -------------------------------------------------------------------------------------------------
 
     def _record(self) -> RoundRecord:
-        """The open round; without one (deathmatch, a lost start) what happens opens it."""
+        """Return the open round, or open one (in a deathmatch, or if the round start was lost)."""
         return self.open_round or self._open(self._last_number() + 1)
 
     def _counts(self, player_id: PlayerId) -> PlayerRound:
@@ -232,7 +234,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def _damage(self, event: ev.Damage) -> None:
         victim = event.victim
         before = self.health.get(victim, FULL_HEALTH)
-        # A hit on the dead is a late pellet of the same moment; later, or with health left, he has come back.
+        # A hit on a dead player at the time of death is a late pellet; otherwise the player has respawned.
         if before <= 0 and (event.health > 0 or event.at_ms != self.died_at_ms.get(victim)):
             before = FULL_HEALTH
         self.health[victim] = event.health
@@ -264,8 +266,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         weapons[weapon] = weapons.get(weapon, 0) + 1
 
     def _death(self, event: ev.Death) -> None:
-        # In freeze time nobody dies in a round: a change of sides prints a suicide too. The bomb's victim is printed
-        # twice, by the bomb and by the world.
+        # Deaths in freeze time do not count: a change of sides is logged as a suicide. A victim of the bomb is logged
+        # twice, once by the bomb and once by the world.
         record, player_id = self.open_round, event.player_id
         if record is None or record.is_out(player_id):
             return
@@ -275,7 +277,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _player_gone(self, event: ev.PlayerGone) -> None:
         record = self.open_round
-        self.health.pop(event.player_id, None)  # where players come back, he comes back unhurt
+        self.health.pop(event.player_id, None)  # a player who rejoins has full health
         if record is not None and not record.is_out(event.player_id):
             record.add_fall(Fall(event.at_ms, event.player_id, is_death=False))
 
@@ -289,7 +291,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             counts.assists += 1
 
     def _blinded(self, event: ev.Blinded) -> None:
-        # The log blinds the dead too: 4 of 20 enemies in a real match, and the game counts none of them.
+        # The log includes blinded dead players (4 of 20 enemies in a real match); the game does not count them.
         if event.is_enemy and not self._record().is_out(event.victim):
             self._counts(event.thrower).enemies_flashed += 1
 
@@ -307,15 +309,15 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if event.player_id is not None:
             self._counts(event.player_id).bomb_defuses += 1
 
-    # --- what others counted ------------------------------------------------------------------------------------
+    # --- reports of the game and its plugins --------------------------------------------------------------------
 
     def _game_counted(self, event: ev.GameCounted) -> None:
-        """The game's totals for the rounds before this one: they end the round, name the MVPs and check our count."""
+        """Apply the game's totals for the previous rounds: close the round, set the MVPs and cross-check our counts."""
         played = event.round_number - 1
         if self.open_round is not None and (self.open_round.is_decided or self.open_round.number <= played):
             self._close()
         if self.open_round is None:
-            self._miss_before(event.round_number)
+            self._mark_missing_before(event.round_number)
         if not self.rounds or self.rounds[-1].number != played:
             return
         last = self.rounds[-1]
@@ -323,42 +325,37 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         last.has_game_mvps = True
         if self.is_complete and not any(record.has_respawns for record in self.rounds):
             lines = sum_rounds(self.rounds)
-            news = crosscheck.compare(lines, event.players, self.discrepancies, round_number=played)
-            self.discrepancies.extend(news)
+            new = crosscheck.compare(lines, event.players, self.discrepancies, round_number=played)
+            self.discrepancies.extend(new)
 
     def _mvp_named(self, event: ev.MvpNamed) -> None:
-        record = self.open_round
-        if record is None or record.number != event.round_number:
-            record = next((closed for closed in self.rounds if closed.number == event.round_number), None)
+        record = self._record_of(event.round_number)
         if record is not None and not record.has_game_mvps:
             record.mvps[event.player_id] = event.mvps
 
     def _mvp_named_late(self, event: ev.MvpNamed) -> None:
-        # The plugin reports on a way of its own, so the last round's MVP may come after the end of the map.
+        # The plugin reports over its own connection, so the MVP of the last round may arrive after the map ended.
         if self.rounds and self.rounds[-1].number == event.round_number:
             self._mvp_named(event)
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
-        """Credit what was added since the last report, so that a restore takes shots back with their round."""
-        last = self.shots_reported.get(event.player_id, Shots())
-        self.shots_reported[event.player_id] = Shots(event.fired, event.hit)
-        record = self.open_round or (self.rounds[-1] if self.rounds else None)
-        if record is None:
-            return
-        row = record.shots.setdefault(event.player_id, Shots())
-        if event.fired < last.fired or event.hit < last.hit:
-            # The count went back: the plugin followed a restore, or began anew. What we kept is already credited.
-            last = self._shots_kept(event.player_id)
-        row.fired += max(0, event.fired - last.fired)
-        row.hit += max(0, event.hit - last.hit)
+        """Replace the count of the round. A restore drops it together with the round."""
+        self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 
-    def _shots_kept(self, player_id: PlayerId) -> Shots:
-        records = (*self.rounds, *(() if self.open_round is None else (self.open_round,)))
-        rows = [record.shots[player_id] for record in records if player_id in record.shots]
-        return Shots(sum(row.fired for row in rows), sum(row.hit for row in rows))
+    def _complete_shots(self) -> RoundShots:
+        """Return the shots if all rounds are reported, else nothing: a partial sum would pass for a total."""
+        numbers = [record.number for record in self.rounds]
+        # During play the report of the latest round may still be on its way.
+        expected = numbers if self.phase is RoundPhase.ENDED else numbers[:-1]
+        return self.shots if all(self.shots.get(number) for number in expected) else {}
+
+    def _record_of(self, number: int) -> RoundRecord | None:
+        if self.open_round is not None and self.open_round.number == number:
+            return self.open_round
+        return next((closed for closed in self.rounds if closed.number == number), None)
 
 
-# The handlers take an event of their own type, which a common signature cannot say.
+# Each handler accepts its own event type, which a common signature cannot express.
 _Handlers = dict[type[ev.Event], Callable[[Ledger, Any], None]]
 
 _WHILE_LIVE: _Handlers = {
@@ -384,11 +381,12 @@ _WHILE_LIVE: _Handlers = {
     ev.ShotsCounted: Ledger._shots_counted,
 }
 
-_WHILE_NOT_LIVE: dict[Phase, _Handlers] = {
-    Phase.BEFORE: {ev.MapLive: Ledger._map_live},
-    Phase.ENDED: {
+_WHILE_NOT_LIVE: dict[RoundPhase, _Handlers] = {
+    RoundPhase.BEFORE: {ev.MapLive: Ledger._map_live},
+    RoundPhase.ENDED: {
         ev.MapLive: Ledger._map_live,
         ev.RoundRestored: Ledger._round_restored,
         ev.MvpNamed: Ledger._mvp_named_late,
+        ev.ShotsCounted: Ledger._shots_counted,
     },
 }

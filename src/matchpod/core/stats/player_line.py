@@ -1,12 +1,12 @@
-"""What did one player do on a map, or in a series? The sum of his rounds.
+"""Sum the rounds of each player into totals for a map or series.
 
-A line has the counters of a round, summed, and three numbers that not every server can tell: they are None until
-somebody counted them.
+A line has the summed counters of its rounds, and three numbers that not every server reports: MVPs, shots fired and
+shots hit are None if they were not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
 
 
 class PlayerLine(PlayerRound, kw_only=True, array_like=False):
-    """The totals of one player. Bots have lines too: whoever publishes them leaves the bots out."""
+    """The totals of one player. Bots have lines too; they are left out of published results."""
 
     player_id: PlayerId
     team: Team | None = None
@@ -26,47 +26,48 @@ class PlayerLine(PlayerRound, kw_only=True, array_like=False):
 
     @property
     def all_assists(self) -> int:
-        """Assists as the scoreboard of the game shows them: flash assists included."""
+        """Assists including flash assists, as on the game's scoreboard."""
         return self.assists + self.flash_assists
 
     @property
     def clutch_wins(self) -> int:
-        """Rounds won as the last one alive, against any number."""
+        """Rounds won as the last player alive, against any number of enemies."""
         return self.clutch1v1 + self.clutch1v2 + self.clutch1v3 + self.clutch1v4 + self.clutch1v5
 
     @property
     def grenades_thrown(self) -> int:
-        """Grenades of all kinds that left the hand."""
+        """Thrown grenades of all types."""
         return self.he_thrown + self.flash_thrown + self.smoke_thrown + self.molly_thrown + self.decoy_thrown
 
+
+RoundShots = Mapping[int, Mapping[PlayerId, Shots]]
+"""Shots by round number and player."""
 
 _COUNTERS = len(PlayerRound.__struct_fields__)
 
 
-def sum_rounds(rounds: Sequence[RoundRecord], *, has_teams: bool = True) -> list[PlayerLine]:
-    """One line for each player of these rounds: most kills first, then most damage, then by id."""
+def sum_rounds(
+    rounds: Sequence[RoundRecord], shots: RoundShots | None = None, *, has_teams: bool = True
+) -> list[PlayerLine]:
+    """Return one line per player of these rounds, by most kills, then most damage, then id."""
     rows: dict[PlayerId, list[PlayerRound]] = {}
     weapons: dict[PlayerId, dict[str, int]] = {}
-    shots: dict[PlayerId, Shots] = {}
     for record in rounds:
         for player_id, counts in record.players.items():
             rows.setdefault(player_id, []).append(counts)
         for player_id, kills in record.weapon_kills.items():
             _add_kills(weapons.setdefault(player_id, {}), kills)
-        for player_id, counted in record.shots.items():
-            total = shots.setdefault(player_id, Shots())
-            total.fired += counted.fired
-            total.hit += counted.hit
     teams = _last_teams(rounds) if has_teams else {}
-    mvps = _newest_mvps(rounds)
+    mvps = _latest_mvps(rounds)
+    totals = _sum_shots(rounds, shots or {})
     lines = [
         PlayerLine(
             *_sum_columns(counts),
             player_id=player_id,
             team=teams.get(player_id),
             mvps=None if mvps is None else mvps.get(player_id, 0),
-            shots_fired=shots[player_id].fired if player_id in shots else None,
-            shots_hit=shots[player_id].hit if player_id in shots else None,
+            shots_fired=totals[player_id].fired if player_id in totals else None,
+            shots_hit=totals[player_id].hit if player_id in totals else None,
             weapon_kills=weapons.get(player_id, {}),
         )
         for player_id, counts in rows.items()
@@ -74,16 +75,26 @@ def sum_rounds(rounds: Sequence[RoundRecord], *, has_teams: bool = True) -> list
     return sorted(lines, key=_by_kills)
 
 
-def add(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
-    """The overall lines of several maps. The team is the last one known; an uncounted map adds nothing to a count."""
+def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerId, Shots]:
+    totals: dict[PlayerId, Shots] = {}
+    for record in rounds:
+        for player_id, counted in shots.get(record.number, {}).items():
+            total = totals.setdefault(player_id, Shots())
+            total.fired += counted.fired
+            total.hit += counted.hit
+    return totals
+
+
+def sum_lines(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
+    """Sum the lines of several maps per player. The team is the last known one; uncounted numbers are skipped."""
     overall: dict[PlayerId, PlayerLine] = {}
     for line in lines:
         former = overall.get(line.player_id)
-        overall[line.player_id] = line if former is None else _add_two(former, line)
+        overall[line.player_id] = line if former is None else _sum_two(former, line)
     return sorted(overall.values(), key=_by_kills)
 
 
-def _add_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
+def _sum_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
     weapons = dict(former.weapon_kills)
     _add_kills(weapons, line.weapon_kills)
     return PlayerLine(
@@ -98,7 +109,7 @@ def _add_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
 
 
 def _sum_columns(rows: Sequence[PlayerRound]) -> list[int]:
-    # Summed column by column in C: this runs over every round of a map at each round's end.
+    # Column sums run in C: every round of a map is summed again at each round's end.
     return [sum(column) for column in zip(*(msgspec.structs.astuple(row)[:_COUNTERS] for row in rows), strict=True)]
 
 
@@ -121,8 +132,8 @@ def _last_teams(rounds: Sequence[RoundRecord]) -> dict[PlayerId, Team]:
     return teams
 
 
-def _newest_mvps(rounds: Sequence[RoundRecord]) -> dict[PlayerId, int] | None:
-    """The newest total of each player, None when no source spoke of any round."""
+def _latest_mvps(rounds: Sequence[RoundRecord]) -> dict[PlayerId, int] | None:
+    """Return the latest total of each player; None if no MVPs were reported."""
     totals: dict[PlayerId, int] = {}
     for record in rounds:
         totals.update(record.mvps)

@@ -1,7 +1,7 @@
-"""What happened in one round? Counters of each player, and who fell in which order.
+"""Record one round: the counters of each player, and the order in which players fell.
 
-Everything here is written while the round is played; what can only be said about a whole round (clutches, trades,
-KAST) is worked out by `settlement` when it closes.
+Records are written while the round is played. Statistics of the whole round (clutches, trades, KAST) are computed by
+`round_totals` when the round closes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from matchpod.core.model import PlayerId, Team
 
 
 class PlayerRound(msgspec.Struct, array_like=True, gc=False):
-    """One player's counters in one round. All are whole numbers, so that a map is the sum of its rounds.
+    """One player's counters in one round. All are integers, so that a map is the sum of its rounds.
 
-    Written as arrays: that makes the snapshot of a map a third smaller.
+    Encoded as an array, which makes the snapshot of a map a third smaller.
     """
 
     rounds_played: int = 0
@@ -38,7 +38,7 @@ class PlayerRound(msgspec.Struct, array_like=True, gc=False):
     smoke_thrown: int = 0
     molly_thrown: int = 0
     decoy_thrown: int = 0
-    # From here on: said about the whole round, by `settlement`.
+    # From here on: computed from the whole round by `round_totals`.
     first_kills: int = 0
     first_deaths: int = 0
     trade_kills: int = 0
@@ -57,7 +57,7 @@ class PlayerRound(msgspec.Struct, array_like=True, gc=False):
 
 
 class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Somebody dropped out of the round: killed, dead by his own hand (no killer), or gone alive (no death)."""
+    """A player dropped out of the round: killed, dead without a killer (suicide, bomb), or left alive (no death)."""
 
     at_ms: int
     victim: PlayerId
@@ -67,14 +67,14 @@ class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Shots(msgspec.Struct, array_like=True, gc=False):
-    """Shots that a plugin counted."""
+    """Shots counted by a plugin."""
 
     fired: int = 0
     hit: int = 0
 
 
 class RoundRecord(msgspec.Struct, omit_defaults=True):
-    """A round being played, or played. `is_started` is False where its start was never told."""
+    """One round. `is_started` is False if its start is not in the log."""
 
     number: int
     team1: tuple[PlayerId, ...] = ()
@@ -82,44 +82,43 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     is_started: bool = False
     is_decided: bool = False
     winner: Team | None = None
-    # How many had fallen when the round was decided; None until then.
+    # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # Players come back in this round (deathmatch): nothing can be said about it as a whole, so no falls are kept.
+    # Players respawn (deathmatch): totals of the whole round have no meaning, so no falls are stored.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
     weapon_kills: dict[PlayerId, dict[str, int]] = {}
-    shots: dict[PlayerId, Shots] = {}
-    # Running MVP totals of the map after this round, and whether the game itself printed them.
+    # MVP totals of the map after this round, and whether the game itself reported them.
     mvps: dict[PlayerId, int] = {}
     has_game_mvps: bool = False
 
     def start(self, team1: tuple[PlayerId, ...], team2: tuple[PlayerId, ...]) -> None:
-        """Freeze time is over and these players stand in the round."""
+        """Start the round with these line-ups, at the end of freeze time."""
         self.is_started = True
         self.team1, self.team2 = team1, team2
         for player_id in team1 + team2:
             self.counts(player_id).rounds_played = 1
 
     def decide(self, winner: Team | None) -> None:
-        """The round has its winner; who falls from now on falls after it."""
+        """Record the winner; later falls are after the decision."""
         self.is_decided = True
         self.winner = winner
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:
-        """The player's counters, made on first use."""
+        """Return the player's counters, created on first use."""
         counts = self.players.get(player_id)
         if counts is None:
             counts = self.players[player_id] = PlayerRound()
         return counts
 
     def is_out(self, player_id: PlayerId) -> bool:
-        """True when the player fell in this round."""
+        """True if the player fell in this round."""
         return any(fall.victim == player_id for fall in self.falls)
 
     def add_fall(self, fall: Fall) -> None:
-        """Remember who fell; a second death of the same player proves that players come back here."""
+        """Record a fall; a second death of the same player proves that players respawn in this round."""
         if fall.is_death:
             counts = self.counts(fall.victim)
             if counts.deaths > 0:
@@ -129,16 +128,16 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         if not self.has_respawns:
             self.falls.append(fall)
 
-    def forget_suicides(self, since_ms: int) -> None:
-        """Take back the falls without a killer from this moment on."""
-        taken_back = [fall for fall in self.falls if fall.killer is None and fall.at_ms >= since_ms]
-        for fall in taken_back:
+    def remove_suicides(self, since_ms: int) -> None:
+        """Remove the falls without a killer since this time."""
+        removed = [fall for fall in self.falls if fall.killer is None and fall.at_ms >= since_ms]
+        for fall in removed:
             self.falls.remove(fall)
             if fall.is_death:
                 self.counts(fall.victim).deaths -= 1
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """The team in whose line-up the player stands."""
+        """Return the team whose line-up has the player; None if neither has."""
         if player_id in self.team1:
             return Team.TEAM1
         return Team.TEAM2 if player_id in self.team2 else None

@@ -1,1 +1,1 @@
-"""One line of a server log ↔ one typed value. Values in `*_lines`, reading in `*_grammar`, the way in is `reader`."""
+"""Convert server log lines to typed values and back; `reader` is the entry point."""

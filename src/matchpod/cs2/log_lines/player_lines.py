@@ -1,7 +1,6 @@
-"""What did a player do? Every line that begins with a player token: its value, how it is read, how it is written.
+"""Define the values of log lines that begin with a player token, and format them.
 
-Grammar after the token is strict to the last character, so that free text cannot pass for an event; only chat, new
-names and disconnect reasons hold free text. Positions stay as printed (`-0` is real).
+Only chat, new names and disconnect reasons contain free text. Positions are kept as printed, as `-0` occurs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ class PlayerLogLine(msgspec.Struct, frozen=True, gc=False):
     player: PlayerToken
 
     def text(self) -> str:
-        """The line as the server prints it."""
+        """Return the line as the server prints it."""
         raise NotImplementedError
 
 
@@ -34,7 +33,7 @@ class Connected(PlayerLogLine, frozen=True):
 
 
 class Validated(PlayerLogLine, frozen=True):
-    """Steam confirmed the id."""
+    """Steam validated the player's id."""
 
     def text(self) -> str:
         return f"{self.player.text()} STEAM USERID validated"
@@ -58,7 +57,7 @@ class SwitchedTeam(PlayerLogLine, frozen=True):
 
 
 class Disconnected(PlayerLogLine, frozen=True):
-    """A client is gone."""
+    """A client disconnected."""
 
     reason: str
 
@@ -67,7 +66,7 @@ class Disconnected(PlayerLogLine, frozen=True):
 
 
 class ChangedName(PlayerLogLine, frozen=True):
-    """A player took another name."""
+    """A player changed their name."""
 
     new_name: str
 
@@ -76,17 +75,17 @@ class ChangedName(PlayerLogLine, frozen=True):
 
 
 class Chat(PlayerLogLine, frozen=True):
-    """A player wrote to all, or to his team."""
+    """A player wrote to all, or to their team."""
 
     is_team_only: bool
-    said: str
+    message: str
 
     def text(self) -> str:
-        return f'{self.player.text()} {"say_team" if self.is_team_only else "say"} "{self.said}"'
+        return f'{self.player.text()} {"say_team" if self.is_team_only else "say"} "{self.message}"'
 
 
 class Attacked(PlayerLogLine, frozen=True):
-    """A hit. `damage` is uncapped, `health` what is left; the weapon is the base model of the one held."""
+    """A hit. `damage` is uncapped and `health` is what remains; `weapon` is the base model of the weapon held."""
 
     position: str
     victim: PlayerToken
@@ -107,7 +106,7 @@ class Attacked(PlayerLogLine, frozen=True):
 
 
 class Killed(PlayerLogLine, frozen=True):
-    """A kill, with the words in its last bracket (`headshot`, `penetrated`, …) in printed order."""
+    """A kill, with its modifiers (`headshot`, `penetrated`, …) in printed order."""
 
     position: str
     victim: PlayerToken
@@ -123,7 +122,7 @@ class Killed(PlayerLogLine, frozen=True):
 
 
 class KilledOther(PlayerLogLine, frozen=True):
-    """Something that is not a player broke or died: a chicken, a window."""
+    """A player killed or broke something else, such as a chicken or a window."""
 
     position: str
     thing: str
@@ -140,7 +139,7 @@ class KilledOther(PlayerLogLine, frozen=True):
 
 
 class Suicide(PlayerLogLine, frozen=True):
-    """A player died by himself or the world; printed for leaving, team changes and restores too."""
+    """A death by suicide or by the world; also printed when a player leaves, changes team or a round is restored."""
 
     position: str
     weapon: str
@@ -169,7 +168,7 @@ class HostageMoved(PlayerLogLine, frozen=True):
 
 
 class Assisted(PlayerLogLine, frozen=True):
-    """Helped with a kill, by damage or by a flash."""
+    """A player assisted a kill, by damage or by a flash."""
 
     victim: PlayerToken
     is_flash: bool
@@ -179,7 +178,7 @@ class Assisted(PlayerLogLine, frozen=True):
 
 
 class BlindedBy(PlayerLogLine, frozen=True):
-    """A flashbang blinded the player."""
+    """The player was blinded by a flashbang."""
 
     seconds: str
     thrower: PlayerToken
@@ -193,7 +192,7 @@ class BlindedBy(PlayerLogLine, frozen=True):
 
 
 class GrenadeLaunched(PlayerLogLine, frozen=True):
-    """A grenade left the hand; the numbers are its path."""
+    """A grenade was thrown; the numbers describe its trajectory."""
 
     grenade: str
     numbers: str
@@ -203,7 +202,7 @@ class GrenadeLaunched(PlayerLogLine, frozen=True):
 
 
 class GrenadeLanded(PlayerLogLine, frozen=True):
-    """A grenade went off; flashbangs print their entity, with a bracket that never opened."""
+    """A grenade detonated; flashbangs also print their entity, with an unmatched closing bracket."""
 
     grenade: str
     position: str
@@ -215,7 +214,7 @@ class GrenadeLanded(PlayerLogLine, frozen=True):
 
 
 class Triggered(PlayerLogLine, frozen=True):
-    """Bomb and hostage actions; `site` is the bombsite where the line names one."""
+    """A bomb or hostage action; `site` is the bombsite if the line names one."""
 
     trigger: str
     site: str | None = None
@@ -225,8 +224,8 @@ class Triggered(PlayerLogLine, frozen=True):
         return f'{self.player.text()} triggered "{self.trigger}"{tail}'
 
 
-class Item(PlayerLogLine, frozen=True):
-    """An item changed hands: `verb` is `purchased`, `picked up` or `dropped`."""
+class ItemTransfer(PlayerLogLine, frozen=True):
+    """A player got or lost an item: `verb` is `purchased`, `picked up` or `dropped`."""
 
     verb: str
     item: str
@@ -236,7 +235,7 @@ class Item(PlayerLogLine, frozen=True):
 
 
 class MoneyChange(PlayerLogLine, frozen=True):
-    """Money came or went. The number in the token of this line is one too high."""
+    """A player's money changed. The user id in the token of this line is one too high."""
 
     before: int
     change: int
@@ -249,7 +248,7 @@ class MoneyChange(PlayerLogLine, frozen=True):
 
 
 class LeftBuyzone(PlayerLogLine, frozen=True):
-    """What a player carries as he leaves the buy zone."""
+    """The items a player carries when leaving the buy zone."""
 
     items: tuple[str, ...]
 

@@ -1,7 +1,7 @@
-"""How is a line of the server's own read? One table from its first word to the forms it may take, cheapest first.
+"""Parse log lines that are not about a player, by a table from the first word to the possible forms.
 
-Lines that begin with a quote but name no player (console variables, the statistics block, the console's own chat) are
-read by `read_quoted`, after every reading as a player's line has failed.
+Lines that begin with a quote but name no player (console variables, the statistics block, console chat) are parsed by
+`read_quoted`, after every reading as a player's line has failed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _RCON_COMMAND = '": command "'
 _CONSOLE_CHAT = '"Console<0>" say "'
 _CVAR = re.compile(r'"(\w+)" = "(.*)"', re.ASCII | re.DOTALL)
 _STATS_PLAYER = re.compile(r'"player_(\d{1,3})" : "([-\d., ]*+)"', re.ASCII)
-# The host name stands unescaped in its quotes (`"Server "#1""` is real), and some captures lost the closing quote.
+# The host name is not escaped (`"Server "#1""` is a real line), and some captures lack the closing quote.
 _STATS_FIELD = re.compile(r'"(round_number|score_t|score_ct|map|server|fields)" : "(.*?)(?:",?)?', re.DOTALL)
 
 
 def read_world(text: str) -> lines.WorldLine | None:
-    """The server's own line that `text` is, or None."""
+    """Parse a line that is not about a player; None if it matches no known line."""
     end = text.find(" ")
     word = text if end < 0 else text[:end]
     if word == "rcon":  # one line in six of a real log
@@ -41,7 +41,7 @@ def read_world(text: str) -> lines.WorldLine | None:
 
 
 def read_quoted(text: str) -> lines.WorldLine | None:
-    """A line that begins with a quote and is no player's, or None."""
+    """Parse a line that begins with a quote but names no player; None if it matches no known line."""
     if text.startswith('"player_') and (found := _STATS_PLAYER.fullmatch(text)) is not None:
         return lines.StatsPlayer(int(found[1]), found[2])
     if text.startswith(STATS_NAME[:-2]) and text in (STATS_NAME, STATS_NAME[:-2]):
@@ -69,11 +69,11 @@ def _triggered(found: re.Match[str]) -> lines.WorldLine:
 
 
 def _notice(found: re.Match[str]) -> lines.WorldLine:
-    return lines.Notice(Side(found[1]), found[2], int(found[3]), int(found[4]))
+    return lines.RoundEndNotice(Side(found[1]), found[2], int(found[3]), int(found[4]))
 
 
 def _draw(found: re.Match[str]) -> lines.WorldLine:
-    return lines.Notice(None, found[1], int(found[2]), int(found[3]))
+    return lines.RoundEndNotice(None, found[1], int(found[2]), int(found[3]))
 
 
 def _scored(found: re.Match[str]) -> lines.WorldLine:

@@ -1,4 +1,4 @@
-"""What did the server say by itself? Values of the lines that name no player first, each with how it is written."""
+"""Define the values of log lines that do not begin with a player token, and format them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from matchpod.core.model import Side
 
 
 class WorldLine(msgspec.Struct, frozen=True, gc=False):
-    """A line of the server's own."""
+    """A line that is not about a single player."""
 
     def text(self) -> str:
-        """The line as the server prints it."""
+        """Return the line as the server prints it."""
         raise NotImplementedError
 
 
 class WorldTriggered(WorldLine, frozen=True):
-    """`Round_Start`, `Warmup_End`, `Restart_Round_(4_seconds)` and their kind; `map_name` where the line has one."""
+    """A trigger such as `Round_Start`, `Warmup_End` or `Restart_Round_(4_seconds)`; `map_name` if the line has one."""
 
     trigger: str
     map_name: str | None = None
@@ -26,8 +26,8 @@ class WorldTriggered(WorldLine, frozen=True):
         return f'World triggered "{self.trigger}"{tail}'
 
 
-class Notice(WorldLine, frozen=True):
-    """A round was decided; scores are by side and already count it. `side` None is a draw."""
+class RoundEndNotice(WorldLine, frozen=True):
+    """A round was decided; scores are by side and include it. `side` is None for a draw."""
 
     side: Side | None
     notice: str
@@ -51,7 +51,7 @@ class TeamScored(WorldLine, frozen=True):
 
 
 class TeamPlaying(WorldLine, frozen=True):
-    """The name of the team on a side; None where it is unset. Right after halftime the names are still the old ones."""
+    """The name of the team on a side, None if unset. Right after halftime the names are not yet swapped."""
 
     side: Side
     name: str | None
@@ -76,7 +76,7 @@ class MatchScore(WorldLine, frozen=True):
 
 
 class PauseChanged(WorldLine, frozen=True):
-    """A pause was switched on or off, and by which command."""
+    """A pause was enabled or disabled; `by` is the command."""
 
     is_enabled: bool
     by: str
@@ -86,21 +86,21 @@ class PauseChanged(WorldLine, frozen=True):
 
 
 class MatchUnpaused(WorldLine, frozen=True):
-    """Play goes on."""
+    """Play resumed."""
 
     def text(self) -> str:
         return "Match unpaused"
 
 
 class FreezeStarted(WorldLine, frozen=True):
-    """The freeze time before a round."""
+    """The freeze time before a round began."""
 
     def text(self) -> str:
         return "Starting Freeze period"
 
 
 class LoadingMap(WorldLine, frozen=True):
-    """A map load begins."""
+    """A map load began."""
 
     map_name: str
 
@@ -109,7 +109,7 @@ class LoadingMap(WorldLine, frozen=True):
 
 
 class MapStarted(WorldLine, frozen=True):
-    """A map load ended. CS2 prints no name here, CS:GO the name and a checksum."""
+    """A map load ended. CS2 prints an empty name, CS:GO the name and a checksum."""
 
     map_name: str = ""
     checksum: str | None = None
@@ -121,7 +121,7 @@ class MapStarted(WorldLine, frozen=True):
 
 
 class CvarsListed(WorldLine, frozen=True):
-    """The list of console variables begins or ends."""
+    """The start or end of the list of console variables."""
 
     is_start: bool
 
@@ -130,7 +130,7 @@ class CvarsListed(WorldLine, frozen=True):
 
 
 class CvarListed(WorldLine, frozen=True):
-    """A console variable in the list at map load. Passwords stand here in clear."""
+    """A console variable in the list at map load. Contains passwords in clear text."""
 
     name: str
     value: str
@@ -168,7 +168,7 @@ class LogFileClosed(WorldLine, frozen=True):
 
 
 class ServerMessage(WorldLine, frozen=True):
-    """A message of the server itself, such as `quit`."""
+    """A server message, such as `quit`."""
 
     message: str
 
@@ -177,7 +177,7 @@ class ServerMessage(WorldLine, frozen=True):
 
 
 class GameOver(WorldLine, frozen=True):
-    """The map ended. The map group can be empty; the score is by side as the sides stand at the end."""
+    """The map ended. The map group can be empty; the score is by side, with the sides at the end of the map."""
 
     mode: str
     map_group: str
@@ -193,7 +193,7 @@ class GameOver(WorldLine, frozen=True):
 
 
 class Accolade(WorldLine, frozen=True):
-    """An award of the end screen."""
+    """An award on the end screen."""
 
     award: str
     name: str
@@ -210,7 +210,7 @@ class Accolade(WorldLine, frozen=True):
 
 
 class MolotovSpawned(WorldLine, frozen=True):
-    """A fire bomb is in the air."""
+    """A molotov or incendiary grenade was thrown."""
 
     position: str
     velocity: str
@@ -220,7 +220,7 @@ class MolotovSpawned(WorldLine, frozen=True):
 
 
 class RconCommand(WorldLine, frozen=True):
-    """Somebody's console command, secrets and all: never store it, never show it."""
+    """A command sent over RCON. It may contain secrets: do not store or show it."""
 
     address: str
     command: str
@@ -230,16 +230,16 @@ class RconCommand(WorldLine, frozen=True):
 
 
 class ConsoleChat(WorldLine, frozen=True):
-    """The server console wrote to all."""
+    """The server console wrote to all players."""
 
-    said: str
+    message: str
 
     def text(self) -> str:
-        return f'"Console<0>" say "{self.said}"'
+        return f'"Console<0>" say "{self.message}"'
 
 
 class StatsMark(WorldLine, frozen=True):
-    """A fixed line of the statistics block: its begin, its name, its player list, its end."""
+    """A fixed line of the statistics block: its start, name, player list or end."""
 
     mark: str
 
@@ -248,7 +248,7 @@ class StatsMark(WorldLine, frozen=True):
 
 
 class StatsField(WorldLine, frozen=True):
-    """A named value in the head of the block: round_number, score_t, score_ct, map, server, fields."""
+    """A field in the header of the block: round_number, score_t, score_ct, map, server or fields."""
 
     name: str
     value: str
@@ -258,7 +258,7 @@ class StatsField(WorldLine, frozen=True):
 
 
 class StatsPlayer(WorldLine, frozen=True):
-    """A player's row of the block, its columns as printed. Labels past column 20 are wrong in the game itself."""
+    """A player's row of the block, with its columns as printed. The game mislabels the columns after 20."""
 
     index: int
     columns: str
@@ -268,9 +268,9 @@ class StatsPlayer(WorldLine, frozen=True):
 
 
 class Unknown(WorldLine, frozen=True):
-    """A line of no kind we know; counted, never an error."""
+    """An unrecognized line; counted, not an error."""
 
-    said: str
+    content: str
 
     def text(self) -> str:
-        return self.said
+        return self.content

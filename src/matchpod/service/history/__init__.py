@@ -1,1 +1,1 @@
-"""What do matches leave behind? Their series and maps: written as they are played, and read by callers."""
+"""Series and maps of matches: recorded while they are played, and read by callers."""

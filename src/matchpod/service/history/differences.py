@@ -1,7 +1,7 @@
-"""What differs between two histories of one match? One value a field, in the words of the API.
+"""List the differences between two histories of a match, field by field, with the field names of the API.
 
-Players and detections are compared by who they are, not by where they stand. What a log cannot change (ids, the name
-of the server) is not compared. A stored list that cannot be read differs as a whole.
+Players and detections are matched by key, not by position. Fields that do not depend on the log (ids, the server name)
+are not compared. A stored list that cannot be decoded is reported as one difference.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import msgspec
 from matchpod.core.result import iso_time
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 
-_FIXED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
-_NAME_OF_FIELD: Final = {"sort_ms": "sortedAt"}
+_NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
+_API_NAMES: Final = {"sort_ms": "sortedAt"}
 _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]
 _ENTRIES: Final = msgspec.json.Decoder(list[dict[str, object]])
-_NOTHING: Final = b"[]"
+_EMPTY: Final = b"[]"
 
 
 class Part(StrEnum):
-    """Where something differs."""
+    """The part of a history that differs."""
 
     SERIES = "series"
     MAP = "map"
@@ -37,27 +37,27 @@ class Part(StrEnum):
 _KEYS: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.PLAYERS: ("steamId",),
     Part.LEADERBOARD: ("steamId",),
-    # A match keeps one detection of a player, kind and round.
+    # A match has one detection per player, type and round.
     Part.ANTI_CHEAT: ("steamId", "type", "roundNumber"),
 }
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One field that differs, or (without a field) a whole that is new or gone; unset is what is not there."""
+    """A field that differs or, without a field, an entry that was added or removed; a missing value is unset."""
 
     part: Part
     map_number: int | None = None
-    """None for the series."""
+    """None if it is about the series."""
     steam_id: str | None = None
     name: str | None = None
-    """The player's."""
+    """The name of the player."""
     field: str | None = None
     old: object = msgspec.UNSET
     new: object = msgspec.UNSET
 
 
 def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
-    """Everything that differs, map by map, then the series."""
+    """All differences, map by map, then those of the series."""
     rows = {row.id: row for row in old.maps}
     stats = {one.map_id: one for one in old.stats}
     new_stats = {one.map_id: one for one in new.stats}
@@ -73,30 +73,30 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
 
 
 def _series(old: SeriesRow | None, new: SeriesRow | None) -> list[Difference]:
-    whole = Difference(part=Part.SERIES)
+    template = Difference(part=Part.SERIES)
     if new is None:
         return []
     if old is None:
-        return [msgspec.structs.replace(whole, new=_columns(new))]
-    return list(_fields(_columns(old), _columns(new), whole))
+        return [msgspec.structs.replace(template, new=_columns(new))]
+    return list(_fields(_columns(old), _columns(new), template))
 
 
 def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> Iterator[Difference]:
     for part in _KEYS:
-        written, after = _written(part, old), _ENTRIES.decode(_written(part, new))
-        whole = Difference(part=part, map_number=map_number)
-        before = _entries(written)
+        stored, after = _encoded(part, old), _ENTRIES.decode(_encoded(part, new))
+        template = Difference(part=part, map_number=map_number)
+        before = _decode(stored)
         if before is None:
-            yield msgspec.structs.replace(whole, field="entries", old=written.decode(errors="replace"), new=after)
+            yield msgspec.structs.replace(template, field="entries", old=stored.decode(errors="replace"), new=after)
             continue
-        yield from _listed(_by_key(before, _KEYS[part]), _by_key(after, _KEYS[part]), whole)
+        yield from _compare_entries(_by_key(before, _KEYS[part]), _by_key(after, _KEYS[part]), template)
         if before != after and sorted(map(str, before)) == sorted(map(str, after)):
-            yield msgspec.structs.replace(whole, field="order", old=_order(before), new=_order(after))
+            yield msgspec.structs.replace(template, field="order", old=_order(before), new=_order(after))
 
 
-def _written(part: Part, stats: MapStats | None) -> bytes:
+def _encoded(part: Part, stats: MapStats | None) -> bytes:
     if stats is None:
-        return _NOTHING
+        return _EMPTY
     match part:
         case Part.PLAYERS:
             return stats.players
@@ -106,19 +106,21 @@ def _written(part: Part, stats: MapStats | None) -> bytes:
             return stats.anti_cheat
 
 
-def _entries(written: bytes) -> list[dict[str, object]] | None:
-    """A list as it was stored; None where somebody left something else in its place."""
+def _decode(stored: bytes) -> list[dict[str, object]] | None:
+    """Decode a stored list; None if it is damaged."""
     try:
-        return _ENTRIES.decode(written)
+        return _ENTRIES.decode(stored)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def _listed(old: Mapping[object, _Entry], new: Mapping[object, _Entry], whole: Difference) -> Iterator[Difference]:
-    """What differs between two lists; those who are in both come first, as the new list has them."""
+def _compare_entries(
+    old: Mapping[object, _Entry], new: Mapping[object, _Entry], template: Difference
+) -> Iterator[Difference]:
+    """The differences between two lists, in the order of the new list; removed entries come last."""
     for key in (*new, *(key for key in old if key not in new)):
         before, after = old.get(key), new.get(key)
-        one = _of_player(whole, after or before or {})
+        one = _with_player(template, after or before or {})
         if before is None or after is None:
             yield msgspec.structs.replace(
                 one,
@@ -126,20 +128,20 @@ def _listed(old: Mapping[object, _Entry], new: Mapping[object, _Entry], whole: D
                 new=msgspec.UNSET if after is None else after,
             )
         else:
-            yield from _fields(_flat(before), _flat(after), one)
+            yield from _fields(_flatten(before), _flatten(after), one)
 
 
-def _fields(old: _Entry, new: _Entry, whole: Difference) -> Iterator[Difference]:
+def _fields(old: _Entry, new: _Entry, template: Difference) -> Iterator[Difference]:
     for name in (*new, *(name for name in old if name not in new)):
         before, after = old.get(name, msgspec.UNSET), new.get(name, msgspec.UNSET)
         if before != after:
-            yield msgspec.structs.replace(whole, field=name, old=before, new=after)
+            yield msgspec.structs.replace(template, field=name, old=before, new=after)
 
 
-def _of_player(whole: Difference, entry: _Entry) -> Difference:
+def _with_player(template: Difference, entry: _Entry) -> Difference:
     steam_id, name = entry.get("steamId"), entry.get("name")
     return msgspec.structs.replace(
-        whole,
+        template,
         steam_id=steam_id if isinstance(steam_id, str) else None,
         name=name if isinstance(name, str) else None,
     )
@@ -149,7 +151,7 @@ def _by_key(entries: Sequence[_Entry], fields: tuple[str, ...]) -> dict[object, 
     keyed: dict[object, _Entry] = {}
     for entry in entries:
         key = tuple(str(entry.get(field)) for field in fields)
-        while key in keyed:  # what an older version wrote may hold one twice
+        while key in keyed:  # older versions may have stored an entry twice
             key = (*key, "again")
         keyed[key] = entry
     return keyed
@@ -159,27 +161,27 @@ def _order(entries: Sequence[_Entry]) -> list[object]:
     return [entry.get("steamId") for entry in entries]
 
 
-def _flat(entry: _Entry, before: str = "") -> dict[str, object]:
-    """The entry with the members of nested objects under names like `extraStats.aces`."""
+def _flatten(entry: _Entry, prefix: str = "") -> dict[str, object]:
+    """The entry with the members of nested objects under names such as `extraStats.aces`."""
     flat: dict[str, object] = {}
     for name, value in entry.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{before}{name}.")
+            flat |= _flatten(value, f"{prefix}{name}.")
         else:
-            flat[f"{before}{name}"] = value
+            flat[f"{prefix}{name}"] = value
     return flat
 
 
 def _columns(row: MapRow | SeriesRow) -> dict[str, object]:
-    """What a log can change of a row, named and written as callers see it."""
+    """The compared columns of a row, named and formatted as in the API."""
     columns: dict[str, object] = {}
     for name, value in msgspec.structs.asdict(row).items():
-        if name in _FIXED:
+        if name in _NOT_COMPARED:
             continue
         if name.endswith(_TIME_SUFFIX):
             columns[_camel(name.removesuffix("_ms"))] = None if value is None else iso_time(value)
         else:
-            columns[_NAME_OF_FIELD.get(name) or _camel(name.removesuffix("_s"))] = value
+            columns[_API_NAMES.get(name) or _camel(name.removesuffix("_s"))] = value
     return columns
 
 

@@ -1,4 +1,4 @@
-"""What are the ids of a match's series and maps? Made from the match's own: writing them again changes nothing."""
+"""Derive the ids of series and maps from those of their match, so that writing them again changes nothing."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import uuid
 from typing import Final
 
 _SHORT: Final = 6
-"""Characters of a server's id in its name: enough to tell the servers of one evening apart."""
+"""Characters of the server id in its name: enough to tell servers of the same day apart."""
 
 
 def map_id(game_id: str, number: int) -> str:
-    """The UUID of a map of the match, by its place in the series."""
+    """The UUID of a map, from its number in the series."""
     return str(uuid.uuid5(uuid.UUID(game_id), f"map {number}"))
 
 
 def series_uuid(game_id: str) -> str:
-    """The UUID of the match's series."""
+    """The UUID of a series."""
     return str(uuid.uuid5(uuid.UUID(game_id), "series"))
 
 
 def series_id(server_id: str) -> str:
-    """`ser_` and the rest of the server's id: short, and sorted by time."""
+    """`ser_` and the server id without its prefix; sorts by time."""
     return f"ser_{server_id.removeprefix('srv_')}"
 
 
 def server_name(region_name: str, server_id: str) -> str:
-    """What people call the server of a match."""
+    """The display name of a server."""
     return f"{region_name} {server_id[-_SHORT:]}"

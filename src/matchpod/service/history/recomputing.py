@@ -1,7 +1,7 @@
-"""What would the history of an ended match be if it were read today? Its stored log is folded again and compared.
+"""Recompute the history of ended matches from their stored logs, and compare it with what is stored.
 
-A match is changed in one transaction or not at all, and its numbers get the next version. What its caller was told
-(the outcome, the callback) is never touched; nor are timelines that are stored, for callers remember where they were.
+A match is updated in one transaction, and its statistics get the next version. What was reported to the caller (the
+outcome, the callback) never changes; nor do stored timelines, because callers remember positions in them.
 """
 
 from __future__ import annotations
@@ -14,51 +14,50 @@ from typing import Final
 import msgspec
 
 from matchpod.core.server_status import ServerPhase
-from matchpod.cs2.match_reader import MatchReader
-from matchpod.ports import Database, DatabaseAwayError, Statement
-from matchpod.service.conclusion import MATCH_OVER
-from matchpod.service.folding import Fold
+from matchpod.ports import Database, DatabaseUnavailableError, Statement
+from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history import naming
 from matchpod.service.history.differences import Difference, Part, compare
-from matchpod.service.history.recorder import Pages, appends
-from matchpod.service.history.settling import final_history, fold_to_end, unstored
+from matchpod.service.history.finalize import final_history, fold_to_end, unstored_pages
+from matchpod.service.history.recorder import TimelinePage, append_statements
+from matchpod.service.match_log.fold import Fold
 from matchpod.storage import history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 PAGE_SERVERS: Final = 100
-"""Servers read at a time: a few hundred kilobytes."""
+"""Servers per database read: a few hundred kilobytes."""
 
 PAGE_ITEMS: Final = 1_000
-"""Items of a timeline stored as one piece."""
+"""Timeline items stored in one row."""
 
 _log = logging.getLogger(__name__)
 
 
-class Place(msgspec.Struct, frozen=True):
-    """What is to be known of a region to read its matches again."""
+class RecomputeRegion(msgspec.Struct, frozen=True):
+    """The settings of a region that recomputing its matches requires."""
 
     name: str
     speed: float
 
 
 class Verdict(StrEnum):
-    """What came of reading a match again."""
+    """The outcome of recomputing a match."""
 
     UNCHANGED = "unchanged"
-    """Today's rules say the same."""
+    """The result is the same as the stored history."""
     CHANGED = "changed"
-    """They say something else."""
+    """The result differs from the stored history."""
     NEW = "new"
-    """Nothing was stored of it: it ended before there was a history."""
+    """No history was stored: the match ended before this feature existed."""
     SKIPPED = "skipped"
-    """It cannot be read again; the reason says why."""
+    """The match cannot be recomputed; the reason says why."""
     FAILED = "failed"
-    """Reading it again failed, which is our fault; the reason says how."""
+    """Recomputing failed because of a bug; the reason has the error."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One match that was read again; `stats_version` is the newest of its maps, as it is stored now."""
+    """The result for one match; `stats_version` is the highest of its maps, as stored now."""
 
     server_id: str
     verdict: Verdict
@@ -69,56 +68,56 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recompute:
-    """Reads ended matches again; `places` are the regions by code, items before `events_since_ms` are not stored."""
+    """Recomputes ended matches; those that ended before `events_since_ms` get no timelines."""
 
-    def __init__(self, *, db: Database, places: Mapping[str, Place], events_since_ms: int) -> None:
+    def __init__(self, *, db: Database, regions: Mapping[str, RecomputeRegion], events_since_ms: int) -> None:
         self._db = db
-        self._places = places
+        self._regions = regions
         self._events_since_ms = events_since_ms
 
     async def one(self, server_id: str, *, write: bool) -> Finding | None:
-        """Read one match again, and store what differs if that is wanted; None when there is no such server."""
+        """Recompute one match, and store the differences if `write`; None if there is no such server."""
         row = await servers.get(self._db, server_id)
-        return None if row is None else await self._look(row, write=write)
+        return None if row is None else await self._try_recompute(row, write=write)
 
     async def count(self) -> int:
-        """How many matches `all` goes through."""
+        """The number of matches that `all` processes."""
         return await stored_matches.count(self._db)
 
     async def all(self, *, write: bool) -> AsyncIterator[Finding]:
-        """Read all matches again, the oldest first, one at a time."""
+        """Recompute all matches, oldest first, one at a time."""
         last = ""
         while rows := await stored_matches.page_after(self._db, last, limit=PAGE_SERVERS):
             for row in rows:
-                yield await self._look(row, write=write)
+                yield await self._try_recompute(row, write=write)
             last = rows[-1].id
 
-    async def _look(self, row: ServerRow, *, write: bool) -> Finding:
+    async def _try_recompute(self, row: ServerRow, *, write: bool) -> Finding:
         try:
             return await self._recompute(row, write=write)
-        except DatabaseAwayError:
-            raise  # nothing is wrong with this match
-        except Exception as exc:  # noqa: BLE001 - one broken match must not keep the others from being read
-            _log.exception("match was not recomputed", extra={"server_id": row.id})
+        except DatabaseUnavailableError:
+            raise  # not a fault of this match
+        except Exception as exc:  # noqa: BLE001 - one broken match must not stop the others
+            _log.exception("match not recomputed", extra={"server_id": row.id})
             return Finding(server_id=row.id, verdict=Verdict.FAILED, reason=f"{type(exc).__name__}: {exc}.")
 
     async def _recompute(self, row: ServerRow, *, write: bool) -> Finding:
-        place = self._places.get(row.region)
-        refusal = await self._refusal(row, place)
-        if place is None or refusal is not None:
-            return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=refusal)
+        region = self._regions.get(row.region)
+        reason = await self._skip_reason(row, region)
+        if region is None or reason is not None:
+            return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
         old = await self._stored(row)
-        fold = await fold_to_end(self._db, row, place.speed)
-        # Asked again, for it may have been deleted while it was read.
-        refusal = await self._log_refusal(row) or await self._outcome_refusal(row, fold)
-        if refusal is not None:
-            return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=refusal)
-        name = old.maps[0].server_name if old.maps else naming.server_name(place.name, row.id)
+        fold = await fold_to_end(self._db, row, region.speed)
+        # Check again: the log may have been deleted while it was read.
+        reason = await self._incomplete_log(row) or await self._contradiction(row, fold)
+        if reason is not None:
+            return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
+        name = old.maps[0].server_name if old.maps else naming.server_name(region.name, row.id)
         new = await final_history(self._db, row, fold, server_name=name)
         differences = compare(old, new)
-        new = _numbered(old, new, differences)
+        new = _with_versions(old, new, differences)
         if differences and write:
-            await self._write(row, old, new, fold.reader)
+            await self._write(row, old, new, fold)
         stored = new if write else old
         return Finding(
             server_id=row.id,
@@ -137,54 +136,56 @@ class Recompute:
             stats=tuple(one for one in stats if one is not None),
         )
 
-    async def _write(self, row: ServerRow, old: MatchHistory, new: MatchHistory, reader: MatchReader) -> None:
-        timelines = await self._timelines(row, old, reader)
-        await self._db.write([servers.hold(row.id, row.fence), *history.replace(new), *timelines])
+    async def _write(self, row: ServerRow, old: MatchHistory, new: MatchHistory, fold: Fold) -> None:
+        timelines = await self._timelines(row, old, fold)
+        await self._db.write([servers.check_fence(row.id, row.fence), *history.replace(new), *timelines])
         if timelines:
             await map_events.compact(self._db, row.id)
 
-    async def _timelines(self, row: ServerRow, old: MatchHistory, reader: MatchReader) -> list[Statement]:
-        """What is missing of the timelines of maps that were never settled."""
+    async def _timelines(self, row: ServerRow, old: MatchHistory, fold: Fold) -> list[Statement]:
+        """Statements that append missing items to the timelines of maps that were never finalized."""
         ended_ms = row.ended_at_ms or row.created_at_ms
         if ended_ms < self._events_since_ms:
-            return []  # they would be deleted at the next opportunity
+            return []  # past their retention
         known = {one.map_id for one in old.stats}
         statements: list[Statement] = []
-        for page in await unstored(self._db, row, reader.timeline.take()):
+        for page in await unstored_pages(self._db, row, fold.drain_timeline()):
             if page.map_id not in known:
-                statements += appends(_pieces(page), ended_ms)
+                statements += append_statements(_split(page), ended_ms)
         return statements
 
-    # --- what cannot be read again --------------------------------------------------------------------------------
+    # --- skipped matches ------------------------------------------------------------------------------------------
 
-    async def _refusal(self, row: ServerRow, place: Place | None) -> str | None:
+    async def _skip_reason(self, row: ServerRow, region: RecomputeRegion | None) -> str | None:
         if row.phase is ServerPhase.ENDING:
-            return "It has just ended; its server is not released yet."
+            return "It has ended, but its server is not released yet."
         if row.phase is not ServerPhase.RELEASED:
             return "It has not ended yet."
-        if place is None:
-            return f"Its region {row.region} is not in the settings, which say how fast its servers ran."
-        return await self._log_refusal(row)
+        if region is None:
+            return f"Its region {row.region} is not configured; the speed of its servers is unknown."
+        return await self._incomplete_log(row)
 
-    async def _log_refusal(self, row: ServerRow) -> str | None:
-        if await stored_matches.is_log_whole(self._db, row):
+    async def _incomplete_log(self, row: ServerRow) -> str | None:
+        if await stored_matches.is_log_complete(self._db, row):
             return None
-        return "Its log is no longer stored, or not all of it."
+        return "Its log is no longer stored completely."
 
-    async def _outcome_refusal(self, row: ServerRow, fold: Fold) -> str | None:
-        """History must not contradict what the caller was told, whatever the log now seems to say."""
-        told, found = await outbox.outcome_of(self._db, row.id), fold.reader.match.outcome
-        if told is None or found is None:
+    async def _contradiction(self, row: ServerRow, fold: Fold) -> str | None:
+        """History must not contradict the outcome that was reported to the caller."""
+        stored, found = await outbox.outcome_of(self._db, row.id), fold.match.outcome
+        if stored is None:
             return "It ended without an outcome."
-        if told.kind == MATCH_OVER and not found.is_finished:
-            return "Its caller was told a result, and its log read today has none."
-        if not found.is_finished and found.reason != told.reason:
-            return f"Its caller was told that it ended by {told.reason}, and its log read today says {found.reason}."
+        if stored.kind == MATCH_OVER and (found is None or not found.is_finished):
+            return "Its stored outcome has a result, but its log now gives none."
+        if found is None:
+            return "Its log does not end it."
+        if not found.is_finished and found.reason != stored.reason:
+            return f"Its stored outcome has the reason {stored.reason}, but its log now gives {found.reason}."
         return None
 
 
-def _numbered(old: MatchHistory, new: MatchHistory, differences: Sequence[Difference]) -> MatchHistory:
-    """With the next version on the maps that differ, and the version they have on the others."""
+def _with_versions(old: MatchHistory, new: MatchHistory, differences: Sequence[Difference]) -> MatchHistory:
+    """Set the next statistics version on maps that differ, and keep the version of the others."""
     versions = {one.map_id: one.stats_version for one in old.stats}
     numbers = {one.id: one.map_number for one in new.maps}
     changed = {one.map_number for one in differences if one.part is not Part.SERIES}
@@ -195,8 +196,8 @@ def _numbered(old: MatchHistory, new: MatchHistory, differences: Sequence[Differ
     return msgspec.structs.replace(new, stats=tuple(stats))
 
 
-def _pieces(page: Pages) -> list[Pages]:
+def _split(page: TimelinePage) -> list[TimelinePage]:
     return [
-        Pages(page.map_id, page.first_seq + start, page.lines[start : start + PAGE_ITEMS])
+        TimelinePage(page.map_id, page.first_seq + start, page.lines[start : start + PAGE_ITEMS])
         for start in range(0, len(page.lines), PAGE_ITEMS)
     ]

@@ -1,38 +1,38 @@
-"""What is stored of a match for its history? Its series, all maps of it, and their statistics, made from one state.
+"""Build the history rows of a match: its series, its maps and their statistics.
 
-The same match gives the same rows, and the same numbers as its result: both are made from the same lines.
+The rows are a pure function of the match, and their numbers equal those of its result: both use the same player lines.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.match import Match, Phase
+from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_name
 from matchpod.core.result_shapes import DeathmatchPlayer
 from matchpod.core.stats.leaderboard import player_rows
-from matchpod.core.timeline import plain
+from matchpod.core.timeline import sanitize
 from matchpod.service.history import naming
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 
 MAX_MAP_CHARS = 128
-"""What a list can be filtered by, and what every index takes."""
+"""Limit of the map filter of lists, and short enough for any index."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-def upcoming(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
-    """The history of a match that was just created."""
+def initial_history(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
+    """The history of a new match."""
     return history_of(row, Match.create(settings, row.created_at_ms), server_name=server_name)
 
 
 def history_of(
     row: ServerRow, match: Match, *, server_name: str, is_final: bool = False, stats_version: int = 1
 ) -> MatchHistory:
-    """The history of a match as it stands; statistics only when nothing can change any more."""
+    """The history of a match in its current state; statistics only if it is final."""
     played = [*match.maps, *_unplayed(match)]
     maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
     stats: tuple[MapStats, ...] = ()
@@ -45,7 +45,7 @@ def history_of(
 
 
 def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1) -> MapStats:
-    """The statistics of a map: everybody's numbers, the rows of its leaderboard, and what looked like cheating."""
+    """The statistics of a map: player numbers, leaderboard rows and anti-cheat detections."""
     played = played_map(match, number)
     lines = published_lines(match, played)
     players = players_of_map(match, played, lines)
@@ -63,21 +63,21 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
 
 
 def played_map(match: Match, number: int) -> PlayedMap:
-    """The map of this number as far as it was played; one that was not is upcoming, or canceled with its match."""
+    """The map with this number; if it has not been played, it is upcoming, or canceled if the match is over."""
     return next(one for one in (*match.maps, *_unplayed(match)) if one.number == number)
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
-    """How one map of a match that goes on stands."""
+    """The current row of one map of an open match."""
     return _map_row(row, match, played_map(match, number), server_name=server_name, is_final=False)
 
 
 def _unplayed(match: Match) -> list[PlayedMap]:
-    """The maps of the series that nobody has come to; those of a match that is over never will be played."""
+    """The maps of the series that have not been started; canceled if the match is over."""
     settings = match.settings
     length = settings.series_format.length if settings.match_type.has_series else 1
     rest = [PlayedMap.upcoming(settings, number) for number in range(match.current_map.number + 1, length + 1)]
-    if match.phase is Phase.OVER:
+    if match.phase is MatchPhase.OVER:
         for one in rest:
             one.cancel()
     return rest
@@ -91,11 +91,11 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         org_id=row.org_id,
         series_id=naming.series_id(row.id) if match.settings.match_type.has_series else None,
         map_number=played.number,
-        map_name=plain(played.name)[:MAX_MAP_CHARS],
+        map_name=sanitize(played.name)[:MAX_MAP_CHARS],
         game_mode=match.settings.match_type.value,
         server_name=server_name,
-        team1_name=plain(team_name(match, Team.TEAM1)) if has_teams else None,
-        team2_name=plain(team_name(match, Team.TEAM2)) if has_teams else None,
+        team1_name=sanitize(team_name(match, Team.TEAM1)) if has_teams else None,
+        team2_name=sanitize(team_name(match, Team.TEAM2)) if has_teams else None,
         team1_score=played.team1_score,
         team2_score=played.team2_score,
         winner=played.winner,
@@ -113,7 +113,7 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
     won1, won2 = match.series_score
     started_ms = maps[0].started_at_ms
     finished_ms = None
-    if match.phase is Phase.OVER:
+    if match.phase is MatchPhase.OVER:
         finished_ms = max((one.finished_at_ms for one in maps if one.finished_at_ms is not None), default=None)
     lasted_ms = None if started_ms is None or finished_ms is None else max(0, finished_ms - started_ms)
     return SeriesRow(
@@ -124,8 +124,8 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
         server_name=server_name,
         format=match.settings.series_format.value,
         game_mode=match.settings.match_type.value,
-        team1_name=plain(team_name(match, Team.TEAM1)),
-        team2_name=plain(team_name(match, Team.TEAM2)),
+        team1_name=sanitize(team_name(match, Team.TEAM1)),
+        team2_name=sanitize(team_name(match, Team.TEAM2)),
         team1_maps_won=won1,
         team2_maps_won=won2,
         status=_series_status(match),
@@ -146,8 +146,8 @@ def _series_status(match: Match) -> MapStatus:
 def _winner_name(match: Match) -> str | None:
     match match.winner:
         case Winner.TEAM1:
-            return plain(team_name(match, Team.TEAM1))
+            return sanitize(team_name(match, Team.TEAM1))
         case Winner.TEAM2:
-            return plain(team_name(match, Team.TEAM2))
+            return sanitize(team_name(match, Team.TEAM2))
         case _:
             return None

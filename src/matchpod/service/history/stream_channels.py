@@ -1,8 +1,8 @@
-"""What do the readers of one map share? Its newest items, each encoded once, and the news that there is another one.
+"""Channels: the newest timeline items of a map, shared by its readers, each item encoded once.
 
-A channel is there while somebody reads the map. Items come by being told and by looking into the database, so the same
-ones may come twice, late or with some left out in between: what is known already is dropped, and a hole empties the
-ring. A reader who needs what is not in it reads the database, where everything is.
+A channel exists while the map has readers. Items are published by the writer and polled from the database, so they may
+arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
+not in the ring reads the database, which has all of them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final, Protocol
 import msgspec
 
 RING: Final = 64
-"""Items kept at least, once there were as many: half a minute of play, for readers who are a little behind. Twice as
-many take some 100 KB, for each map that somebody reads."""
+"""Minimum number of items in a full ring: half a minute of play, for readers that are slightly behind. The maximum is
+twice that, about 100 KB per map."""
 
 DEFAULT_TYPE: Final = b"message"
-"""What the protocol takes for the type of an event that names none."""
+"""The event type of server-sent events without a type."""
 
 _TYPE_FIRST: Final = re.compile(rb'\{"type":"([A-Za-z0-9_.-]{1,64})"')
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -31,28 +31,28 @@ class _Typed(msgspec.Struct):
 _TYPED: Final = msgspec.json.Decoder(_Typed)
 
 
-class Frame:
-    """One item as it is sent; each form is made when the first reader wants it."""
+class StreamItem:
+    """One timeline item; its frames are encoded on first use."""
 
-    __slots__ = ("_alone", "_among", "line", "seq")
+    __slots__ = ("_map_frame", "_server_frame", "line", "seq")
 
     def __init__(self, seq: int, line: bytes) -> None:
         self.seq = seq
         self.line = line
-        self._alone: bytes | None = None
-        self._among: bytes | None = None
+        self._map_frame: bytes | None = None
+        self._server_frame: bytes | None = None
 
-    def alone(self) -> bytes:
-        """In the stream of its map, with its number as id."""
-        if self._alone is None:
-            self._alone = b"id: %d\nevent: %b\ndata: %b\n\n" % (self.seq, type_of(self.line), self.line)
-        return self._alone
+    def map_frame(self) -> bytes:
+        """The frame for the stream of its map, with its number as id."""
+        if self._map_frame is None:
+            self._map_frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (self.seq, type_of(self.line), self.line)
+        return self._map_frame
 
-    def among(self, place: bytes) -> bytes:
-        """In a stream of several maps, without the id; `place` is the JSON that says which map it is of."""
-        if self._among is None:
-            self._among = b"\nevent: %b\ndata: {%b%b\n\n" % (type_of(self.line), place, self.line[1:])
-        return self._among
+    def server_frame(self, map_fields: bytes) -> bytes:
+        """The frame for the stream of a server, without the id; `map_fields` is the JSON that identifies its map."""
+        if self._server_frame is None:
+            self._server_frame = b"\nevent: %b\ndata: {%b%b\n\n" % (type_of(self.line), map_fields, self.line[1:])
+        return self._server_frame
 
 
 def type_of(line: bytes) -> bytes:
@@ -67,45 +67,45 @@ def type_of(line: bytes) -> bytes:
     return named.encode() if _TYPE.fullmatch(named) else DEFAULT_TYPE
 
 
-class Listener(Protocol):
-    """Who waits for news."""
+class Subscriber(Protocol):
+    """Waits for new items."""
 
     def wake(self) -> None:
-        """There is something new; nothing is to be waited for in here."""
+        """Called when there is something new; must not block."""
 
 
 class Channel:
-    """The newest items of a map, and who wants to hear of more."""
+    """The newest items of a map, and its subscribers."""
 
     def __init__(self, map_id: str, server_id: str, map_number: int) -> None:
         self.map_id = map_id
         self.server_id = server_id
-        self.place = b'"mapId":"%b","mapNumber":%d,' % (map_id.encode(), map_number)
-        self.listeners: set[Listener] = set()
+        self.map_fields = b'"mapId":"%b","mapNumber":%d,' % (map_id.encode(), map_number)
+        self.subscribers: set[Subscriber] = set()
         self.newest = 0
-        """The greatest number of an item that is known to be stored; the ring, unless it is empty, ends with it."""
+        """The highest item number known to be stored; the ring is empty or ends with it."""
         self.is_current = False
-        """True once `newest` was compared with the database; from then on whatever is stored gets told or looked up."""
+        """True once `newest` was compared with the database; later items are published or polled."""
         self.is_complete = False
-        """True when there will be no item after `newest`."""
-        self._ring: list[Frame] = []
+        """True if there will be no item after `newest`."""
+        self._ring: list[StreamItem] = []
 
-    def take(self, first_seq: int, lines: Sequence[bytes]) -> None:
-        """These items were stored."""
+    def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
+        """Append stored items; known ones are ignored."""
         start = max(first_seq, self.newest + 1)
         fresh = lines[start - first_seq :]
         if not fresh:
             return
         if start > self.newest + 1:
             self._ring.clear()
-        self._ring += [Frame(seq, line) for seq, line in enumerate(fresh, start)]
+        self._ring += [StreamItem(seq, line) for seq, line in enumerate(fresh, start)]
         if len(self._ring) > 2 * RING:
             del self._ring[:-RING]
         self.newest = start + len(fresh) - 1
         self._wake()
 
     def catch_up(self, newest: int) -> None:
-        """The last item in the database has this number."""
+        """Set the number of the last item in the database."""
         self.is_current = True
         if newest > self.newest:
             self._ring.clear()
@@ -113,16 +113,16 @@ class Channel:
             self._wake()
 
     def complete(self) -> None:
-        """The map is over, and `newest` was compared with the database since."""
+        """End the channel: the map is over, and `newest` was compared with the database after that."""
         if not self.is_complete:
             self.is_complete = True
             self._wake()
 
-    def after(self, seq: int, limit: int) -> Sequence[Frame] | None:
-        """The items that follow this one, at most so many; None when they are not in the ring any more."""
+    def after(self, seq: int, limit: int) -> Sequence[StreamItem] | None:
+        """At most `limit` items after this number; None if they are no longer in the ring."""
         begin = seq + 1 - (self.newest + 1 - len(self._ring))
         return None if begin < 0 else self._ring[begin : begin + limit]
 
     def _wake(self) -> None:
-        for listener in self.listeners:
-            listener.wake()
+        for subscriber in self.subscribers:
+            subscriber.wake()

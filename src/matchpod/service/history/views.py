@@ -1,4 +1,4 @@
-"""What do callers see of series and maps? The shapes, field for field as the interface has them, made from rows."""
+"""Build the API views of series and maps from rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What every look at a series shows; `winnerTeam` is the team's name."""
+    """The fields of a series in lists and details; `winnerTeam` is the name of the team."""
 
     id: str
     series_id: str
@@ -62,13 +62,13 @@ class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
 
 
 class SeriesDetail(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
-    """One series with the scores of its maps."""
+    """A series with the scores of its maps."""
 
     maps: tuple[SeriesDetailMap, ...]
 
 
 class SeriesPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Some of the series that were asked for, and how many there are."""
+    """One page of the matching series, and their total number."""
 
     page: int
     page_size: int
@@ -96,7 +96,7 @@ class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
-    """One map with its players, as the result of its match has them, and what was detected on it."""
+    """A map with its players, as in the result of its match, and its anti-cheat detections."""
 
     series_id: str | None
     map_number: int
@@ -107,7 +107,7 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
 
 
 class MapsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Some of the maps that were asked for, and how many there are."""
+    """One page of the matching maps, and their total number."""
 
     page: int
     page_size: int
@@ -116,7 +116,7 @@ class MapsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EventsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The next items of a map's timeline; `nextAfterSeq` is where to go on."""
+    """A page of a map's timeline; `nextAfterSeq` is the `afterSeq` of the next page."""
 
     map_id: str
     after_seq: int
@@ -126,7 +126,7 @@ class EventsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The best players of a map."""
+    """The top players of a map."""
 
     map_id: str
     series_id: str | None
@@ -154,7 +154,7 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, S
 
 
 def series_detail(series: SeriesRow, maps: Sequence[MapRow]) -> SeriesDetail:
-    """A series with the scores of its maps."""
+    """The view of a series with the scores of its maps."""
     return SeriesDetail(**asdict(_series_summary(series)), maps=tuple(_series_map(row) for row in maps))
 
 
@@ -165,7 +165,7 @@ def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
 
 
 def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
-    """A map with its players; their statistics are passed on as they are stored."""
+    """A map with its players; the stored statistics are included unchanged."""
     return MapDetail(
         **asdict(_map_summary(row)),
         series_id=row.series_id,
@@ -178,7 +178,7 @@ def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
 
 
 def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, bytes]]) -> EventsPage:
-    """The items that were found after a number, given as numbers and JSON."""
+    """A page of timeline items, given as numbers and JSON."""
     return EventsPage(
         map_id=map_id,
         after_seq=query.after_seq,
@@ -189,7 +189,7 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
 
 
 def leaderboard_view(row: MapRow, players: Sequence[LeaderboardPlayer]) -> LeaderboardView:
-    """The players in the order in which they are given."""
+    """The leaderboard, in the given order of players."""
     return LeaderboardView(
         map_id=row.id,
         series_id=row.series_id,

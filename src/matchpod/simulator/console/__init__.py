@@ -1,1 +1,1 @@
-"""The console: its commands and what they print."""
+"""The console: commands and their output."""

@@ -1,8 +1,8 @@
-"""What does a console command do, and what does the console answer? Every line of RCON and of the command line.
+"""Execute console commands from RCON and from the command line.
 
-A word is looked up among the commands of the game, then those the plugin registered, then the variables: a variable
-alone is asked, with a value it is set. Names are read without regard to case. What is asked through RCON is logged
-first, in full, secrets and all. Answers are what the game would print, empty for most that succeeds.
+A name is looked up among the commands of the game, then those registered by the plugin, then the variables: a variable
+alone is printed, with a value it is set. Names are case-insensitive. RCON commands are logged in full, including
+secrets. Answers are what the game would print; most commands print nothing on success.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from matchpod.cs2.log_lines.world_lines import CvarChanged, RconCommand
 from matchpod.simulator.console.log_commands import LOG_COMMANDS
 from matchpod.simulator.console.map_commands import MAP_COMMANDS
 from matchpod.simulator.console.match_commands import MATCH_COMMANDS
-from matchpod.simulator.console.parts import Command, LogListeners, Parts, lines
+from matchpod.simulator.console.parts import Command, LogListeners, ServerParts, lines
 from matchpod.simulator.console.server_commands import SERVER_COMMANDS
-from matchpod.simulator.console.statements import Statement, statements
+from matchpod.simulator.console.statements import ConsoleStatement, statements
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
@@ -24,11 +24,11 @@ from matchpod.simulator.play.flow.game import Game
 from matchpod.simulator.play.flow.map_load import LISTED
 from matchpod.simulator.play.people.visitors import Visitors
 
-Handler = Callable[[list[str]], str]
-"""A command of a plugin: takes the arguments, answers what the console prints."""
+CommandHandler = Callable[[list[str]], str]
+"""A plugin command: receives the arguments and returns the output."""
 
 PROTECTED = "***PROTECTED***"
-"""What stands for a password where a server prints it."""
+"""What a server prints in place of a password."""
 
 _OVERFLOW = "CCommand::Tokenize: Encountered command which overflows the tokenizer buffer.. Skipping!"
 _COMMANDS: Mapping[str, Command] = MappingProxyType(
@@ -50,39 +50,39 @@ class Console:
         outside: Outside,
         listeners: LogListeners,
     ) -> None:
-        self._parts = Parts(arena, game, door, visitors, outside, listeners, lambda: False)
-        self._registered: dict[str, Handler] = {}
+        self._parts = ServerParts(arena, game, door, visitors, outside, listeners, lambda: False)
+        self._registered: dict[str, CommandHandler] = {}
 
     @property
     def has_plugin_match(self) -> Callable[[], bool]:
-        """Whether the plugin has a match, and with it says who will come."""
+        """Returns whether the plugin has a match loaded, which then determines the expected players."""
         return self._parts.has_plugin_match
 
     @has_plugin_match.setter
     def has_plugin_match(self, has_plugin_match: Callable[[], bool]) -> None:
         self._parts.has_plugin_match = has_plugin_match
 
-    def register(self, name: str, handler: Handler) -> None:
-        """Let a plugin add a command; the game's own commands cannot be replaced."""
+    def register(self, name: str, handler: CommandHandler) -> None:
+        """Register a plugin command. The game's own commands cannot be replaced."""
         self._registered[name.lower()] = handler
 
-    def unknown(self, name: str) -> str:
-        """The answer to a command that does not exist."""
+    def unknown_command(self, name: str) -> str:
+        """The output for a command that does not exist."""
         return lines(f"Unknown command '{name}'!")
 
     def execute(self, text: str, source: str) -> str:
-        """Run all commands of a text; `source` is the address of an RCON client, empty for the server itself."""
+        """Run all commands of a text. `source` is the address of an RCON client, empty for the server itself."""
         echo = RconCommand(source, text)
-        is_heard = bool(self._parts.listeners.list())
-        if source and is_heard:
+        has_listeners = bool(self._parts.listeners.list())
+        if source and has_listeners:
             self._parts.arena.log.write(echo)
         answer = "".join([self._run(statement) for statement in statements(text)])
-        if source and not is_heard:
-            # The first line that a new listener of a real server got was the command that added him.
+        if source and not has_listeners:
+            # On a real server, the first line that a new listener received was the command that added it.
             self._parts.arena.log.write(echo)
         return answer
 
-    def _run(self, statement: Statement) -> str:
+    def _run(self, statement: ConsoleStatement) -> str:
         if statement.is_too_long:
             return lines(_OVERFLOW)
         name = statement.name.lower()
@@ -90,18 +90,18 @@ class Console:
         if command is not None:
             answer = command.run(self._parts, statement)
             if command.configures:
-                self._parts.visitors.settle()
+                self._parts.visitors.restart_countdown()
             return answer
         handler = self._registered.get(name)
         if handler is not None:
             return handler(statement.args)
-        if self._parts.arena.variables.knows(name):
-            return self._ask(name) if not statement.rest else self._set(name, statement.value)
-        return self.unknown(statement.name)
+        if self._parts.arena.variables.is_known(name):
+            return self._print(name) if not statement.rest else self._set(name, statement.value)
+        return self.unknown_command(statement.name)
 
-    def _ask(self, name: str) -> str:
-        shown = self._parts.arena.variables.shown(name)
-        return lines(f"rcon_password = {PROTECTED}" if name == "rcon_password" else shown)
+    def _print(self, name: str) -> str:
+        text = self._parts.arena.variables.describe(name)
+        return lines(f"rcon_password = {PROTECTED}" if name == "rcon_password" else text)
 
     def _set(self, name: str, value: str) -> str:
         variables = self._parts.arena.variables
@@ -110,18 +110,18 @@ class Console:
         if fault is not None:
             return lines(fault)
         if variables.text(name) != before:
-            self._changed(name)
-        self._parts.visitors.settle()
+            self._on_change(name)
+        self._parts.visitors.restart_countdown()
         return ""
 
-    def _changed(self, name: str) -> None:
+    def _on_change(self, name: str) -> None:
         parts = self._parts
         value = parts.arena.variables.text(name)
         if name in LISTED:
-            # The variables that a map load lists are those whose changes are logged.
+            # A server logs changes of exactly those variables that a map load lists.
             parts.arena.log.write(CvarChanged(name, PROTECTED if name in _SECRETS else value))
         if name == "rcon_password":
-            parts.outside.drop_consoles()
+            parts.outside.drop_rcon_connections()
         elif name == "sim_speed":
             parts.outside.set_speed(float(value))
         elif name == "sv_log_http_record_before_any_listeners":

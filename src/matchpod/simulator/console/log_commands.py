@@ -1,4 +1,4 @@
-"""Who gets the log? The commands around `log` and `logaddress_*_http`."""
+"""Console commands `log` and `logaddress_*_http`."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from matchpod.cs2.log_lines.world_lines import LogFileClosed, LogFileStarted
-from matchpod.simulator.console.parts import Command, Parts, lines
-from matchpod.simulator.console.statements import Statement
+from matchpod.simulator.console.parts import Command, ServerParts, lines
+from matchpod.simulator.console.statements import ConsoleStatement
 from matchpod.simulator.console.status import BUILD
 
 MAX_DELAY_S = 3600.0
-"""The log is never held back for longer: an hour is the longest broadcast delay anybody uses."""
+"""Maximum delay of the log: one hour, more than any usual broadcast delay."""
 
 
-def _log(parts: Parts, statement: Statement) -> str:
-    wish = statement.args[0].lower() if statement.args else ""
-    if wish in ("on", "1"):
+def _log(parts: ServerParts, statement: ConsoleStatement) -> str:
+    argument = statement.args[0].lower() if statement.args else ""
+    if argument in ("on", "1"):
         parts.listeners.is_on = True
-        parts.visitors.settle()
+        parts.visitors.restart_countdown()
         if parts.arena.variables.is_on("sv_logfile"):
-            # Every `log on` opens a new file, also when the log is on already.
+            # Every `log on` opens a new file, even if the log is already on.
             parts.arena.log.write(LogFileStarted(_file_name(parts), "csgo", str(BUILD)))
         return lines("Server logging enabled.")
-    if wish in ("off", "0"):
+    if argument in ("off", "0"):
         if parts.arena.variables.is_on("sv_logfile"):
             parts.arena.log.write(LogFileClosed())
         parts.listeners.is_on = False
-        parts.visitors.settle()
+        parts.visitors.restart_countdown()
         return lines("Server logging disabled.")
     state = "currently logging" if parts.listeners.is_on else "not currently logging"
     return lines("Usage:  log < on | off >", state)
 
 
-def _file_name(parts: Parts) -> str:
+def _file_name(parts: ServerParts) -> str:
     return f"{parts.arena.variables.text('sv_logsdir')}/{parts.arena.agenda.now_ms // 1000}.log"
 
 
-def _add(parts: Parts, statement: Statement) -> str:
-    # Without quotes an address falls apart at its colon and ends at its slashes.
+def _add(parts: ServerParts, statement: ConsoleStatement) -> str:
+    # Without quotes, a URL is split at its colon and cut at its slashes.
     if len(statement.args) != 1:
         return lines(
             f'{statement.name}: Invalid parameters, must be URI of a listener wrapped in quotes, eg "http://…"'
         )
-    return _listen(parts, statement.args[0], 0)
+    return _add_listener(parts, statement.args[0], 0)
 
 
-def _add_delayed(parts: Parts, statement: Statement) -> str:
+def _add_delayed(parts: ServerParts, statement: ConsoleStatement) -> str:
     delay_s = _seconds(statement.args[0]) if len(statement.args) == 2 else None
     if delay_s is None:
         return lines(f"{statement.name}: Invalid parameters, must be a delay in seconds and a URI wrapped in quotes")
-    return _listen(parts, statement.args[1], int(delay_s * 1000))
+    return _add_listener(parts, statement.args[1], int(delay_s * 1000))
 
 
-def _listen(parts: Parts, url: str, delay_ms: int) -> str:
+def _add_listener(parts: ServerParts, url: str, delay_ms: int) -> str:
     parts.listeners.add(url, delay_ms)
     if not parts.has_plugin_match():
-        parts.visitors.expect_anybody()
+        parts.visitors.expect_anyone()
     return ""
 
 
@@ -68,7 +68,7 @@ def _seconds(text: str) -> float | None:
     return seconds if 0 <= seconds <= MAX_DELAY_S else None
 
 
-def _remove(parts: Parts, statement: Statement) -> str:
+def _remove(parts: ServerParts, statement: ConsoleStatement) -> str:
     if len(statement.args) != 1:
         return lines(f"{statement.name}: Invalid parameters, must be URI of a listener wrapped in quotes")
     if not parts.listeners.remove(statement.args[0]):
@@ -76,12 +76,12 @@ def _remove(parts: Parts, statement: Statement) -> str:
     return ""
 
 
-def _remove_all(parts: Parts, _statement: Statement) -> str:
+def _remove_all(parts: ServerParts, _statement: ConsoleStatement) -> str:
     parts.listeners.remove_all()
     return ""
 
 
-def _list(parts: Parts, _statement: Statement) -> str:
+def _list(parts: ServerParts, _statement: ConsoleStatement) -> str:
     return "".join(
         lines(
             f"{listener.url} - {'has' if listener.has_pending_request else 'no'} pending request",
@@ -101,4 +101,4 @@ LOG_COMMANDS: Mapping[str, Command] = MappingProxyType(
         "logaddress_list_http": Command(_list, configures=False),
     }
 )
-"""By name."""
+"""Commands by name."""

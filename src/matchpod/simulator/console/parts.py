@@ -1,4 +1,4 @@
-"""What can the console reach? The parts of a server that its commands work on, and the shape of a command."""
+"""The parts of a server that console commands operate on, and the type of a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from matchpod.simulator.console.statements import Statement
+from matchpod.simulator.console.statements import ConsoleStatement
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
@@ -15,46 +15,46 @@ from matchpod.simulator.play.people.visitors import Visitors
 
 
 class ListedListener(Protocol):
-    """An address that gets the log, as the console lists it."""
+    """A log listener as the console lists it."""
 
     @property
     def url(self) -> str:
-        """Where the log goes."""
+        """The URL that receives the log."""
 
     @property
     def has_pending_request(self) -> bool:
-        """True while a post is under way."""
+        """True while a request is in flight."""
 
     @property
     def acknowledged_tick(self) -> int:
-        """The last tick that arrived."""
+        """The last acknowledged tick."""
 
 
 class LogListeners(Protocol):
-    """Who gets the log."""
+    """The listeners that receive the log."""
 
     is_on: bool
-    """`log on`: off at first, as in the game."""
+    """State of `log on` and `log off`. Initially off, as in the game."""
 
     records_early: bool
-    """Lines are kept before anybody listens."""
+    """True if lines are recorded while there are no listeners."""
 
     def add(self, url: str, delay_ms: int = 0) -> None:
-        """Send the log there, so much later than it happens; adding an address twice changes nothing."""
+        """Add a listener that receives the log delayed by `delay_ms`. Does nothing if it exists."""
 
     def remove(self, url: str) -> bool:
-        """Send the log there no more; False when it never was."""
+        """Remove a listener. Return False if the URL is not a listener."""
 
     def remove_all(self) -> None:
-        """Send the log nowhere."""
+        """Remove all listeners."""
 
     def list(self) -> Sequence[ListedListener]:
-        """Who gets the log, in the order they came."""
+        """The listeners in the order they were added."""
 
 
 @dataclass(slots=True)
-class Parts:
-    """One server as its console sees it."""
+class ServerParts:
+    """The parts of one server that its console uses."""
 
     arena: Arena
     game: Game
@@ -63,23 +63,23 @@ class Parts:
     outside: Outside
     listeners: LogListeners
     has_plugin_match: Callable[[], bool]
-    """Whether the plugin says who will come."""
+    """Returns whether the plugin has a match loaded, which then determines the expected players."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a word of the console does: an act that answers what the console prints."""
+    """A console command; `run` returns the output."""
 
-    run: Callable[[Parts, Statement], str]
+    run: Callable[[ServerParts, ConsoleStatement], str]
     configures: bool = True
-    """Somebody sets the server up: who was about to come waits a little longer."""
+    """True if the command is part of setting up the server, which postpones the arrival of players."""
 
 
 def lines(*texts: str) -> str:
-    """Texts as the console prints them, each on its line."""
+    """Join texts into console output, one line each."""
     return "".join(f"{text}\n" for text in texts)
 
 
-def nothing(_parts: Parts, _statement: Statement) -> str:
-    """For commands of the game that change nothing here."""
+def no_op(_parts: ServerParts, _statement: ConsoleStatement) -> str:
+    """Do nothing. For commands of the game that have no effect here."""
     return ""

@@ -1,8 +1,8 @@
-"""How does the console cut text into commands? Statements of one command each, with their arguments and the raw rest.
+"""Parse console text into commands with their arguments.
 
-`;` and line ends part statements, a line end even inside quotes; a quote toggles and cannot be escaped; `//` outside
-quotes comments out the rest of its line; NUL ends the text. Outside quotes the characters `{}()':` are arguments of
-their own, which is why an address must be quoted.
+`;` and line ends separate commands, a line end even inside quotes. A quote toggles and cannot be escaped. `//` outside
+quotes starts a comment up to the end of the line; NUL ends the text. Outside quotes, each of `{}()':` is an argument
+of its own, so a URL must be quoted.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_STATEMENT_BYTES = 511
-"""The engine's buffer for one command has 512 bytes with its end; a longer command is skipped whole."""
+"""The engine's buffer for one command has 512 bytes including the terminator. Longer commands are skipped."""
 
-_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-"""What parts words: other blanks of Unicode do not."""
-_BREAKS = frozenset("{}()':")
+_WHITESPACE = "".join(map(chr, range(ord(" ") + 1)))
+"""Characters that separate arguments. Unicode whitespace does not."""
+_SINGLE = frozenset("{}()':")
 _SPECIAL = frozenset(';"\n\0/')
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """One command: its name, its arguments, and what stands behind the name."""
+class ConsoleStatement:
+    """One command: its name, its arguments, and the raw text after the name."""
 
     name: str
     args: list[str]
     rest: str
-    """Untouched, without the blanks around it."""
+    """The raw text after the name, without surrounding whitespace."""
     is_too_long: bool = False
 
     @property
     def value(self) -> str:
-        """The rest as one value, as variables and chat take it: blanks belong to it, quotes around it do not."""
+        """The rest as one value, for variables and chat: inner spaces are kept, surrounding quotes are removed."""
         if not self.rest.startswith('"'):
             return self.rest
         return self.rest[1:].partition('"')[0]
 
 
-def statements(text: str) -> Iterator[Statement]:
-    """The commands of a text in their order; empty ones are nothing."""
+def statements(text: str) -> Iterator[ConsoleStatement]:
+    """Yield the commands of a text in order, without empty ones."""
     for line in _lines(text):
         words = _words(line)
         if words:
             (name, end), *others = words
-            is_too_long = len(line.strip(_BLANKS).encode("utf-8", "replace")) > MAX_STATEMENT_BYTES
-            yield Statement(name, [word for word, _ in others], line[end:].strip(_BLANKS), is_too_long)
+            is_too_long = len(line.strip(_WHITESPACE).encode("utf-8", "replace")) > MAX_STATEMENT_BYTES
+            yield ConsoleStatement(name, [word for word, _ in others], line[end:].strip(_WHITESPACE), is_too_long)
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _words(line: str) -> list[tuple[str, int]]:
-    """The arguments of a line, each with where it ends."""
+    """Split a line into words. Return each with its end position."""
     words: list[tuple[str, int]] = []
     index, length = 0, len(line)
     while index < length:
@@ -84,7 +84,7 @@ def _words(line: str) -> list[tuple[str, int]]:
             word, index = line[index + 1 : end], min(end + 1, length)
         else:
             end = index + 1
-            while character not in _BREAKS and end < length and line[end] > " " and line[end] not in "\"{}()':":
+            while character not in _SINGLE and end < length and line[end] > " " and line[end] not in "\"{}()':":
                 end += 1
             word, index = line[index:end], end
         words.append((word, index))

@@ -1,7 +1,7 @@
-"""How does a server describe itself and the people on it? The texts of `status`, `status_json` and `version`.
+"""Output of `status`, `status_json` and `version`.
 
-As CS2 1.41.2.8 prints them: `status` has user ids and no Steam ids, `status_json` the reverse; both show the free
-slots below the last one taken. Names stand in `status` as they are, quotes and all.
+As printed by CS2 1.41.2.8: `status` has user ids but no Steam ids, `status_json` the reverse; both list free slots
+below the highest one in use. `status` does not escape quotes in names.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.player import Player
 
 BUILD = 10603
-"""The build that logs name as their version."""
+"""Build number, printed as version in log files."""
 
 VERSION = "1.41.2.8"
 PROTOCOL = 14128
 BUILD_VERSION = 2000696
 SOURCE_REVISION = "10299884"
 
-LOADING_ID = 65280
-"""Added to the number of somebody who is still loading: 65280 is 0xFF00."""
+LOADING_ID_OFFSET = 65280
+"""Added to the user id of a player who is still loading (0xFF00)."""
 
 RATE = 786432
 
@@ -42,16 +42,16 @@ _LUMPS = (
     "prefabs/misc/end_of_match",
     "prefabs/misc/team_select",
 )
-"""What every map loads besides itself."""
+"""Spawn groups that every map loads besides its own."""
 
 
 def version_text() -> str:
-    """The answer to `version`."""
+    """Output of `version`."""
     return f"Protocol version {PROTOCOL} [{BUILD}/{BUILD}]\nExe version {VERSION} (csgo)\nExe build: ({BUILD}) (730)\n"
 
 
 def status_text(arena: Arena) -> str:
-    """The answer to `status`."""
+    """Output of `status`."""
     return "\n".join([*_header(arena), *_spawn_groups(arena), *_table(arena), "#end", ""])
 
 
@@ -75,7 +75,7 @@ def _header(arena: Arena) -> Iterator[str]:
 
 def _spawn_groups(arena: Arena) -> Iterator[str]:
     yield "---------spawngroups----"
-    # A workshop map goes by its own name here, as in `status_json`.
+    # A workshop map is listed without its path, as in `status_json`.
     yield f"loaded spawngroup(  1)  : SV:  [1: {_short_map(arena)} | main lump | mapload]"
     for number, lump in enumerate(_LUMPS, start=2):
         yield f"loaded spawngroup({number:3d})  : SV:  [{number}: {lump} | main lump | mapload | point_prefab]"
@@ -92,7 +92,7 @@ def _row(player: Player, now_ms: int) -> str:
     person = player.person
     if person.is_bot:
         return f"{player.user_id:4d}      BOT    0    0     active      0 '{person.name}'"
-    number = player.user_id if player.is_in_game else LOADING_ID + player.user_id
+    number = player.user_id if player.is_in_game else LOADING_ID_OFFSET + player.user_id
     state = "active" if player.is_in_game else "spawning"
     clock = _clock(max(0, now_ms - player.connected_at_ms) // 1000)
     ping = 15 + person.account % 50
@@ -106,7 +106,7 @@ def _clock(seconds: int) -> str:
 
 
 def _slots(arena: Arena) -> Iterator[Player | None]:
-    """Everybody by number from 0 on, None for a free one."""
+    """Yield the players by user id from 0 on, None for a free id."""
     by_number = {player.user_id: player for player in arena.players}
     for number in range(max(by_number, default=-1) + 1):
         yield by_number.get(number)
@@ -127,7 +127,7 @@ def _short_map(arena: Arena) -> str:
 
 
 def status_json_text(arena: Arena) -> str:
-    """The answer to `status_json`."""
+    """Output of `status_json`."""
     humans, bots = _counts(arena)
     uptime_s = arena.agenda.tick // TICKS_PER_S
     created = arena.agenda.now_ms // 1000 - uptime_s
@@ -186,7 +186,7 @@ def _buckets(counts: Sequence[int]) -> str:
 
 _TICK_BUCKETS = _buckets([0, *[17153] * 9])
 _FRAME_BUCKETS = _buckets([0, 2326, 14639, 16832, 17120, 17143, 17147, *[17153] * 53])
-"""How quick a frame was; nobody reads it, and a real answer is as long as this."""
+"""Frame time buckets. Not used by any reader; included so that the output has a realistic length."""
 
 _PROCESS = f"""{{{{
 \t"frametime_ms": 15.625260,

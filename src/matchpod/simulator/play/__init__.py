@@ -1,1 +1,1 @@
-"""The game: who is on the server, what they do to each other, and who counts it."""
+"""The simulated game: players, fights, the flow of a map, and the statistics kept of it."""

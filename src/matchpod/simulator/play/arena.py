@@ -1,7 +1,7 @@
-"""Where does all this happen? What the parts of a simulated game share: time, log, settings, players, counts, chance.
+"""Hold the state that all parts of a simulated game share: time, log, settings, players, statistics and randomness.
 
-Chance is cut into streams by purpose, so that what happens in a round depends on the seed, the map and the round, and
-never on how long somebody warmed up before it.
+Each purpose has its own random stream, so what happens in a round depends on the seed, the map and the round, and not
+on the length of the warmup before it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SCENARIOS = {scenario.value: scenario for scenario in Scenario}
 
 
 class LogWriter(Protocol):
-    """Takes lines as they happen."""
+    """Receives the log lines of the game."""
 
     def write(self, line: Line) -> None:
-        """Log a line at the present tick."""
+        """Log a line at the current tick."""
 
     def begin_map(self) -> None:
-        """A map load begins: what was not sent of the map before is lost, bytes count from 0 again."""
+        """Start the log of a new map: drop the unsent bytes of the previous map and count bytes from 0 again."""
 
 
 class Arena:
@@ -44,49 +44,49 @@ class Arena:
         self.watchers: list[Watcher] = []
         self.map_name = ""
         self.map_number = 0
-        """Map loads of this server so far."""
+        """Number of map loads so far."""
         self.is_busy = False
-        """A map is being loaded: the console is silent."""
-        self.team_of: Callable[[Player], str | None] = lambda _player: None
-        """The plugin's word on which team a player must take; None leaves him the choice."""
+        """True while a map loads; the console does not answer then."""
+        self.required_team: Callable[[Player], str | None] = lambda _player: None
+        """The team that the plugin assigns to a player; None if the player may choose."""
         self._zero_tick = 0
 
     @property
     def clock_ms(self) -> int:
-        """The time of the round being played, from its start.
+        """Milliseconds since the start of the current round.
 
-        Play goes by this clock alone: a tick has no whole number of milliseconds, so that the length of the same span
-        of the agenda's time depends on the tick in which it begins, which is when somebody sent a command.
+        Play uses only this clock. A tick is not a whole number of milliseconds, so the length of a time span on the
+        agenda depends on the tick in which it begins, and thus on when a command was sent.
         """
         return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
 
     def restart_clock(self) -> None:
-        """A round starts now."""
+        """Set the round clock to zero."""
         self._zero_tick = self.agenda.tick
 
     @property
     def seed(self) -> str:
-        """What chance is made of."""
+        """The seed of all random streams."""
         return self.variables.text("sim_seed")
 
     @property
     def scenario(self) -> Scenario:
-        """The story being told."""
+        """The scenario being played."""
         return _SCENARIOS[self.variables.text("sim_scenario")]
 
-    def dice(self, *purpose: object) -> Random:
-        """A stream of chance for one purpose: the same seed and purpose give the same stream."""
+    def rng(self, *purpose: object) -> Random:
+        """Return the random stream for a purpose; the same seed and purpose give the same stream."""
         return Random("/".join((self.seed, *map(str, purpose))))
 
-    def on(self, side: Side) -> list[Player]:
-        """Who stands on a side, dead or alive, in the order of their numbers."""
+    def players_on(self, side: Side) -> list[Player]:
+        """Return the players on a side, dead or alive, ordered by user id."""
         return [player for player in self.players if player.is_in_game and player.team == side]
 
-    def alive(self, side: Side) -> list[Player]:
-        """Who is left on a side."""
+    def alive_on(self, side: Side) -> list[Player]:
+        """Return the living players on a side."""
         return [player for player in self.players if player.is_alive and player.team == side]
 
     @property
     def playing(self) -> list[Player]:
-        """Everyone on either side."""
+        """All players on either side, dead or alive."""
         return [player for player in self.players if player.is_playing]

@@ -1,7 +1,7 @@
-"""How does somebody come in, take a team, speak and go? The lines of each step, and who stands on the server.
+"""Let players connect, join a team, chat and leave, and log each step.
 
-The order is the log's: connected, validated, entered, switched from team. Whoever is gone does nothing any more:
-every step for a player who is not here is passed over, so that plans made for him need not be called off.
+The steps come in the order of a real log: connected, validated, entered, switched from team. A step for a player who
+has left is ignored, so plans made for a player need not be cancelled.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from matchpod.cs2.log_lines.player_lines import (
     Validated,
 )
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.player import UNASSIGNED, Person, Player
+from matchpod.simulator.play.player import UNASSIGNED, Participant, Player
 
-DEFAULT_SEATS = 64
-"""What a CS2 server seats unless told otherwise."""
+DEFAULT_MAX_PLAYERS = 64
+"""The default player limit of a CS2 server."""
 
-FIRST_NUMBER = 1
-"""Number 0 is the TV's."""
+FIRST_USER_ID = 1
+"""User id 0 belongs to SourceTV."""
 
 BY_USER = "NETWORK_DISCONNECT_DISCONNECT_BY_USER"
 EXITING = "NETWORK_DISCONNECT_EXITING"
 KICKED = "NETWORK_DISCONNECT_KICKED"
 LOOP_DEACTIVATE = "NETWORK_DISCONNECT_LOOPDEACTIVATE"
-"""A map change, and also players who leave the score board after the end."""
+"""Logged at a map change, and also for players who leave from the scoreboard after the end."""
 
 _user_id = attrgetter("user_id")
 
 
 class Door:
-    """Everybody comes and goes here."""
+    """Connects and disconnects the players of one server."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
-        self.seats = DEFAULT_SEATS
+        self.max_players = DEFAULT_MAX_PLAYERS
 
-    def connect(self, person: Person) -> Player | None:
-        """Somebody opens a connection, under the lowest free number; None when every seat is taken.
+    def connect(self, person: Participant) -> Player | None:
+        """Connect a person under the lowest free user id; return None if the server is full.
 
-        He may be gone again when this returns: a watcher can kick him at once.
+        The player may already have left when this returns: a watcher can kick them at once.
         """
         arena = self._arena
-        if len(arena.players) >= self.seats:
+        if len(arena.players) >= self.max_players:
             return None
-        player = Player(person, self._free_number(), connected_at_ms=arena.agenda.now_ms)
+        player = Player(person, self._free_user_id(), connected_at_ms=arena.agenda.now_ms)
         insort(arena.players, player, key=_user_id)
         arena.log.write(Connected(player.token, person.address))
         for watcher in tuple(arena.watchers):
@@ -63,12 +63,12 @@ class Door:
         return player
 
     def validate(self, player: Player) -> None:
-        """Steam confirms who he is."""
+        """Log that Steam confirmed the player's account."""
         if player in self._arena.players:
             self._arena.log.write(Validated(player.token))
 
     def enter(self, player: Player) -> None:
-        """He has loaded the map."""
+        """Put a player who has loaded the map into the game."""
         arena = self._arena
         if player not in arena.players or player.is_in_game:
             return
@@ -80,11 +80,11 @@ class Door:
                 watcher.player_entered(player)
 
     def join(self, player: Player, team: str) -> None:
-        """He takes a team, or the one the plugin holds him to. A living player dies of it, as he does in the game."""
+        """Join a team, or the one that the plugin requires. As in the game, a living player dies of the change."""
         arena = self._arena
         if player not in arena.players:
             return
-        team = arena.team_of(player) or team
+        team = arena.required_team(player) or team
         if team == player.team:
             return
         if player.is_alive:
@@ -95,13 +95,13 @@ class Door:
         if player.is_alive:
             self._die_of_team_change(player)
         if had_side:
-            arena.book.left(player, arena.agenda.now_ms)
+            arena.book.player_left(player, arena.agenda.now_ms)
         for watcher in tuple(arena.watchers):
             if player in arena.players:
                 watcher.player_joined(player)
 
     def leave(self, player: Player, reason: str) -> None:
-        """He is gone, for a reason as the log names it."""
+        """Disconnect a player; `reason` is the text in the log."""
         arena = self._arena
         if player not in arena.players:
             return
@@ -114,40 +114,40 @@ class Door:
         player.is_alive = False
         player.is_in_game = False
         if player.side is not None:
-            arena.book.left(player, arena.agenda.now_ms)
+            arena.book.player_left(player, arena.agenda.now_ms)
         for watcher in tuple(arena.watchers):
             watcher.player_left(player, reason)
 
     def kick(self, player: Player, message: str) -> None:
-        """Throw him out. The message is for his screen: CS2 does not log it."""
+        """Kick a player. The message is shown to the player only: CS2 does not log it."""
         self.leave(player, KICKED)
 
     def say(self, player: Player, text: str, *, is_team_only: bool = False) -> None:
-        """He writes into the chat."""
+        """Write a chat message."""
         arena = self._arena
         if player not in arena.players:
             return
         arena.log.write(Chat(player.token, is_team_only, text))
         for watcher in tuple(arena.watchers):
-            watcher.player_said(player, text)
+            watcher.player_chatted(player, text)
 
     def rename(self, player: Player, name: str) -> None:
-        """He takes another name; the lines after this one know him by it."""
+        """Change a player's name; later log lines use the new one."""
         if player not in self._arena.players or name == player.person.name:
             return
         self._arena.log.write(ChangedName(player.token, name))
         player.rename(name)
 
     def find(self, user_id: int) -> Player | None:
-        """Who has this number now."""
+        """Return the player with this user id."""
         return next((player for player in self._arena.players if player.user_id == user_id), None)
 
-    def _free_number(self) -> int:
-        number = FIRST_NUMBER
+    def _free_user_id(self) -> int:
+        user_id = FIRST_USER_ID
         for player in self._arena.players:
-            if player.user_id == number:
-                number += 1
-        return number
+            if player.user_id == user_id:
+                user_id += 1
+        return user_id
 
     def _drop_bomb(self, player: Player) -> None:
         if player.has_bomb:
@@ -155,7 +155,7 @@ class Door:
             self._arena.log.write(Triggered(player.token, "Dropped_The_Bomb"))
 
     def _die_of_team_change(self, player: Player) -> None:
-        """The pair of lines that a change from side to side prints: he hits himself with nothing, and is dead."""
+        """Log what CS2 logs when a living player changes sides: a hit on themselves without a weapon, and a suicide."""
         token, place = player.token, player.position
         self._arena.log.write(
             Attacked(token, place, token, place, "", damage=1, damage_armor=0, health=0, armor=0, hitgroup="GENERIC")

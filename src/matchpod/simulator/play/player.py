@@ -1,6 +1,6 @@
-"""Who is on the server? A person as he is, and as he stands in the game: side, health, money, weapons.
+"""Define a participant, and the player as which a participant is on a server.
 
-A person exists without a server; a Player is one stay of a person on it, under one number.
+A participant exists without a server. A player is one stay of a participant on it, under one user id.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
-from matchpod.cs2.steam_id import format_u, from_account
+from matchpod.cs2.steam_id import format_steam3, from_account
 
 MAX_HEALTH = 100
 START_MONEY = 800
@@ -19,18 +19,18 @@ SPECTATOR = "Spectator"
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """Somebody with an account. `account` is the N of `[U:1:N]`; 0 is a bot, who has none."""
+class Participant:
+    """A person or bot. `account` is the N of `[U:1:N]`; 0 for a bot, which has no account."""
 
     name: str
     account: int
     skill: float = 1.0
-    """How often he wins a fight: 1 is average, 0.6 weak, 1.5 outstanding."""
+    """Weight in fights: 1 is average, 0.6 weak, 1.5 outstanding."""
     headshots: float = 0.4
-    """Which share of his kills with guns are headshots."""
+    """Share of gun kills that are headshots."""
     address: str = "203.0.113.10:27005"
     knife: str = "knife"
-    """What `killed` lines call his knife on the CT side; as a Terrorist a plain `knife` is `knife_t`."""
+    """Name of the knife in `killed` lines on the CT side; on the T side a plain `knife` is `knife_t`."""
     is_awper: bool = False
     is_cheater: bool = False
 
@@ -41,26 +41,26 @@ class Person:
 
     @property
     def player_id(self) -> str:
-        """His id as callers write it."""
+        """The player id used in the API."""
         return f"BOT:{self.name}" if self.is_bot else from_account(self.account)
 
     @property
     def steam_id(self) -> str:
-        """His id as the log writes it."""
-        return "BOT" if self.is_bot else format_u(from_account(self.account))
+        """The Steam id as the log prints it."""
+        return "BOT" if self.is_bot else format_steam3(from_account(self.account))
 
 
 @dataclass(slots=True, eq=False)
 class Player:
-    """One stay of a person on the server. `team` is the word of the log: a side, Unassigned, Spectator, or nothing."""
+    """One stay of a participant on the server. `team` is as in the log: a side, Unassigned, Spectator, or empty."""
 
-    person: Person
+    person: Participant
     user_id: int
     team: str = ""
     is_in_game: bool = False
-    """He has finished loading (`entered the game`)."""
+    """True once the map is loaded (`entered the game`)."""
     connected_at_ms: int = 0
-    # What he is and has in this round:
+    # State in the current round:
     is_alive: bool = False
     health: int = MAX_HEALTH
     armor: int = 0
@@ -69,7 +69,7 @@ class Player:
     has_bomb: bool = False
     money: int = START_MONEY
     primary: str = ""
-    """Names as `killed` prints them; empty for none."""
+    """Weapon name as `killed` prints it; empty for none."""
     pistol: str = ""
     grenades: list[str] = field(default_factory=list)
     """`hegrenade flashbang smokegrenade molotov incgrenade decoy`"""
@@ -80,22 +80,22 @@ class Player:
 
     @property
     def side(self) -> Side | None:
-        """The side he plays on, if he plays."""
+        """The side of the player; None for spectators and unassigned players."""
         return _SIDES.get(self.team)
 
     @property
     def is_playing(self) -> bool:
-        """True when he has loaded and stands on a side."""
+        """True if the player has loaded and is on a side."""
         return self.is_in_game and self.team in _SIDES
 
     @property
     def token(self) -> PlayerToken:
-        """How nearly every line names him."""
+        """The player token of nearly all log lines."""
         return self.token_as(self.team)
 
     @property
     def teamless_token(self) -> PlayerToken:
-        """How `switched from team` names him."""
+        """The player token of `switched from team` lines."""
         token = self._tokens.get("-")
         if token is None:
             token = player_token(self.person.name, self.user_id, self.person.steam_id, None)
@@ -104,7 +104,7 @@ class Player:
 
     @property
     def money_token(self) -> PlayerToken:
-        """How `money change` names him: its number is one too high."""
+        """The player token of `money change` lines, whose user id is one too high."""
         key = f"{self.team}$"
         token = self._tokens.get(key)
         if token is None:
@@ -113,7 +113,7 @@ class Player:
         return token
 
     def token_as(self, team: str) -> PlayerToken:
-        """His token with another team word."""
+        """Return the player token with another team."""
         token = self._tokens.get(team)
         if token is None:
             token = player_token(self.person.name, self.user_id, self.person.steam_id, team)
@@ -121,13 +121,13 @@ class Player:
         return token
 
     def rename(self, name: str) -> None:
-        """Go by another name from now on."""
+        """Change the player's name."""
         self.person = replace(self.person, name=name)
         self._tokens.clear()
 
     @property
     def knife(self) -> str:
-        """His knife as `killed` names it."""
+        """The name of the knife in `killed` lines."""
         return "knife_t" if self.person.knife == "knife" and self.team == Side.T else self.person.knife
 
 

@@ -1,4 +1,4 @@
-"""Who wants to know what happens in the game? The plugin, the visitors, the machine: each overrides what it needs."""
+"""Define the observer interface of the game, implemented by the plugin, the visitors and the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.simulator.play.player import Player
 
 @dataclass(frozen=True, slots=True)
 class RoundEnd:
-    """How a round was decided. `notice` is the X of `SFUI_Notice_X`; a draw has no side."""
+    """How a round ended. `notice` is the X of `SFUI_Notice_X`; a draw has no side."""
 
     side: Side | None
     notice: str
@@ -18,46 +18,46 @@ class RoundEnd:
 
 
 class Watcher:
-    """Told of everything, in the tick it happens, after its lines were written. Does nothing by itself."""
+    """Observer of game events, called in the tick of the event after its lines were logged. Does nothing by default."""
 
     def map_loaded(self, map_name: str) -> None:
-        """A map was loaded (`Started`); nobody is on the server yet."""
+        """A map was loaded (`Started`); no player is connected yet."""
 
     def map_closing(self) -> None:
-        """The map is about to be left; everybody was just disconnected from it."""
+        """The map is about to be unloaded; all players were just disconnected."""
 
     def player_connected(self, player: Player) -> None:
-        """Somebody opened a connection."""
+        """A player connected."""
 
     def player_entered(self, player: Player) -> None:
-        """Somebody finished loading."""
+        """A player finished loading the map."""
 
     def player_joined(self, player: Player) -> None:
-        """Somebody took a team."""
+        """A player joined a team."""
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Somebody is gone, for the reason the log names."""
+        """A player disconnected; `reason` is the text in the log."""
 
-    def player_said(self, player: Player, text: str) -> None:
-        """Somebody wrote into the chat."""
+    def player_chatted(self, player: Player, text: str) -> None:
+        """A player wrote a chat message."""
 
     def warmup_began(self) -> None:
-        """Warmup began, or began anew."""
+        """Warmup began or was restarted."""
 
     def went_live(self) -> None:
-        """The first round of the match is about to be played: its freeze time begins."""
+        """The match went live: the freeze time of its first round begins."""
 
     def freeze_began(self, round_number: int) -> None:
         """The freeze time of a round of the match began."""
 
     def round_started(self, round_number: int) -> None:
-        """Freeze time is over."""
+        """The freeze time ended and the round started."""
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """A round was decided; the scores count it already. Knife rounds too: their number is 0."""
+        """A round ended and is included in the scores. Called for knife rounds too, with number 0."""
 
     def restored(self, rounds_played: int) -> None:
         """A backup was loaded."""
 
     def map_ended(self) -> None:
-        """`Game Over` was written."""
+        """`Game Over` was logged."""

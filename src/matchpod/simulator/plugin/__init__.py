@@ -1,1 +1,1 @@
-"""The match plugin: what MatchZy does on a server that has it."""
+"""A simulation of the match plugin MatchZy."""

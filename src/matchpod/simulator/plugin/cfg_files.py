@@ -1,7 +1,7 @@
-"""What do the plugin's own cfg files set? warmup.cfg, knife.cfg, live.cfg and live_wingman.cfg of MatchZy, as commands.
+"""Commands of MatchZy's config files: warmup.cfg, knife.cfg, live.cfg and live_wingman.cfg.
 
-Only what the simulated game looks at or a caller may ask for is here. They overwrite what was set over RCON before:
-that is why a match carries its own variables, which the plugin executes again a second after live.cfg.
+Only variables that the simulated game uses or a caller may read are included. The files overwrite values set over RCON
+before. That is why a match file has its own variables, which the plugin sets again a second after live.cfg.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WARMUP_CFG = (
     "sv_cheats 0",
     "mp_maxrounds 24",
 )
-"""Without its `mp_warmup_start`, which is executed apart."""
+"""Without `mp_warmup_start`, which is in `WARMUP_HOLD`."""
 
 WARMUP_HOLD = ("mp_warmup_start", "mp_warmup_pausetimer 1", "mp_warmuptime 9999")
 

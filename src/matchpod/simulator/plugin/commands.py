@@ -1,8 +1,8 @@
-"""Which console commands does the plugin have? MatchZy's, with what it answers over RCON.
+"""MatchZy's console commands and their output over RCON.
 
-A handler gets the arguments without the command's own name. Loading a match answers nothing but a refusal at first
-sight; `css_ready` and `css_forceready` need a player and do nothing over RCON. Words are MatchZy's own, with the
-colours of the chat in most of them.
+A handler receives the arguments without the command name. Loading a match prints only errors that are detected before
+the file is fetched; `css_ready` and `css_forceready` need a player and do nothing over RCON. Texts are MatchZy's own,
+most of them with chat colour codes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from matchpod.simulator.plugin import chat_commands, settings, status
 from matchpod.simulator.plugin.match_course import MatchCourse
 from matchpod.simulator.plugin.series import TEAMS
-from matchpod.simulator.plugin.status import Stage
+from matchpod.simulator.plugin.status import PluginStage
 
 MAX_READY_REQUIRED = 32
 
-Handler = Callable[[list[str]], str]
+_Handler = Callable[[list[str]], str]
 
 _NO_MATCH = "No match is setup!"
 _NOT_ADDED = "They may already be on a team or you provided an invalid Steam ID."
@@ -28,14 +28,14 @@ _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 
-def all_commands(course: MatchCourse) -> dict[str, Handler]:
-    """The handlers by the names of their commands."""
-    by_names: dict[str, Handler] = {
+def all_commands(course: MatchCourse) -> dict[str, _Handler]:
+    """Return the handlers by command name."""
+    by_names: dict[str, _Handler] = {
         "matchzy_loadmatch_url get5_loadmatch_url": partial(_load_from, course),
         "matchzy_loadmatch": lambda _: _reply(_FILE_MISSING),
         "css_start css_force css_forcestart": lambda _: _start(course),
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
-        # For players only, or without a trace in the log.
+        # For players only, or without effect on the log.
         "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
         "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
@@ -55,15 +55,15 @@ def all_commands(course: MatchCourse) -> dict[str, Handler]:
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
     }
     handlers = {name: handler for names, handler in by_names.items() for name in names.split()}
-    return handlers | {name: partial(_use_setting, course, name) for name in settings.DEFAULTS}
+    return handlers | {name: partial(_get_or_set, course, name) for name in settings.DEFAULTS}
 
 
 def _load_from(course: MatchCourse, arguments: list[str]) -> str:
     url, name, value = [*arguments, "", "", ""][:3]
-    is_taken = course.series is not None
-    # A header without a value is no header.
+    had_match = course.series is not None
+    # A header name without a value is ignored.
     course.load_from(url, {name: value} if len(arguments) > 2 and name else {})
-    if is_taken or not url.startswith(("http://", "https://")):
+    if had_match or not url.startswith(("http://", "https://")):
         return _reply(f"[LoadMatchDataCommand] {course.last_fault}")
     return ""
 
@@ -83,23 +83,23 @@ def _reset(course: MatchCourse) -> str:
 def _force_pause(course: MatchCourse) -> str:
     if not course.stage.is_started:
         return ""
-    if course.pauser:
+    if course.paused_by:
         return _reply("Match is already paused!")
-    if course.stage is Stage.POST_GAME:
+    if course.stage is PluginStage.POST_GAME:
         return _reply("You cannot use this command after the game has ended.")
     course.pause(chat_commands.ADMIN)
     return f"[MatchZy] {_GREEN}Admin{_PLAIN} has paused the match!\n"
 
 
 def _force_unpause(course: MatchCourse) -> str:
-    if not (course.stage.is_started and course.pauser):
+    if not (course.stage.is_started and course.paused_by):
         return ""
     course.unpause()
     return "[MatchZy] Admin has unpaused the match, resuming the match!\n"
 
 
 def _restore(course: MatchCourse, arguments: list[str]) -> str:
-    if course.stage is not Stage.LIVE or course.series is None:
+    if course.stage is not PluginStage.LIVE or course.series is None:
         return ""
     if not arguments:
         return _reply("Usage: !restore <round>")
@@ -112,9 +112,9 @@ def _restore(course: MatchCourse, arguments: list[str]) -> str:
 
 def _load_backup(course: MatchCourse, arguments: list[str]) -> str:
     file = "".join(arguments[:1])
-    if course.stage is not Stage.LIVE:
+    if course.stage is not PluginStage.LIVE:
         return _reply(_backup_missing(file))
-    # The plugin's own file of a round has the same name as the game's, but for its ending.
+    # The plugin's backup file has the same name as the game's except for the extension.
     return _restore_file(course, f"{file.removesuffix('.json')}.txt" if file.endswith(".json") else file)
 
 
@@ -123,7 +123,7 @@ def _restore_file(course: MatchCourse, file: str) -> str:
         return _reply(_backup_missing(file))
     if course.settings.is_on("matchzy_pause_after_restore"):
         course.pause(chat_commands.ROUND_RESTORE)
-        chat_commands.let_unpause(course)
+        chat_commands.schedule_unpause(course)
     return ""
 
 
@@ -189,7 +189,7 @@ def _add_player(course: MatchCourse, arguments: list[str]) -> str:
         return "Unknown team: must be one of team1, team2, spec\n"
     if not course.series.add(player_id, team, nick):
         return f"Failed to add player {nick} to {team}. {_NOT_ADDED}\n"
-    course.visitors.expect(*course.series.expected())
+    course.visitors.expect(*course.series.expected_players())
     return f"Player {nick} added to {team} successfully!\n"
 
 
@@ -198,11 +198,11 @@ def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
     if course.series is None:
         return f"{_NO_MATCH}\n"
     if not _is_count(player_id):
-        # It goes on all the same, with the number that it failed to read.
+        # MatchZy continues with 0, the result of the failed conversion.
         return f"Invalid Steam64\nPlayer 0 {_NOT_FOUND}\n"
     if not course.series.remove(player_id):
         return f"Player {player_id} {_NOT_FOUND}\n"
-    course.visitors.expect(*course.series.expected())
+    course.visitors.expect(*course.series.expected_players())
     for player in tuple(course.arena.players):
         if player.person.player_id == player_id:
             course.door.kick(player, "")
@@ -212,21 +212,21 @@ def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
 def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:
     url = "".join(arguments[:1])
     if url.startswith(("http://", "https://")):
-        course.post.url = url
+        course.report_sender.url = url
     return ""
 
 
 def _set_log_header_name(course: MatchCourse, arguments: list[str]) -> str:
-    course.post.header_name = "".join(arguments[:1]).strip() or course.post.header_name
+    course.report_sender.header_name = "".join(arguments[:1]).strip() or course.report_sender.header_name
     return ""
 
 
 def _set_log_header_value(course: MatchCourse, arguments: list[str]) -> str:
-    course.post.header_value = "".join(arguments[:1]).strip() or course.post.header_value
+    course.report_sender.header_value = "".join(arguments[:1]).strip() or course.report_sender.header_value
     return ""
 
 
-def _use_setting(course: MatchCourse, name: str, arguments: list[str]) -> str:
+def _get_or_set(course: MatchCourse, name: str, arguments: list[str]) -> str:
     if not arguments:
         return f"{name} = {course.settings.text(name)}\n"
     course.settings.set(name, " ".join(arguments))

@@ -1,7 +1,7 @@
-"""How do the plugin's events reach the world? Each is posted once: it may get lost, come twice, or behind the next one.
+"""Post the plugin's events, with simulated delivery faults: lost, duplicated or late events.
 
-MatchZy starts a task for every event, without a retry and without an order between them. How often that shows is
-`sim_report_faults`: so many per cent are lost, as many come twice, as many late.
+MatchZy starts a task per event, without retries and without ordering. `sim_report_faults` is the percentage of events
+that are lost; the same percentages are duplicated and sent late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matchpod.simulator.plugin import reports
 CONTENT_TYPE = "application/json; charset=utf-8"
 
 LATE_MS = 30_000
-"""A late event that no other one overtakes comes after this long."""
+"""A late event is sent after the next event, or at the latest after this delay."""
 
 _PER_CENT = 100
 
@@ -24,14 +24,14 @@ _BODY_HEADER = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECA
 
 
 def is_header(name: str, value: str) -> bool:
-    """True when .NET sends this header; one that it does not take costs the whole request."""
+    """True if .NET accepts this header. It does not send a request with a header that it rejects."""
     if not _HEADER_NAME.fullmatch(name) or _BODY_HEADER.fullmatch(name):
         return False
     return value.isascii() and not any(char in value for char in "\r\n\0")
 
 
-class ReportPost:
-    """Posts events to the address that is set; without one nothing is sent."""
+class ReportSender:
+    """Posts events to the configured URL. Sends nothing if there is none."""
 
     def __init__(self, arena: Arena, outside: Outside) -> None:
         self._arena = arena
@@ -43,20 +43,20 @@ class ReportPost:
         self.header_value = ""
 
     def send(self, payload: reports.Payload) -> None:
-        """Post an event, or let happen to it what may happen to one."""
+        """Post an event, or lose, duplicate or delay it at random."""
         if not self.url or (self.header_name and not is_header(self.header_name, self.header_value)):
             return
         post = (self.url, self._headers(), reports.encode(payload))
         overtaken, self._late = self._late, []
         share = self._arena.variables.number("sim_report_faults") / _PER_CENT
         self._count += 1
-        luck = self._arena.dice("reports", self._count, payload["matchid"]).random() if share else 1.0
-        if luck >= 3 * share:
+        roll = self._arena.rng("reports", self._count, payload["matchid"]).random() if share else 1.0
+        if roll >= 3 * share:
             self._outside.send_report(*post)
-        elif luck >= 2 * share:
+        elif roll >= 2 * share:
             self._late.append(post)
             self._arena.agenda.call_in(LATE_MS, self._send_late)
-        elif luck >= share:
+        elif roll >= share:
             self._outside.send_report(*post)
             self._outside.send_report(*post)
         for late in overtaken:

@@ -1,7 +1,7 @@
-"""Which match shall the plugin play? The JSON of a match as MatchZy 0.8.15 takes it, or its reason to refuse it.
+"""Parse and validate a match file (JSON) as MatchZy 0.8.15 does.
 
-Checks are MatchZy's own, in its order and with its words; it checks no more than this, so neither is anything else
-refused here. What MatchZy fails on with an exception (a team without a name) is refused with a reason of ours.
+Checks, their order and their error texts are MatchZy's own; nothing else is rejected. Input on which MatchZy fails with
+an exception (a team without a name) is rejected with an error text of the simulator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 INT32 = range(-(2**31), 2**31)
-"""MatchZy reads its numbers, `matchid` among them, with a 32-bit parser."""
+"""MatchZy parses numbers, including `matchid`, as 32-bit integers."""
 
 DEFAULT_PLAYERS_PER_TEAM = 5
 
@@ -28,7 +28,7 @@ _Fields = dict[str, object]
 
 
 class TeamFile(msgspec.Struct, frozen=True):
-    """A team as the match lists it: SteamID64 to the name forced upon the player, empty for his own."""
+    """A team of the match file. `players` maps SteamID64 to a forced player name, or empty for the player's own."""
 
     id: str
     name: str
@@ -36,7 +36,7 @@ class TeamFile(msgspec.Struct, frozen=True):
 
 
 class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A match the plugin accepts. `match_id` None lets it count by itself."""
+    """A valid match file. If `match_id` is None, the plugin assigns one."""
 
     match_id: int | None
     num_maps: int
@@ -54,29 +54,29 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     cvars: dict[str, str]
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """Why a match is not loaded, in words for the server's own console."""
+class Rejection(msgspec.Struct, frozen=True):
+    """Why a match file is rejected, as printed to the server's own console."""
 
     reason: str
     is_readable: bool = True
-    """False for a text the plugin cannot even parse: it then leaves everything as it was."""
+    """False if the plugin cannot parse the text at all; it then changes nothing."""
 
 
-def read_match(body: bytes) -> MatchFile | Refusal:
-    """The match a JSON text describes; nothing raises."""
+def read_match(body: bytes) -> MatchFile | Rejection:
+    """Parse a match file. Never raises."""
     try:
-        # .NET takes a body for UTF-8, with or without a mark at its beginning, and reads on over what is none.
+        # .NET decodes a body as UTF-8 with an optional byte order mark and replaces invalid bytes.
         fields = json.loads(body.decode("utf-8-sig", "replace"))
         if not isinstance(fields, dict):
-            return Refusal("not a JSON object", is_readable=False)
+            return Rejection("not a JSON object", is_readable=False)
         fault = _fault(fields)
-        return Refusal(fault) if fault else _match(fields)
+        return Rejection(fault) if fault else _match(fields)
     except (ValueError, RecursionError):
-        return Refusal("not JSON", is_readable=False)
+        return Rejection("not JSON", is_readable=False)
 
 
 def plain_name(name: str) -> str:
-    """A team name as the plugin keeps it: letters, digits, blanks, underscores and hyphens."""
+    """Reduce a team name as the plugin does: to letters, digits, spaces, underscores and hyphens."""
     return "".join(char for char in name if char.isalpha() or char in "0123456789 _-")
 
 
@@ -129,7 +129,7 @@ def _match(fields: _Fields) -> MatchFile:
         match_id=_whole(fields.get("matchid")),
         num_maps=num_maps,
         pool=pool,
-        # A map without a side of its own begins with a knife round.
+        # A map without an entry in map_sides begins with a knife round.
         map_sides=sides + ("knife",) * (num_maps - len(sides)),
         team1=_team(_fields(fields["team1"])),
         team2=_team(_fields(fields["team2"])),
@@ -165,9 +165,9 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _token(value: object) -> str:
-    """A JSON value as .NET prints it."""
+    """Format a JSON value as .NET prints it."""
     if isinstance(value, str):
-        return _whole_characters(value)
+        return _replace_surrogates(value)
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -175,8 +175,8 @@ def _token(value: object) -> str:
     return json.dumps(value)
 
 
-def _whole_characters(text: str) -> str:
-    """JSON can spell half a character, which is none outside of .NET."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON and .NET allow but UTF-8 does not."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -186,7 +186,7 @@ def _number_or(fields: Mapping[str, object], name: str, default: int) -> int:
 
 
 def _whole(value: object) -> int | None:
-    """A number of 32 bits, also as a text of digits."""
+    """Parse a 32-bit integer, given as a number or as text. None if it is not one."""
     text = _token(value).strip()
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(INT32.stop)):

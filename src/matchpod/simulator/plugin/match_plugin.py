@@ -1,7 +1,7 @@
-"""What does the match plugin hear? MatchZy as a part of the server: it watches the game, reads the chat, has commands.
+"""Connect the match plugin MatchZy to the server: game events, chat and console commands.
 
-Where it is not installed its commands are unknown to the console; it is asked with every command, as a story can be
-changed while the server runs. What it does with a match is in `match_course`.
+If the plugin is not installed, the console does not know its commands. This is checked on every command, because the
+scenario can change while the server runs. The match itself is in `match_course`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from matchpod.simulator.play.player import Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.plugin import chat_commands
 from matchpod.simulator.plugin.commands import all_commands
+from matchpod.simulator.plugin.deps import MatchGame, PluginConsole
 from matchpod.simulator.plugin.match_course import MatchCourse
-from matchpod.simulator.plugin.status import Stage
-from matchpod.simulator.plugin.surroundings import CommandLine, MatchGame
+from matchpod.simulator.plugin.status import PluginStage
 from matchpod.simulator.scenarios import Scenario
 
 
@@ -27,7 +27,7 @@ class MatchPlugin(Watcher):
     """MatchZy on one server."""
 
     def __init__(
-        self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: CommandLine, outside: Outside
+        self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
     ) -> None:
         self._arena = arena
         self._console = console
@@ -35,12 +35,12 @@ class MatchPlugin(Watcher):
         for name, handler in all_commands(self.course).items():
             console.register(name, self._if_installed(name, handler))
         console.has_plugin_match = lambda: self.has_match
-        arena.team_of = self.course.place_of
+        arena.required_team = self.course.required_team
         arena.watchers.append(self)
 
     @property
     def is_installed(self) -> bool:
-        """False in the story of the missing plugin."""
+        """False in the scenario `plugin_missing`."""
         return self._arena.scenario is not Scenario.PLUGIN_MISSING
 
     @property
@@ -50,49 +50,49 @@ class MatchPlugin(Watcher):
 
     @property
     def last_fault(self) -> str:
-        """Why the last thing asked for was not done; a real server prints it on its own console only."""
+        """Why the last request failed. A real server prints this only to its own console."""
         return self.course.last_fault
 
     def map_loaded(self, map_name: str) -> None:
-        """Warmup is held anew on every map."""
-        self.course.hold_warmup()
+        """Restart warmup on the new map."""
+        self.course.schedule_warmup()
 
     def player_entered(self, player: Player) -> None:
-        """People are let in or not when they have loaded."""
+        """Admit or kick a player who has finished loading."""
         if not player.person.is_bot and self.is_installed:
             self.course.admit(player)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """His word goes with him."""
-        self.course.ready.forget(player)
+        """Remove the player's ready state."""
+        self.course.ready.remove(player)
 
-    def player_said(self, player: Player, text: str) -> None:
-        """Commands are chat that begins with a dot or an exclamation mark."""
+    def player_chatted(self, player: Player, text: str) -> None:
+        """Handle chat that begins with a dot or an exclamation mark as a command."""
         if self.has_match and text[:1] in (".", "!"):
-            chat_commands.answer(self.course, player, text[1:].strip().lower())
+            chat_commands.handle(self.course, player, text[1:].strip().lower())
 
     def round_started(self, round_number: int) -> None:
-        """The name of the server may tell the score."""
+        """Update the hostname, which may contain the score."""
         if self.course.stage.is_started:
-            self.course.name_server()
+            self.course.update_hostname()
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Rounds that count are reported; the knife round is followed by a choice."""
+        """Report a live round, or let the winners of the knife round choose a side."""
         course, series = self.course, self.course.series
         if series is None:
             return
-        if round_number > 0 and course.stage is Stage.LIVE:
+        if round_number > 0 and course.stage is PluginStage.LIVE:
             course.report_round(series, end)
-        elif round_number == 0 and course.stage is Stage.KNIFE:
-            dice = self._arena.dice("knife", series.match_id, series.map_number)
-            course.end_knife(end.side or dice.choice((Side.CT, Side.T)))
-            chat_commands.let_choose(course, dice)
+        elif round_number == 0 and course.stage is PluginStage.KNIFE:
+            rng = self._arena.rng("knife", series.match_id, series.map_number)
+            course.end_knife(end.side or rng.choice((Side.CT, Side.T)))
+            chat_commands.schedule_side_choice(course, rng)
 
     def map_ended(self) -> None:
-        """The map counts, and the next one or the end follows."""
+        """Count the map and continue with the next one or the end of the series."""
         series = self.course.series
-        if series is not None and self.course.stage is Stage.LIVE:
+        if series is not None and self.course.stage is PluginStage.LIVE:
             self.course.end_map(series)
 
     def _if_installed(self, name: str, handler: Callable[[list[str]], str]) -> Callable[[list[str]], str]:
-        return lambda arguments: handler(arguments) if self.is_installed else self._console.unknown(name)
+        return lambda arguments: handler(arguments) if self.is_installed else self._console.unknown_command(name)

@@ -1,4 +1,4 @@
-"""Who is ready to play? The players' own word, by their number on the server, and whether it is enough to start."""
+"""Track which players are ready, and decide whether the match can start."""
 
 from __future__ import annotations
 
@@ -11,56 +11,57 @@ from matchpod.simulator.plugin.match_file import MatchFile
 
 
 class ReadyList:
-    """Everyone on the server with his word."""
+    """Ready state of each player on the server, by user id."""
 
     def __init__(self) -> None:
-        self._words: dict[int, bool] = {}
+        self._is_ready: dict[int, bool] = {}
         self._forced: list[Side] = []
 
     def __len__(self) -> int:
-        return len(self._words)
+        return len(self._is_ready)
 
     @property
-    def is_everybody(self) -> bool:
-        """True when nobody is unready; also when nobody is there."""
-        return all(self._words.values())
+    def is_everyone_ready(self) -> bool:
+        """True if no player is unready; also true if there are no players."""
+        return all(self._is_ready.values())
 
-    def say(self, player: Player, *, is_ready: bool) -> None:
-        """Take somebody's word."""
-        self._words[player.user_id] = is_ready
+    def set_ready(self, player: Player, *, is_ready: bool) -> None:
+        """Mark a player as ready or unready."""
+        self._is_ready[player.user_id] = is_ready
 
-    def force(self, arena: Arena, side: Side, least: int) -> None:
-        """Somebody speaks for his whole side, if it has enough people for that."""
-        players = arena.on(side)
-        if len(players) >= least:
+    def force(self, arena: Arena, side: Side, min_ready: int) -> None:
+        """Mark all players of a side as ready, if it has at least `min_ready` players."""
+        players = arena.players_on(side)
+        if len(players) >= min_ready:
             self._forced.append(side)
             for player in players:
-                self.say(player, is_ready=True)
+                self.set_ready(player, is_ready=True)
 
-    def forget(self, player: Player) -> None:
-        """Somebody has left."""
-        self._words.pop(player.user_id, None)
+    def remove(self, player: Player) -> None:
+        """Remove a player who left."""
+        self._is_ready.pop(player.user_id, None)
 
     def clear(self) -> None:
-        """Nobody is ready any more."""
+        """Mark all players as unready."""
         self._forced.clear()
-        self._words = dict.fromkeys(self._words, False)
+        self._is_ready = dict.fromkeys(self._is_ready, False)
 
-    def is_enough(self, arena: Arena, match: MatchFile, least: int) -> bool:
-        """True when the match starts by itself: both sides complete and ready, or somebody spoke for them."""
+    def can_start(self, arena: Arena, match: MatchFile, min_ready: int) -> bool:
+        """True if the match starts automatically: each side is complete and ready, or was forced ready."""
         if match.min_spectators_to_ready:
-            watching = [player for player in arena.players if player.team == SPECTATOR]
-            if not self._are_all_ready(watching, match.min_spectators_to_ready):
+            spectators = [player for player in arena.players if player.team == SPECTATOR]
+            if not self._are_all_ready(spectators, match.min_spectators_to_ready):
                 return False
-        return all(self._is_side_ready(arena, side, match.players_per_team, least) for side in (Side.CT, Side.T))
+        return all(self._is_side_ready(arena, side, match.players_per_team, min_ready) for side in (Side.CT, Side.T))
 
-    def _is_side_ready(self, arena: Arena, side: Side, needed: int, least: int) -> bool:
-        players = arena.on(side)
-        # The least number counts only where somebody spoke for the side; else everyone must be there.
-        return self._are_all_ready(players, needed) or (side in self._forced and self._ready(players) >= max(1, least))
+    def _is_side_ready(self, arena: Arena, side: Side, needed: int, min_ready: int) -> bool:
+        players = arena.players_on(side)
+        # The minimum applies only to a side that was forced ready; otherwise all players must be there.
+        is_forced = side in self._forced and self._count_ready(players) >= max(1, min_ready)
+        return self._are_all_ready(players, needed) or is_forced
 
     def _are_all_ready(self, players: Sequence[Player], needed: int) -> bool:
-        return 0 < len(players) == self._ready(players) and len(players) >= needed
+        return 0 < len(players) == self._count_ready(players) and len(players) >= needed
 
-    def _ready(self, players: Sequence[Player]) -> int:
-        return sum(self._words.get(player.user_id, False) for player in players)
+    def _count_ready(self, players: Sequence[Player]) -> int:
+        return sum(self._is_ready.get(player.user_id, False) for player in players)

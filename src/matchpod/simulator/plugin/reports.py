@@ -1,8 +1,8 @@
-"""What does the plugin post about a match? MatchZy's events, with the fields it fills and those it always sends as 0.
+"""Payloads of MatchZy's events, including fields that it always sends as 0.
 
-Properties stand as .NET writes them: those of the event itself first, `event` last (seen in a real `map_result`).
-Known faults of MatchZy are kept: `round_end.winner.team` is the team that leads the map, `map_result.winner.team` the
-one that leads the series, a tie being team2 in both, and `winner.side` of a map or series is right by chance only.
+Properties are ordered as .NET writes them: those of the event first, `event` last (as in a real `map_result`).
+Known bugs of MatchZy are reproduced: `round_end.winner.team` is the team leading the map, `map_result.winner.team` the
+one leading the series (team2 if tied, in both), and `winner.side` of a map or series is correct only by chance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.plugin.series import Series
 
 TIME_UNTIL_RESTORE_S = 10
-"""What MatchZy writes into every `series_end`, whatever the delay is."""
+"""MatchZy sends this constant in every `series_end`, regardless of the actual delay."""
 
 SCORE_PER_KILL = 2
 SCORE_PER_ASSIST = 1
@@ -37,26 +37,26 @@ _REASONS = {
     "Terrorists_Surrender": 17,
     "CTs_Surrender": 18,
 }
-"""The game's own numbers of how a round can end, by the notice of the log."""
+"""The game's numeric round end reasons, by the notice in the log."""
 
-# .NET escapes these in every JSON text, as if it were to stand in a web page.
+# .NET escapes these characters in JSON, so that it is safe to embed in HTML.
 _NET_ESCAPES = str.maketrans({char: f"\\u{ord(char):04X}" for char in "'<>&+`"})
 
 Payload = dict[str, object]
 
 
 def encode(payload: Payload) -> bytes:
-    """The body of a post: ASCII, no blanks."""
+    """Encode a payload as the body of a post: ASCII, without whitespace."""
     return to_json(payload).encode("ascii")
 
 
 def to_json(payload: Payload) -> str:
-    """A value as the plugin prints it."""
+    """Format a payload as the plugin does."""
     return json.dumps(payload, separators=(",", ":")).translate(_NET_ESCAPES)
 
 
 def series_start(series: Series) -> Payload:
-    """A match was loaded."""
+    """Event: a match was loaded."""
     match = series.match
     return {
         "team1": {"id": match.team1.id, "name": match.team1.name},
@@ -68,14 +68,14 @@ def series_start(series: Series) -> Payload:
 
 
 def going_live(series: Series) -> Payload:
-    """The live configuration was executed: the map counts from here."""
+    """Event: live.cfg was executed, and the map is live from here on."""
     return {"map_number": series.map_number, "matchid": series.match_id, "event": "going_live"}
 
 
 def round_end(
     series: Series, end: RoundEnd, score: tuple[int, int], players: tuple[list[Payload], list[Payload]]
 ) -> Payload:
-    """A round was decided; score and players by the plugin's teams."""
+    """Event: a round ended. Score and players are by the plugin's teams."""
     return {
         "reason": _REASONS.get(end.notice, 0),
         "winner": {"side": _SIDE_NUMBERS[end.side] if end.side is not None else "0", "team": _leader(score)},
@@ -90,7 +90,7 @@ def round_end(
 
 
 def map_result(series: Series, map_number: int, score: tuple[int, int], team1_side: Side) -> Payload:
-    """A map is over and counted already; players are never listed."""
+    """Event: a map ended. `series.wins` already includes it; players are never listed."""
     return {
         "winner": {"side": _claimed_side(score, team1_side), "team": _leader((series.wins[0], series.wins[1]))},
         "team1": _stats_team(series, 0, score[0], [], series_score=series.wins[0]),
@@ -102,7 +102,7 @@ def map_result(series: Series, map_number: int, score: tuple[int, int], team1_si
 
 
 def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payload:
-    """The series is over; `score` is that of its last map."""
+    """Event: the series ended. `score` is that of its last map."""
     one, two = series.wins
     return {
         "time_until_restore": TIME_UNTIL_RESTORE_S,
@@ -115,7 +115,7 @@ def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payl
 
 
 def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_played: int) -> list[Payload]:
-    """Players on one side with their numbers of the map; who is not on the server is not listed."""
+    """Statistics of the players who are on one side now. Players who left are not listed."""
     by_id = {tally.player_id: tally for tally in tallies}
     return [
         {

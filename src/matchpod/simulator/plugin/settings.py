@@ -1,4 +1,4 @@
-"""What are the plugin's own variables set to? The `matchzy_` names it takes, and their values as they were written."""
+"""The plugin's own `matchzy_` variables and their values."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ DEFAULTS = MappingProxyType(
         "matchzy_whitelist_enabled_default": "false",
     }
 )
-"""Every variable with the value the plugin is born with."""
+"""All variables with their default values."""
 
 
-class Settings:
-    """The variables of one server."""
+class PluginSettings:
+    """The plugin's variables on one server."""
 
     def __init__(self) -> None:
         self._values = dict(DEFAULTS)
 
     def text(self, name: str) -> str:
-        """The value as it was written."""
+        """The value as it was set."""
         return self._values[name]
 
     def is_on(self, name: str) -> bool:
@@ -51,17 +51,17 @@ class Settings:
         return self._values[name].strip().lower() in ("1", "true")
 
     def whole(self, name: str) -> int:
-        """The value as a whole number; the plugin's own one where it is none."""
+        """The value as an integer; the default if it is not a number."""
         value = self._values[name].strip()
         return int(value if value.isascii() and value.isdecimal() else DEFAULTS[name])
 
-    def filled(self, name: str, words: Mapping[str, str]) -> str:
-        """The value with its places, as `{TEAM1}`, filled in."""
+    def formatted(self, name: str, replacements: Mapping[str, str]) -> str:
+        """The value with placeholders such as `{TEAM1}` replaced."""
         value = self._values[name].strip()
-        for place, word in words.items():
-            value = value.replace(f"{{{place}}}", word)
+        for placeholder, replacement in replacements.items():
+            value = value.replace(f"{{{placeholder}}}", replacement)
         return value
 
     def set(self, name: str, value: str) -> None:
-        """Remember a value."""
+        """Set a variable."""
         self._values[name] = value

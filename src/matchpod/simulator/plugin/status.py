@@ -1,4 +1,4 @@
-"""What does the plugin say about itself? Its stages, and the answers to `get5_status` and `get5_web_available`."""
+"""Stages of the plugin, and the output of `get5_status` and `get5_web_available`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ GET5_VERSION = "0.15.0"
 NO_ROUND = -1
 
 
-class Stage(IntEnum):
-    """Where the plugin is with its match; numbers and names are get5's, MatchZy never shows the others."""
+class PluginStage(IntEnum):
+    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses its other stages."""
 
     NONE = 0
     PRE_VETO = 1
@@ -27,12 +27,12 @@ class Stage(IntEnum):
 
     @property
     def is_started(self) -> bool:
-        """True from the knife round or going live on, until the map is left."""
-        return self > Stage.WARMUP
+        """True from the knife round or the live start until the map is left."""
+        return self > PluginStage.WARMUP
 
 
 def status_text(
-    stage: Stage,
+    stage: PluginStage,
     series: Series | None,
     *,
     score: tuple[int, int],
@@ -40,7 +40,7 @@ def status_text(
     is_paused: bool,
     is_ready: bool,
 ) -> str:
-    """The answer to `get5_status`; the score is by the plugin's teams."""
+    """Output of `get5_status`. The score is by the plugin's teams."""
     status: Payload = {
         "plugin_version": GET5_VERSION,
         "gamestate": stage.name.lower(),
@@ -48,7 +48,7 @@ def status_text(
         "loaded_config_file": None,
         "matchid": None,
         "map_number": None,
-        "round_number": sum(score) if stage is Stage.LIVE else NO_ROUND,
+        "round_number": sum(score) if stage is PluginStage.LIVE else NO_ROUND,
         "round_time": None,
         "team1": None,
         "team2": None,
@@ -61,13 +61,13 @@ def status_text(
             "map_number": series.map_number,
             "team1": _team(series, Team.TEAM1, score[0], side=first_team_side, is_ready=is_ready),
             "team2": _team(series, Team.TEAM2, score[1], side=first_team_side, is_ready=is_ready),
-            "maps": list(series.maps) if stage >= Stage.LIVE else None,
+            "maps": list(series.maps) if stage >= PluginStage.LIVE else None,
         }
     return to_json(status) + "\n"
 
 
-def web_text(stage: Stage) -> str:
-    """The answer to `get5_web_available`."""
+def web_text(stage: PluginStage) -> str:
+    """Output of `get5_web_available`."""
     return to_json({"gamestate": int(stage), "available": 1, "plugin_version": GET5_VERSION}) + "\n"
 
 
@@ -77,9 +77,9 @@ def _team(series: Series, team: Team, score: int, *, side: Side, is_ready: bool)
         "name": (series.match.team1 if is_team1 else series.match.team2).name,
         "series_score": series.wins[0 if is_team1 else 1],
         "current_map_score": score,
-        # MatchZy counts neither these nor whether the team, not the whole server, is ready.
+        # MatchZy does not count clients, and reports readiness of the whole server instead of the team.
         "connected_clients": -1,
         "ready": is_ready,
-        # `ct` or `terrorist`: the side's own word in small letters, not get5's `t`.
+        # `ct` or `terrorist`: the game's name in lower case, not get5's `t`.
         "side": series.side_of(team, side).value.lower(),
     }

@@ -1,1 +1,1 @@
-"""Sockets: RCON, log posts, the plugin's requests, and the processes around them."""
+"""Sockets and processes of simulated servers: RCON, log posts, plugin requests."""

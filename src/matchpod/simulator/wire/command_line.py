@@ -1,8 +1,8 @@
-"""What does `simulate` do as a process? Starts what was asked for, says when it is ready, and ends when told.
+"""Run `matchpod simulate`: start the servers, announce them, and wait for the end.
 
-0: ended as told. 1: a port is in use. 2: a word makes no sense. 139: the one server
-crashed, as by a segfault. Ready lines go to standard output, all else to standard error; whether anybody reads them
-makes no difference.
+Exit codes: 0 normal end, 1 address or port not available, 2 invalid arguments, 139 the only server crashed (as by a
+segfault). Ready lines go to standard output, everything else to standard error. A reader that does not keep up never
+blocks the servers.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from typing import TextIO
 
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.wire.farm import Farm
-from matchpod.simulator.wire.launch import HELP, Launch, LaunchError, read_words, scenario_list
-from matchpod.simulator.wire.server import MachineMaker, SimulatedServer
+from matchpod.simulator.wire.launch import HELP, Launch, LaunchError, parse_arguments, scenario_list
+from matchpod.simulator.wire.server import MachineFactory, SimulatedServer
 
 CRASHED = 139
-"""What a shell says of a process that ended by a segmentation fault."""
+"""Exit code that a shell reports for a segmentation fault."""
 
-READER_S = 0.02
-"""How often a reader of ready lines that does not keep up is looked after."""
+READER_POLL_S = 0.02
+"""Poll interval while the reader of the ready lines does not keep up."""
 
 GC_THRESHOLD = 50_000
-"""New objects between two searches for cycles. A farm makes many objects and hardly any cycles."""
+"""New objects between two garbage collections. A farm creates many objects and hardly any cycles."""
 
 
-def main(words: Sequence[str], make_machine: MachineMaker = Machine) -> int:
-    """Run what the words after `simulate` ask for; answers the exit code when it has ended."""
+def main(arguments: Sequence[str], make_machine: MachineFactory = Machine) -> int:
+    """Run the command with the arguments after `simulate`. Return the exit code."""
     try:
-        launch = read_words(words)
+        launch = parse_arguments(arguments)
     except LaunchError as fault:
         _write(sys.stderr, f"matchpod simulate: {fault}\n")
         return 2
     if launch.wants_help or launch.wants_list:
         _write(sys.stdout, HELP if launch.wants_help else scenario_list())
         return 0
-    # A server takes three files and more: its port, a console, a post under way. The usual limit is 1024.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # A server needs at least three file descriptors (port, RCON client, log post). The usual soft limit is 1024.
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     return asyncio.run(Process(launch, make_machine).run())
 
 
 class Process:
-    """The running process."""
+    """The running `simulate` process."""
 
-    def __init__(self, launch: Launch, make_machine: MachineMaker) -> None:
+    def __init__(self, launch: Launch, make_machine: MachineFactory) -> None:
         self._launch = launch
         self._make_machine = make_machine
         self._running = len(launch.servers)
         self._signals = 0
 
     async def run(self) -> int:
-        """Start, wait for the end, and clean up."""
+        """Start the servers, wait for the end and clean up. Return the exit code."""
         self._end = asyncio.Event()
         farm = Farm(self._launch.servers, self._make_machine, on_exit=self._on_exit)
         self._start = asyncio.create_task(farm.start())
@@ -85,46 +85,46 @@ class Process:
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals > 1:
-            os._exit(0)  # asked twice: without farewell
-        self._say("ending")
+            os._exit(0)  # second signal: exit without cleanup
+        self._report("stopping")
         self._end.set()
         self._start.cancel()
 
     def _on_exit(self, server: SimulatedServer) -> None:
-        self._say(f"{_address(server)} {'crashed' if server.has_crashed else 'quit'}")
+        self._report(f"{_address(server)} {'crashed' if server.has_crashed else 'quit'}")
         if server.has_crashed and len(self._launch.servers) == 1:
             os._exit(CRASHED)
         self._running -= 1
         if self._running == 0:
             self._end.set()
 
-    def _say(self, what: str) -> None:
-        if not self._launch.is_quiet and _is_read(sys.stderr):
-            _write(sys.stderr, f"{what}\n")
+    def _report(self, text: str) -> None:
+        if not self._launch.is_quiet and _is_writable(sys.stderr):
+            _write(sys.stderr, f"{text}\n")
 
 
 async def _announce(servers: Sequence[SimulatedServer]) -> None:
-    """Say which servers are ready, as fast as somebody reads it: a pipe holds a few hundred lines."""
+    """Print a ready line per server, as fast as they are read: a pipe buffers only a few hundred lines."""
     for server in servers:
-        while not _is_read(sys.stdout):
-            await asyncio.sleep(READER_S)
+        while not _is_writable(sys.stdout):
+            await asyncio.sleep(READER_POLL_S)
         _write(sys.stdout, f"{_ready_line(server)}\n")
 
 
-def _is_read(stream: TextIO | None) -> bool:
-    """False when a line written now would wait for its reader."""
+def _is_writable(stream: TextIO | None) -> bool:
+    """False if a write would block until the reader catches up."""
     if stream is None:
         return True
     poll = select.poll()
     try:
         poll.register(stream, select.POLLOUT)
     except (OSError, ValueError):
-        return True  # no file of the system
+        return True  # not a file descriptor
     return bool(poll.poll(0))
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write to a standard stream, if there is one and it goes anywhere."""
+    """Write to a standard stream. Ignore a missing or closed one."""
     if stream is None:
         return
     try:
@@ -132,7 +132,7 @@ def _write(stream: TextIO | None, text: str) -> None:
     except (OSError, ValueError):
         stream.write(text)
         return
-    # Past the stream's own buffer, which would fail again when the process ends.
+    # Bypasses the stream's buffer, which would fail again at process exit.
     rest = text.encode("utf-8", "replace")
     with suppress(OSError):
         while rest:

@@ -1,4 +1,4 @@
-"""How do many servers live in one process? Each for itself, with one HTTP client for all; one's death is its own."""
+"""Run many independent simulated servers in one process, with a shared HTTP client."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Callable, Sequence
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.pacer import Pacer
-from matchpod.simulator.wire.server import Birth, MachineMaker, SimulatedServer
+from matchpod.simulator.wire.server import MachineFactory, ProcessIdentity, SimulatedServer
 
-BOOTS_AT_ONCE = 50
-"""Servers that boot before anything else has its turn, such as a signal: they take a tenth of a second."""
+BOOT_BATCH = 50
+"""Servers booted before the event loop runs, for example for signals. They take a tenth of a second."""
 
 
 class Farm:
-    """A number of servers, one or hundreds; made inside a running event loop."""
+    """One or many servers in one process. Must be created inside a running event loop."""
 
     def __init__(
         self,
         options: Sequence[ServerOptions],
-        make_machine: MachineMaker,
+        make_machine: MachineFactory,
         *,
         on_exit: Callable[[SimulatedServer], None],
     ) -> None:
-        """`on_exit` is told of a server that quit or crashed, also while the farm stops."""
+        """`on_exit` is called for each server that quits or crashes, also while the farm stops."""
         self._options = list(options)
         self._make_machine = make_machine
         self._on_exit = on_exit
@@ -36,27 +36,27 @@ class Farm:
 
     @property
     def servers(self) -> Sequence[SimulatedServer]:
-        """All servers, in the order of their options; those that ended too."""
+        """All servers in the order of their options, including those that ended."""
         return self._servers
 
     async def start(self) -> None:
-        """Start all servers, or none: OSError when a port is in use."""
+        """Start all servers, or none. Raise OSError if a port is in use."""
         try:
             for options in self._options:
                 server = self._new_server(options)
                 self._servers.append(server)
                 await server.bind()
-            # Only now: servers that run already would delay the others.
+            # Boot after all are bound, because running servers would delay the others.
             for number, server in enumerate(self._servers):
-                if number % BOOTS_AT_ONCE == 0:
+                if number % BOOT_BATCH == 0:
                     await asyncio.sleep(0)
                 server.boot()
         except BaseException:
-            await self.abandon()
+            await self.abort()
             raise
 
     async def restart(self, index: int) -> SimulatedServer:
-        """Start a server anew, as a new process would, on the port it had; the old one is stopped if it still runs."""
+        """Replace a server by a new one on the same port, as if its process were restarted. Stops the old one."""
         old = self._servers[index]
         await old.stop()
         self._servers[index] = server = self._new_server(old.options)
@@ -65,12 +65,12 @@ class Farm:
         return server
 
     async def stop(self) -> None:
-        """Let all servers quit, and free everything."""
+        """Stop all servers gracefully and free all resources."""
         await asyncio.gather(*(server.stop() for server in self._servers))
         await self._client.close()
 
-    async def abandon(self) -> None:
-        """Free everything at once, without farewell."""
+    async def abort(self) -> None:
+        """Free all resources immediately, without sending remaining logs."""
         for server in self._servers:
             server.close(is_abrupt=True)
         await self._client.close()
@@ -81,7 +81,7 @@ class Farm:
             self._client,
             self._pacer,
             make_machine=self._make_machine,
-            birth=Birth(start_ms=time.time_ns() // 1_000_000, instance_token=os.urandom(8).hex()),
+            identity=ProcessIdentity(start_ms=time.time_ns() // 1_000_000, instance_token=os.urandom(8).hex()),
             on_exit=self._on_exit,
             servers=len(self._options),
         )

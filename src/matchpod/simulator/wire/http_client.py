@@ -1,7 +1,7 @@
-"""How does a server ask the world over HTTP? GET and POST, kept connections, one time limit, and never an exception.
+"""HTTP client for GET and POST with connection reuse and a timeout. Never raises.
 
-A connection that was kept and turns out to be closed is replaced; all other faults are the answer. Redirects are
-answers like any other, as the game's client follows none.
+A reused connection that turns out to be closed is replaced; all other errors are returned as the result. Redirects are
+not followed, as in the game's client.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from matchpod.simulator.outside import Fetched
+from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.wire.http_response import ResponseError, ResponseReader
 
 TIMEOUT_S = 10.0
-"""From asking to the whole answer: what a game server waits before it sends its log again."""
+"""Time limit of a whole request: what a game server waits before it sends its log again."""
 
 MAX_IDLE = 64
-"""Connections kept for one address; a farm sends more at a time only when the receiver is slow."""
+"""Idle connections kept per address. A farm needs more at a time only if the receiver is slow."""
 
 IDLE_S = 30.0
-"""A connection that nobody needs is closed after once or twice this time."""
+"""An unused connection is closed after one to two times this interval."""
 
 Headers = Iterable[tuple[str, str]]
 
-Lookup = Sequence[str] | OSError | UnicodeError
-"""What came of the question for the addresses of a host."""
+LookupResult = Sequence[str] | OSError | UnicodeError
+"""The addresses of a host, or why they could not be resolved."""
 
 _IP = re.compile(r"[0-9.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%.*)?")
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_NOT_GIVEN = ("content-length", "transfer-encoding")
+_RESERVED = ("content-length", "transfer-encoding")
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a connection goes."""
+    """Target of a connection."""
 
     host: str
     port: int
@@ -50,14 +50,14 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection and the answer it waits for."""
+    """One connection and the response it waits for."""
 
     def __init__(self, on_lost: Callable[[_Connection], None]) -> None:
         self.transport: asyncio.Transport | None = None
         self.reader = ResponseReader()
-        self.answer: asyncio.Future[None] | None = None
+        self.response: asyncio.Future[None] | None = None
         self.is_stale = False
-        """True when it was not needed for IDLE_S."""
+        """True if it was not used since the last sweep."""
         self._on_lost = on_lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,37 +65,37 @@ class _Connection(asyncio.Protocol):
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        if self.answer is None or self.answer.done():
-            self.abort()  # nobody asked
+        if self.response is None or self.response.done():
+            self.abort()  # unsolicited data
             return
         try:
             self.reader.feed(data)
         except ResponseError as fault:
-            self._settle(fault)
+            self._complete(fault)
             return
         if self.reader.is_done:
-            self._settle(None)
+            self._complete(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         self._on_lost(self)
         if exc is not None:
-            self._settle(exc)
+            self._complete(exc)
             return
         try:
             self.reader.finish()
         except ResponseError as fault:
-            self._settle(fault)
+            self._complete(fault)
         else:
-            self._settle(None)
+            self._complete(None)
 
-    def _settle(self, fault: Exception | None) -> None:
-        if self.answer is None or self.answer.done():
+    def _complete(self, fault: Exception | None) -> None:
+        if self.response is None or self.response.done():
             return
         if fault is None:
-            self.answer.set_result(None)
+            self.response.set_result(None)
         else:
-            self.answer.set_exception(fault)
+            self.response.set_exception(fault)
 
     @property
     def is_open(self) -> bool:
@@ -106,54 +106,54 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     async def exchange(self, request: bytes) -> ResponseReader:
-        """Send a request and wait for the whole answer."""
+        """Send a request and wait for the whole response."""
         if self.transport is None or self.transport.is_closing():
-            raise ConnectionResetError("the connection is closed")
+            raise ConnectionResetError("connection is closed")
         self.reader = ResponseReader()
-        self.answer = asyncio.get_running_loop().create_future()
+        self.response = asyncio.get_running_loop().create_future()
         self.transport.write(request)
         try:
-            await self.answer
+            await self.response
         finally:
-            self.answer = None  # a fault in it knows this frame: they would keep each other, and the request, alive
+            self.response = None  # its exception refers to this frame: avoid a cycle that keeps the request alive
         return self.reader
 
 
 class HttpClient:
-    """Requests of all servers of a process."""
+    """HTTP client shared by all servers of a process."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
         self._idle: dict[Address, list[_Connection]] = {}
         self._in_use: set[_Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
-        self._lookups: dict[str, asyncio.Future[Lookup]] = {}
-        self._trust: SSLContext | None = None
+        self._lookups: dict[str, asyncio.Future[LookupResult]] = {}
+        self._ssl_context: SSLContext | None = None
         self._is_closed = False
 
-    async def get(self, url: str, headers: Headers) -> Fetched:
+    async def get(self, url: str, headers: Headers) -> FetchResult:
         """GET a URL."""
-        return await self._ask("GET", url, headers, b"")
+        return await self._request("GET", url, headers, b"")
 
-    async def post(self, url: str, headers: Headers, body: bytes) -> Fetched:
+    async def post(self, url: str, headers: Headers, body: bytes) -> FetchResult:
         """POST a body."""
-        return await self._ask("POST", url, headers, body)
+        return await self._request("POST", url, headers, body)
 
-    async def post_as_given(self, url: str, head: bytes, body: bytes) -> Fetched:
-        """POST a body with these header lines and no others; each has its line end."""
+    async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
+        """POST a body with exactly these header lines, each with its line end."""
         try:
             address, target = _split(url)
         except ValueError as fault:
-            return Fetched(None, reason=f"not sent: {fault}")
+            return FetchResult(None, reason=f"not sent: {fault}")
         return await self._send(address, b"POST %b HTTP/1.1\r\n%b\r\n%b" % (target, head, body))
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self._in_use) + sum(map(len, self._idle.values()))
 
     async def close(self) -> None:
-        """Close all connections; requests under way end without an answer, and so do later ones."""
+        """Close all connections. Pending and later requests end without a response."""
         self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -163,31 +163,31 @@ class HttpClient:
         self._idle.clear()
         for connection in tuple(self._in_use):
             connection.abort()
-        await asyncio.sleep(0)  # a transport lets go of its socket in the next turn of the loop
+        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop
 
-    async def _ask(self, method: str, url: str, headers: Headers, body: bytes) -> Fetched:
+    async def _request(self, method: str, url: str, headers: Headers, body: bytes) -> FetchResult:
         try:
             address, request = _encode(method, url, headers, body)
         except ValueError as fault:
-            return Fetched(None, reason=f"not sent: {fault}")
+            return FetchResult(None, reason=f"not sent: {fault}")
         return await self._send(address, request)
 
-    async def _send(self, address: Address, request: bytes) -> Fetched:
+    async def _send(self, address: Address, request: bytes) -> FetchResult:
         try:
             async with asyncio.timeout(self._timeout_s):
                 reader = await self._exchange(address, request)
         except TimeoutError:
-            return Fetched(None, reason=f"no answer within {self._timeout_s:g} s")
-        except (OSError, ResponseError, ValueError) as fault:  # ValueError: a host that no resolver takes
-            return Fetched(None, reason=str(fault) or type(fault).__name__)
-        return Fetched(reader.status, reader.body)
+            return FetchResult(None, reason=f"no response within {self._timeout_s:g} s")
+        except (OSError, ResponseError, ValueError) as fault:  # ValueError: an invalid host name
+            return FetchResult(None, reason=str(fault) or type(fault).__name__)
+        return FetchResult(reader.status, reader.body)
 
     async def _exchange(self, address: Address, request: bytes) -> ResponseReader:
-        while (connection := self._take_idle(address)) is not None:
+        while (connection := self._pop_idle(address)) is not None:
             try:
                 return await self._exchange_on(connection, address, request)
             except (OSError, ResponseError):
-                # The peer may have closed it before our request came: that is no fault of the request.
+                # The peer may have closed it before the request arrived, so try another connection.
                 if connection.reader.has_begun:
                     raise
         return await self._exchange_on(await self._connect(address), address, request)
@@ -224,7 +224,7 @@ class HttpClient:
         if self._idle:
             self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._close_stale)
 
-    def _take_idle(self, address: Address) -> _Connection | None:
+    def _pop_idle(self, address: Address) -> _Connection | None:
         idle = self._idle.get(address)
         while idle:
             connection = idle.pop()
@@ -234,7 +234,7 @@ class HttpClient:
                 return connection
         return None
 
-    def _forget(self, address: Address, connection: _Connection) -> None:
+    def _remove_idle(self, address: Address, connection: _Connection) -> None:
         idle = self._idle.get(address)
         if idle is not None and connection in idle:
             idle.remove(connection)
@@ -243,17 +243,17 @@ class HttpClient:
 
     async def _connect(self, address: Address) -> _Connection:
         if self._is_closed:
-            raise ConnectionAbortedError("the client is closed")
-        if address.is_secure and self._trust is None:
-            self._trust = create_default_context()
+            raise ConnectionAbortedError("HTTP client is closed")
+        if address.is_secure and self._ssl_context is None:
+            self._ssl_context = create_default_context()
         fault: OSError | None = None
         for ip in await self._resolve(address.host):
             try:
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(partial(self._forget, address)),
+                    lambda: _Connection(partial(self._remove_idle, address)),
                     ip,
                     address.port,
-                    ssl=self._trust if address.is_secure else None,
+                    ssl=self._ssl_context if address.is_secure else None,
                     server_hostname=address.host if address.is_secure else None,
                 )
             except OSError as exc:
@@ -263,12 +263,12 @@ class HttpClient:
                     connection.abort()
                 return connection
         try:
-            raise fault or OSError("the host has no address")
+            raise fault or OSError("host has no address")
         finally:
-            fault = None  # it knows this frame: the two would keep each other, and the request, alive
+            fault = None  # it refers to this frame: avoid a cycle that keeps the request alive
 
     async def _resolve(self, host: str) -> Sequence[str]:
-        """The addresses of a host. Not in the loop's own threads: a process cannot end before they do."""
+        """Resolve a host. Not in the loop's executor, because the process cannot exit before its threads end."""
         if _IP.fullmatch(host):
             return (host,)
         lookup = self._lookups.get(host)
@@ -283,43 +283,43 @@ class HttpClient:
         return found
 
 
-def _look_up(host: str, loop: asyncio.AbstractEventLoop, lookup: asyncio.Future[Lookup]) -> None:
-    found: Lookup
+def _look_up(host: str, loop: asyncio.AbstractEventLoop, lookup: asyncio.Future[LookupResult]) -> None:
+    found: LookupResult
     try:
         found = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
     except (OSError, UnicodeError) as fault:
         found = fault
-    with suppress(RuntimeError):  # the loop has ended meanwhile
+    with suppress(RuntimeError):  # the loop may be closed by now
         loop.call_soon_threadsafe(lookup.set_result, found)
 
 
 def _split(url: str) -> tuple[Address, bytes]:
-    """Where to, and what to ask for there; ValueError for what is no HTTP address."""
+    """Split a URL into address and request target. Raise ValueError if it is not a valid HTTP URL."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("an address begins with http:// or https:// and a host")
+        raise ValueError("URL must begin with http:// or https:// and a host")
     is_secure = parts.scheme == "https"
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if any(char <= " " or char == "\x7f" for char in target):
-        raise ValueError("the address has a blank or a control character")
+        raise ValueError("URL contains whitespace or control characters")
     port = parts.port or (443 if is_secure else 80)
     return Address(parts.hostname, port, is_secure), target.encode("utf-8", "replace")
 
 
 def _encode(method: str, url: str, headers: Headers, body: bytes) -> tuple[Address, bytes]:
-    """Where to and which bytes; ValueError for what is no HTTP address, and for what is no header."""
+    """Encode a request. Return address and bytes. Raise ValueError if URL or headers are invalid."""
     address, target = _split(url)
-    given = {"Host": urlsplit(url).netloc.rpartition("@")[2]}
+    sent = {"Host": urlsplit(url).netloc.rpartition("@")[2]}
     for name, value in headers:
-        if not _TOKEN.fullmatch(name) or name.lower() in _NOT_GIVEN:
-            raise ValueError(f"`{name}` is no header to give")
-        given["Host" if name.lower() == "host" else name] = _one_line(value)
+        if not _TOKEN.fullmatch(name) or name.lower() in _RESERVED:
+            raise ValueError(f"header `{name}` is not allowed")
+        sent["Host" if name.lower() == "host" else name] = _one_line(value)
     if method == "POST":
-        given["Content-Length"] = str(len(body))
-    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        sent["Content-Length"] = str(len(body))
+    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     return address, b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method.encode(), target, head.encode("utf-8", "replace"), body)
 
 
 def _one_line(value: str) -> str:
-    """A header value without what would end it."""
+    """Replace control characters, which would end the header line."""
     return "".join(char if char >= " " and char != "\x7f" else " " for char in value)

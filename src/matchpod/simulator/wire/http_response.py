@@ -1,159 +1,108 @@
-"""What do the bytes of an HTTP/1.1 answer say? Status and body, within limits. No I/O.
-
-Only what a client of GET and POST needs: bodies by length, in chunks, or up to the end of the connection. Whatever
-else a peer may send is a ResponseError.
-"""
+"""Parse one HTTP/1.1 response with httptools, within limits. No I/O."""
 
 from __future__ import annotations
 
-import re
+import httptools
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Status line and headers of an answer; our peers send a few hundred bytes."""
+"""Maximum size of the headers. Usual peers send a few hundred bytes."""
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
-"""A match configuration has a few KB; an answer beyond this is cut off, not read."""
+"""Maximum size of a body. A match file has a few KB; a longer response is an error."""
 
-MAX_CHUNK_LINE_BYTES = 1024
-
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?", re.ASCII)
-_LENGTH = re.compile(rb"\d{1,10}", re.ASCII)
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?", re.DOTALL)
-_NO_BODY = (204, 205, 304)
+_RESET_CONTENT = 205
+"""Has no body, like 204 and 304, but the parser would wait for one."""
 
 
 class ResponseError(Exception):
-    """The peer sent what is no answer, or one larger than we read."""
+    """The response is invalid or too long."""
 
 
 class ResponseReader:
-    """Reads one answer from bytes in any pieces."""
+    """Incremental parser of one response."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._parser = httptools.HttpResponseParser(self)
         self._body = bytearray()
+        self._head_bytes = 0
+        self._unparsed_bytes = 0
         self._has_head = False
-        self._length: int | None = None
-        self._is_chunked = False
-        self._chunk_left: int | None = None
+        self._has_framing = False
+        self._fault = ""
+        self.has_begun = False
+        """True if any bytes were received."""
         self.status = 0
         self.is_done = False
         self.is_reusable = False
-        """True when the connection can carry another request after this answer."""
-
-    @property
-    def has_begun(self) -> bool:
-        """True when anything was received."""
-        return self._has_head or bool(self._buffer)
+        """True if the connection can be used for another request after this response."""
 
     @property
     def body(self) -> bytes:
-        """The body as far as it came."""
+        """The body received so far."""
         return bytes(self._body)
 
     def feed(self, more: bytes) -> None:
-        """Take bytes; raises ResponseError where they go wrong."""
-        self._buffer += more
-        while not self._has_head:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end > MAX_HEAD_BYTES or (end < 0 and len(self._buffer) > MAX_HEAD_BYTES):
-                raise ResponseError("the headers of the answer are too long")
-            if end < 0:
+        """Parse more bytes. Raise ResponseError if they are invalid."""
+        self.has_begun = self.has_begun or bool(more)
+        self._unparsed_bytes += len(more)
+        try:
+            self._parser.feed_data(more)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
+            if self.is_done:
+                self.is_reusable = False  # unexpected data after the response
                 return
-            head = bytes(self._buffer[:end])
-            del self._buffer[: end + 4]
-            self._read_head(head)
-        if self._is_chunked:
-            self._read_chunks()
-        else:
-            self._read_plain()
-        if self.is_done and self._buffer:
-            self.is_reusable = False  # nobody asked for more
+            raise ResponseError(self._fault or f"response is not valid HTTP: {exc}") from exc
+        if not self._has_head and self._unparsed_bytes > MAX_HEAD_BYTES:
+            raise ResponseError("response headers too long")
 
     def finish(self) -> None:
-        """The connection ended; raises ResponseError when the answer did not."""
+        """Handle the end of the connection. Raise ResponseError if the response is incomplete."""
         if self.is_done:
             return
-        if not self._has_head or self._is_chunked or self._length is not None:
-            raise ResponseError("the connection ended before the answer did")
+        if not self._has_head or self._has_framing:
+            raise ResponseError("connection closed before the end of the response")
         self.is_done = True
 
-    def _read_head(self, head: bytes) -> None:
-        first, *lines = head.split(b"\r\n")
-        found = _STATUS.fullmatch(first)
-        if found is None:
-            raise ResponseError("the answer is not HTTP")
-        self.status = int(found[2])
-        if 100 <= self.status < 200:
-            return  # the answer itself follows
+    # --- called by the parser -------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Reject a second response."""
+        if self.is_done:
+            raise self._failed("unexpected data after the response")
+        self._head_bytes, self._has_framing = 0, False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count the head, and see how the body is delimited."""
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise self._failed("response headers too long")
+        name = name.lower()
+        self._has_framing = self._has_framing or name in (b"content-length", b"transfer-encoding")
+        if name == b"content-length" and value.isdigit() and int(value) > MAX_BODY_BYTES:
+            raise self._failed("response body too long")
+
+    def on_headers_complete(self) -> None:
+        """Note the status; a 1xx is followed by the final response."""
+        self.status = self._parser.get_status_code()
+        if self.status < 200:
+            return
         self._has_head = True
-        headers: dict[bytes, bytes] = {}
-        for line in lines:
-            name, _, value = line.partition(b":")
-            headers[name.strip().lower()] = value.strip()
-        keeps_open = b"keep-alive" if found[1] == b"0" else b""
-        connection = headers.get(b"connection", b"").lower()
-        self.is_reusable = connection != b"close" and keeps_open in connection
-        self._choose_body(headers)
+        self.is_reusable = self._parser.should_keep_alive()
+        self.is_done = self.status == _RESET_CONTENT
 
-    def _choose_body(self, headers: dict[bytes, bytes]) -> None:
-        length = headers.get(b"content-length")
-        if self.status in _NO_BODY:
-            self._length = 0
-        elif b"chunked" in headers.get(b"transfer-encoding", b"").lower():
-            self._is_chunked = True
-        elif length is None:
-            self.is_reusable = False
-        elif _LENGTH.fullmatch(length):
-            self._length = int(length)
-            self._limit(self._length)
-        else:
-            raise ResponseError("the length of the answer is no number")
+    def on_body(self, part: bytes) -> None:
+        """Collect the body."""
+        if self.is_done:
+            raise self._failed("unexpected data after the response")
+        self._body += part
+        if len(self._body) > MAX_BODY_BYTES:
+            raise self._failed("response body too long")
 
-    def _read_plain(self) -> None:
-        wanted = len(self._buffer) if self._length is None else self._length - len(self._body)
-        self._take(wanted)
-        self.is_done = self._length is not None and len(self._body) == self._length
+    def on_message_complete(self) -> None:
+        """Note the end of the response, unless it is a 1xx."""
+        self._unparsed_bytes = 0
+        self.is_done = self.is_done or self._has_head
 
-    def _read_chunks(self) -> None:
-        while not self.is_done:
-            if self._chunk_left is not None:
-                self._chunk_left -= self._take(self._chunk_left)
-                if self._chunk_left or len(self._buffer) < 2:
-                    return
-                del self._buffer[:2]  # the line end after a chunk
-                self._chunk_left = None
-            line = self._take_line()
-            if line is None:
-                return
-            found = _CHUNK.fullmatch(line)
-            if found is None:
-                raise ResponseError("a chunk of the answer has no size")
-            self._chunk_left = int(found[1], 16)
-            self._limit(len(self._body) + self._chunk_left)
-            if self._chunk_left == 0:
-                # Trailers nobody sends would be left over, and then the connection is not used again.
-                self.is_reusable = self.is_reusable and self._buffer == b"\r\n"
-                self._buffer.clear()
-                self.is_done = True
-
-    def _take_line(self) -> bytes | None:
-        end = self._buffer.find(b"\r\n")
-        if end > MAX_CHUNK_LINE_BYTES or (end < 0 and len(self._buffer) > MAX_CHUNK_LINE_BYTES):
-            raise ResponseError("a chunk of the answer has no size")
-        if end < 0:
-            return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
-
-    def _take(self, wanted: int) -> int:
-        taken = min(wanted, len(self._buffer))
-        self._body += self._buffer[:taken]
-        del self._buffer[:taken]
-        self._limit(len(self._body))
-        return taken
-
-    def _limit(self, size: int) -> None:
-        if size > MAX_BODY_BYTES:
-            raise ResponseError("the answer is too long")
+    def _failed(self, fault: str) -> ResponseError:
+        self._fault = fault
+        return ResponseError(fault)

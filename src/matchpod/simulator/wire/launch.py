@@ -1,7 +1,7 @@
-"""What do the words after `simulate` ask for? A CS2 command line with a few words of our own. No I/O.
+"""Parse the arguments of `matchpod simulate`: a CS2 command line plus the simulator's own options. No I/O.
 
-`-name value` and `+name value` are the game's: of the `-` ones we take what matters and ignore the rest, the `+` ones
-are console commands. `--name value` is ours, and a mistake there is a LaunchError that says what is wrong.
+`-name value` and `+name value` are the game's options: relevant `-` options are used and the others ignored, `+`
+options are console commands. `--name value` are the simulator's own options; errors there raise LaunchError.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from matchpod.simulator.scenarios import DESCRIPTIONS, Scenario
 from matchpod.simulator.sim_settings import sim_fault
 
 MAX_FARM = 2000
-"""Servers in one process: each takes a socket and some hundred KB, and one core moves about 500 at 30x."""
+"""Maximum servers per process. Each needs a socket and some hundred KB; one core can run about 500 at 30x."""
 
 MAX_PORT = 65535
 
 HELP = """\
 usage: matchpod simulate [options] [the command line of a CS2 server]
 
-Runs a server that looks like CS2 from outside: RCON, log posts, the match plugin, made-up players.
+Run a simulated CS2 server: RCON, log posts, match plugin, generated players.
 
-  -port N            RCON port (27015); 0: any free one
-  -ip ADDRESS        address to listen on (127.0.0.1)
-  -maxplayers N      seats
-  +map NAME          first map (de_dust2)
-  +rcon_password X   without one nobody gets in
+  -port N            RCON port (default 27015; 0 for any free port)
+  -ip ADDRESS        address to listen on (default 127.0.0.1)
+  -maxplayers N      maximum number of players
+  +map NAME          first map (default de_dust2)
+  +rcon_password X   RCON password; without it, RCON rejects every client
   +game_type N +game_mode N
-  +name value        any console command, run at the start
+  +name value        any console command, run at startup
   -name [value]      other options of the game are accepted and ignored
 
-  --speed N          simulated seconds in a real one (1)
-  --seed N           what chance is made of (1)
-  --scenario NAME    what happens (full_match); see --list
-  --players IDS      who will come: SteamID64s or account numbers with commas between them
-  --farm N           so many servers in this process, on ports N, N+1, …, with seeds of their own
+  --speed N          simulated seconds per real second (default 1)
+  --seed N           random seed (default 1)
+  --scenario NAME    what happens (default full_match); see --list
+  --players IDS      players who join: comma-separated SteamID64s or account numbers
+  --farm N           run N servers in this process, on consecutive ports and seeds
   --no-mirror        RCON does not mirror empty packets
   --list             list the scenarios
-  --quiet            say nothing on standard error
-  --help             this text
+  --quiet            print nothing on standard error
+  --help             show this help
 
-Exit codes: 0 ended as told, 1 a port is in use, 2 a word makes no sense, 139 the server crashed (server_crash).
+Exit codes: 0 normal end, 1 address or port not available, 2 invalid arguments, 139 the server crashed (server_crash).
 """
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.,:*+-]+")
@@ -54,11 +54,11 @@ _OPTION = re.compile(r"[+-](?![0-9.])")
 
 
 class LaunchError(ValueError):
-    """A word that makes no sense; the message is for whoever typed it."""
+    """Invalid arguments; the message is for the user."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """The parsed command line."""
 
     servers: tuple[ServerOptions, ...] = ()
     is_quiet: bool = False
@@ -66,8 +66,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     wants_list: bool = False
 
 
-class _Words:
-    """What the words said so far."""
+class _ParsedOptions:
+    """Options parsed so far."""
 
     def __init__(self) -> None:
         self.set: dict[str, str | int | float] = {}
@@ -77,57 +77,57 @@ class _Words:
         self.flags: set[str] = set()
 
 
-def read_words(words: Sequence[str]) -> Launch:
-    """What a command line asks for; LaunchError at the first word that makes no sense."""
-    for word in words:
-        if not _is_text(word):
-            raise LaunchError(f"`{word}` is no text in UTF-8")
-    said = _Words()
+def parse_arguments(arguments: Sequence[str]) -> Launch:
+    """Parse a command line. Raise LaunchError at the first invalid argument."""
+    for argument in arguments:
+        if not _is_text(argument):
+            raise LaunchError(f"`{argument}` is not valid UTF-8")
+    parsed = _ParsedOptions()
     at = 0
-    while at < len(words):
-        word = words[at]
-        if not _OPTION.match(word):
-            raise LaunchError(f"`{word}` belongs to no option: options begin with -, + or --")
+    while at < len(arguments):
+        option = arguments[at]
+        if not _OPTION.match(option):
+            raise LaunchError(f"unexpected argument `{option}`: options begin with -, + or --")
         after = at + 1
-        while after < len(words) and not _OPTION.match(words[after]):
+        while after < len(arguments) and not _OPTION.match(arguments[after]):
             after += 1
-        _read_option(said, word, list(words[at + 1 : after]))
+        _read_option(parsed, option, list(arguments[at + 1 : after]))
         at = after
     return Launch(
-        servers=_servers(said),
-        is_quiet="--quiet" in said.flags,
-        wants_help="--help" in said.flags,
-        wants_list="--list" in said.flags,
+        servers=_servers(parsed),
+        is_quiet="--quiet" in parsed.flags,
+        wants_help="--help" in parsed.flags,
+        wants_list="--list" in parsed.flags,
     )
 
 
 def scenario_list() -> str:
-    """The scenarios and what they are, a line each."""
+    """List the scenarios with their descriptions, one per line."""
     width = max(map(len, DESCRIPTIONS))
-    return "".join(f"{scenario:{width}}  {meaning}\n" for scenario, meaning in DESCRIPTIONS.items())
+    return "".join(f"{scenario:{width}}  {description}\n" for scenario, description in DESCRIPTIONS.items())
 
 
-def _read_option(said: _Words, word: str, values: list[str]) -> None:
-    if word.startswith("--"):
-        name, is_joined, value = word.partition("=")
-        _read_ours(said, name, [value, *values] if is_joined else values)
-    elif word in _GAMES:
-        _GAMES[word](said, _only(word, values))
-    elif word.startswith("+") and word not in _IGNORED:
-        said.commands.append(" ".join([word[1:], *map(_quoted, values)]))
+def _read_option(parsed: _ParsedOptions, option: str, values: list[str]) -> None:
+    if option.startswith("--"):
+        name, is_joined, value = option.partition("=")
+        _read_own_option(parsed, name, [value, *values] if is_joined else values)
+    elif option in _GAME_OPTIONS:
+        _GAME_OPTIONS[option](parsed, _only(option, values))
+    elif option.startswith("+") and option not in _IGNORED:
+        parsed.commands.append(" ".join([option[1:], *map(_quoted, values)]))
 
 
-def _read_ours(said: _Words, name: str, values: list[str]) -> None:
+def _read_own_option(parsed: _ParsedOptions, name: str, values: list[str]) -> None:
     if name in _FLAGS:
         if values:
             raise LaunchError(f"{name} takes no value, but `{values[0]}` follows it")
-        said.flags.add(name)
-    elif name in _OURS:
-        _OURS[name](said, _only(name, values))
+        parsed.flags.add(name)
+    elif name in _OWN_OPTIONS:
+        _OWN_OPTIONS[name](parsed, _only(name, values))
     else:
-        near = get_close_matches(name, [*_FLAGS, *_OURS], n=1)
-        hint = f"; did you mean {near[0]}?" if near else "; --help lists what there is"
-        raise LaunchError(f"there is no option {name}{hint}")
+        similar = get_close_matches(name, [*_FLAGS, *_OWN_OPTIONS], n=1)
+        hint = f"did you mean {similar[0]}?" if similar else "--help lists all options"
+        raise LaunchError(f"unknown option {name}; {hint}")
 
 
 def _only(name: str, values: list[str]) -> str:
@@ -138,55 +138,55 @@ def _only(name: str, values: list[str]) -> str:
     return values[0]
 
 
-def _number(name: str, value: str, *, least: int, greatest: int) -> int:
-    if not _NUMBER.fullmatch(value) or not least <= int(value) <= greatest:
-        raise LaunchError(f"{name} must be a whole number from {least} to {greatest}, not `{value}`")
+def _number(name: str, value: str, *, minimum: int, maximum: int) -> int:
+    if not _NUMBER.fullmatch(value) or not minimum <= int(value) <= maximum:
+        raise LaunchError(f"{name} must be a whole number from {minimum} to {maximum}, not `{value}`")
     return int(value)
 
 
-def _set_number(name: str, option: str, *, least: int, greatest: int) -> Callable[[_Words, str], None]:
-    def read(said: _Words, value: str) -> None:
-        said.set[option] = _number(name, value, least=least, greatest=greatest)
+def _set_number(name: str, option: str, *, minimum: int, maximum: int) -> Callable[[_ParsedOptions, str], None]:
+    def read(parsed: _ParsedOptions, value: str) -> None:
+        parsed.set[option] = _number(name, value, minimum=minimum, maximum=maximum)
 
     return read
 
 
-def _set_text(option: str) -> Callable[[_Words, str], None]:
-    def read(said: _Words, value: str) -> None:
-        said.set[option] = value
+def _set_text(option: str) -> Callable[[_ParsedOptions, str], None]:
+    def read(parsed: _ParsedOptions, value: str) -> None:
+        parsed.set[option] = value
 
     return read
 
 
-def _read_ip(said: _Words, value: str) -> None:
+def _read_ip(parsed: _ParsedOptions, value: str) -> None:
     if not value:
         raise LaunchError("-ip needs an address")
-    said.set["ip"] = value
+    parsed.set["ip"] = value
 
 
-def _read_speed(said: _Words, value: str) -> None:
+def _read_speed(parsed: _ParsedOptions, value: str) -> None:
     _check("--speed", "sim_speed", value)
-    said.set["speed"] = float(value)
+    parsed.set["speed"] = float(value)
 
 
-def _read_players(said: _Words, value: str) -> None:
+def _read_players(parsed: _ParsedOptions, value: str) -> None:
     _check("--players", "sim_players", value)
-    said.set["players"] = value
+    parsed.set["players"] = value
 
 
-def _read_scenario(said: _Words, value: str) -> None:
+def _read_scenario(parsed: _ParsedOptions, value: str) -> None:
     if value not in set(Scenario):
-        near = get_close_matches(value, list(Scenario), n=3, cutoff=0.5) or list(Scenario)
-        raise LaunchError(f"there is no scenario `{value}`; perhaps {', '.join(near)}; --list explains them")
-    said.set["scenario"] = Scenario(value)
+        similar = get_close_matches(value, list(Scenario), n=3, cutoff=0.5) or list(Scenario)
+        raise LaunchError(f"unknown scenario `{value}`; did you mean {', '.join(similar)}? --list describes them")
+    parsed.set["scenario"] = Scenario(value)
 
 
-def _read_seed(said: _Words, value: str) -> None:
-    said.seed = _number("--seed", value, least=0, greatest=10**9 - 1)
+def _read_seed(parsed: _ParsedOptions, value: str) -> None:
+    parsed.seed = _number("--seed", value, minimum=0, maximum=10**9 - 1)
 
 
-def _read_farm(said: _Words, value: str) -> None:
-    said.farm = _number("--farm", value, least=1, greatest=MAX_FARM)
+def _read_farm(parsed: _ParsedOptions, value: str) -> None:
+    parsed.farm = _number("--farm", value, minimum=1, maximum=MAX_FARM)
 
 
 def _check(option: str, variable: str, value: str) -> None:
@@ -195,49 +195,49 @@ def _check(option: str, variable: str, value: str) -> None:
         raise LaunchError(f"{fault.replace(variable, option)}, not `{value}`")
 
 
-def _servers(said: _Words) -> tuple[ServerOptions, ...]:
-    first = msgspec.convert({**said.set, "commands": tuple(said.commands)}, ServerOptions)
-    if first.port and first.port + said.farm - 1 > MAX_PORT:
-        raise LaunchError(f"{said.farm} servers from port {first.port} on need ports above {MAX_PORT}")
+def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
+    first = msgspec.convert({**parsed.set, "commands": tuple(parsed.commands)}, ServerOptions)
+    if first.port and first.port + parsed.farm - 1 > MAX_PORT:
+        raise LaunchError(f"{parsed.farm} servers starting at port {first.port} would need ports above {MAX_PORT}")
     return tuple(
         msgspec.structs.replace(
             first,
             port=first.port + index if first.port else 0,
-            seed=str(said.seed + index),
-            has_mirror="--no-mirror" not in said.flags,
+            seed=str(parsed.seed + index),
+            has_mirror="--no-mirror" not in parsed.flags,
         )
-        for index in range(said.farm)
+        for index in range(parsed.farm)
     )
 
 
-def _is_text(word: str) -> bool:
-    """False for bytes that Python could not decode; they stand in a word as halves of characters."""
-    return not any("\ud800" <= char <= "\udfff" for char in word)
+def _is_text(argument: str) -> bool:
+    """False if the argument has bytes that are not UTF-8; Python decodes those as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in argument)
 
 
 def _quoted(value: str) -> str:
-    """A word as the console reads it again; it has no way to write a quote inside quotes."""
+    """Quote a value for the console. Quotes inside it are removed, because the console cannot escape them."""
     return value if _PLAIN_WORD.fullmatch(value) else f'"{value.replace(chr(34), "")}"'
 
 
-_GAMES: dict[str, Callable[[_Words, str], None]] = {
-    "-port": _set_number("-port", "port", least=0, greatest=MAX_PORT),
+_GAME_OPTIONS: dict[str, Callable[[_ParsedOptions, str], None]] = {
+    "-port": _set_number("-port", "port", minimum=0, maximum=MAX_PORT),
     "-ip": _read_ip,
     "+ip": _read_ip,
-    "-maxplayers": _set_number("-maxplayers", "max_players", least=1, greatest=64),
-    "-maxplayers_override": _set_number("-maxplayers_override", "max_players", least=1, greatest=64),
+    "-maxplayers": _set_number("-maxplayers", "max_players", minimum=1, maximum=64),
+    "-maxplayers_override": _set_number("-maxplayers_override", "max_players", minimum=1, maximum=64),
     "+map": _set_text("map"),
     "+rcon_password": _set_text("rcon_password"),
-    "+game_type": _set_number("+game_type", "game_type", least=0, greatest=9),
-    "+game_mode": _set_number("+game_mode", "game_mode", least=0, greatest=9),
+    "+game_type": _set_number("+game_type", "game_type", minimum=0, maximum=9),
+    "+game_mode": _set_number("+game_mode", "game_mode", minimum=0, maximum=9),
 }
 
 _IGNORED = ("+sv_setsteamaccount",)
-"""A key to Steam; there is no Steam here."""
+"""A Steam login token, which the simulator does not need."""
 
 _FLAGS = ("--no-mirror", "--list", "--quiet", "--help")
 
-_OURS: dict[str, Callable[[_Words, str], None]] = {
+_OWN_OPTIONS: dict[str, Callable[[_ParsedOptions, str], None]] = {
     "--speed": _read_speed,
     "--seed": _read_seed,
     "--scenario": _read_scenario,

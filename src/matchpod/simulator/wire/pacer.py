@@ -1,7 +1,7 @@
-"""Whose turn is it? The wake-ups of all servers of a process, the oldest first, a slice of time for them at once.
+"""Schedule the wake-ups of all servers of a process in short time slices, oldest first.
 
-The event loop runs everything that is due before it looks at its sockets again. With hundreds of servers due at a time
-that takes seconds; in slices a console command waits for one slice only.
+The event loop runs all due timers before it polls its sockets again. With hundreds of servers due at once that takes
+seconds; with slices, a console command waits for one slice only.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 SLICE_S = 0.01
-"""How long servers are moved along before sockets have their turn."""
-
+"""How long servers run before sockets are polled."""
 
 MAX_CANCELLED = 64
-"""Wake-ups that were called off may lie among the others, up to so many or as many as those, whichever is more."""
+"""Cancelled wake-ups stay in the heap until there are more than this and more than half of all entries."""
 
 
-class Wake:
-    """A wake-up that is planned. It can be called off."""
+class Wakeup:
+    """A scheduled wake-up. It can be cancelled."""
 
-    __slots__ = ("_pacer", "act", "at_s")
+    __slots__ = ("_pacer", "at_s", "callback")
 
-    def __init__(self, pacer: Pacer, at_s: float, act: Callable[[], None]) -> None:
+    def __init__(self, pacer: Pacer, at_s: float, callback: Callable[[], None]) -> None:
         self._pacer = pacer
         self.at_s = at_s
-        self.act: Callable[[], None] | None = act
+        self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Call it off. Calling off what has happened changes nothing."""
-        if self.act is not None:
-            self.act = None
+        """Cancel the wake-up. Does nothing if it has happened."""
+        if self.callback is not None:
+            self.callback = None
             self._pacer.note_cancelled()
 
 
@@ -40,7 +39,7 @@ class Pacer:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wakes: list[tuple[float, int, Wake]] = []
+        self._wakes: list[tuple[float, int, Wakeup]] = []
         self._order = 0
         self._cancelled = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -48,19 +47,19 @@ class Pacer:
     def __len__(self) -> int:
         return len(self._wakes)
 
-    def wake_at(self, at_s: float, act: Callable[[], None]) -> Wake:
-        """Call `act` at a time of the event loop, or as soon as it is its turn."""
-        wake = Wake(self, at_s, act)
+    def wake_at(self, at_s: float, callback: Callable[[], None]) -> Wakeup:
+        """Call `callback` at this time of the event loop, or as soon as possible afterwards."""
+        wake = Wakeup(self, at_s, callback)
         self._order += 1
         heappush(self._wakes, (at_s, self._order, wake))
         self._set_timer()
         return wake
 
     def note_cancelled(self) -> None:
-        """A wake-up was called off: it is passed over at its time, unless there are too many of its kind by then."""
+        """Count a cancelled wake-up. Remove all cancelled ones from the heap if there are too many."""
         self._cancelled += 1
         if self._cancelled > MAX_CANCELLED and self._cancelled * 2 > len(self._wakes):
-            self._wakes[:] = [entry for entry in self._wakes if entry[2].act is not None]
+            self._wakes[:] = [entry for entry in self._wakes if entry[2].callback is not None]
             heapify(self._wakes)
             self._cancelled = 0
 
@@ -70,20 +69,20 @@ class Pacer:
             if self._timer.when() <= at_s:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(at_s, self._take_turns)
+        self._timer = self._loop.call_at(at_s, self._run_slice)
 
-    def _take_turns(self) -> None:
+    def _run_slice(self) -> None:
         self._timer = None
         until_s = self._loop.time() + SLICE_S
         wakes = self._wakes
         try:
             while wakes and wakes[0][0] <= self._loop.time() < until_s:
                 wake = heappop(wakes)[2]
-                act, wake.act = wake.act, None
-                if act is None:
+                callback, wake.callback = wake.callback, None
+                if callback is None:
                     self._cancelled -= 1
                 else:
-                    act()
+                    callback()
         finally:
             if wakes:
                 self._set_timer()

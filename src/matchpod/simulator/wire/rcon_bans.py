@@ -1,27 +1,27 @@
-"""Who may no longer try passwords? Counts of failures by address, with the game's own limits. No I/O."""
+"""Ban addresses after repeated wrong RCON passwords, with the game's own limits. No I/O."""
 
 from __future__ import annotations
 
 from collections import deque
 
 MIN_FAILURES = 5
-"""So many within MIN_FAILURE_TIME_S ban an address (sv_rcon_minfailures)."""
+"""An address is banned after this many failures within MIN_FAILURE_TIME_S (`sv_rcon_minfailures`)."""
 
 MIN_FAILURE_TIME_S = 30.0
-"""See MIN_FAILURES (sv_rcon_minfailuretime)."""
+"""See MIN_FAILURES (`sv_rcon_minfailuretime`)."""
 
 MAX_FAILURES = 10
-"""So many at any time ban an address too (sv_rcon_maxfailures)."""
+"""An address is also banned after this many failures in total (`sv_rcon_maxfailures`)."""
 
 BAN_S = 60.0
-"""How long a ban lasts. The game's default is for ever; here whoever tests that must be able to go on afterwards."""
+"""How long a ban lasts. The game's default is forever; here tests must be able to continue after a ban."""
 
 MAX_ADDRESSES = 1024
-"""Addresses remembered; the one that failed first is forgotten for a new one."""
+"""Maximum number of tracked addresses. A new one replaces the oldest."""
 
 
 class BanList:
-    """The failures at one server; times are seconds of any clock that does not go back."""
+    """Failures and bans of one server. Times are seconds of any monotonic clock."""
 
     def __init__(self, *, ban_s: float = BAN_S) -> None:
         self._ban_s = ban_s
@@ -29,7 +29,7 @@ class BanList:
         self._banned_until_s: dict[str, float] = {}
 
     def is_banned(self, address: str, now_s: float) -> bool:
-        """True while an address is banned; after that its failures are forgotten."""
+        """True while an address is banned. An expired ban is removed."""
         until_s = self._banned_until_s.get(address)
         if until_s is None:
             return False
@@ -39,7 +39,7 @@ class BanList:
         return False
 
     def note_failure(self, address: str, now_s: float) -> None:
-        """A wrong password came from this address."""
+        """Record a wrong password from this address."""
         failures = self._failures.setdefault(address, deque(maxlen=MAX_FAILURES))
         failures.append(now_s)
         is_fast = len(failures) >= MIN_FAILURES and now_s - failures[-MIN_FAILURES] <= MIN_FAILURE_TIME_S

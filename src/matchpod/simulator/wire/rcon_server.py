@@ -1,8 +1,8 @@
-"""How does a server answer on its RCON port? Sessions with a password, commands in order, and doors that shut.
+"""RCON server: authentication, commands in order, limits and bans.
 
-While the console is busy everything waits, as the game then answers nobody. What is no RCON ends the connection, as
-does a command before the password, an answer that nobody fetches, and an address that guesses passwords. However much
-is asked of one server, the others of the process have their turn.
+While the console is busy, all packets wait, because the game does not respond then either. A connection is closed on
+invalid packets, on a command before authentication, on answers left unread, and when its address is banned for wrong
+passwords. Load on one server cannot starve the other servers of the process.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from matchpod.cs2.rcon import (
 from matchpod.simulator.wire.rcon_bans import BAN_S, BanList
 
 MAX_SESSIONS = 64
-"""Connections to one server at a time; a service needs one or two. One more takes the place of one without password."""
+"""Maximum connections to one server; a client needs one or two. A new one replaces an unauthenticated one."""
 
 READ_BYTES = 4096
-"""What is read of a connection at a time: as long as the longest packet."""
+"""Size of the read buffer: that of the longest packet."""
 
 UNREAD_S = 10.0
-"""How long a client may leave an answer unread. Until it reads on, its further commands wait."""
+"""How long a client may leave answers unread. Its further commands wait meanwhile."""
 
-FAREWELL_S = 1.0
-"""How long a connection that is being closed tries to deliver its last answers."""
+CLOSE_TIMEOUT_S = 1.0
+"""How long a closing connection tries to deliver its last answers."""
 
 TURN_S = 0.005
-"""After so much work for its consoles a server lets everybody else have as much time."""
+"""After this much work on commands, a server pauses for the same time to let other servers run."""
 
 
 class RconConsole(Protocol):
-    """What runs the commands."""
+    """The console that runs the commands."""
 
     @property
     def is_busy(self) -> bool:
@@ -45,10 +45,10 @@ class RconConsole(Protocol):
 
     @property
     def rcon_password(self) -> str:
-        """The password asked for; empty: nobody gets in."""
+        """The required password. If empty, every password is rejected."""
 
     def execute(self, text: str, source: str) -> str:
-        """Run a command for the client at this address and answer what the console prints."""
+        """Run a command for the client at this address. Return the output."""
 
 
 class RconServer:
@@ -64,12 +64,12 @@ class RconServer:
         self._rest: asyncio.TimerHandle | None = None
 
     async def bind(self, ip: str, port: int) -> int:
-        """Listen on a port, 0: any free one; answers which. OSError when it is in use, or the address is not ours."""
+        """Listen on a port (0 for any free one) and return it. Raise OSError if port or address is unavailable."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: RconSession(self), ip, port)
-        except UnicodeError as fault:  # a name that no resolver takes
-            raise OSError(f"{ip} is no address") from fault
+        except UnicodeError as fault:  # an invalid host name
+            raise OSError(f"{ip} is not a valid address") from fault
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -79,17 +79,17 @@ class RconServer:
         return self._rest is not None or self.console.is_busy
 
     def note_work(self, work_s: float) -> None:
-        """A packet took so long; after a turn's worth of them everybody else comes first."""
+        """Record the time spent on a packet. Pause after TURN_S, so that other servers can run."""
         self._worked_s += work_s
         if self._worked_s >= TURN_S:
-            self._rest = asyncio.get_running_loop().call_later(self._worked_s, self._go_on)
+            self._rest = asyncio.get_running_loop().call_later(self._worked_s, self._end_rest)
             self._worked_s = 0.0
 
     def resume(self) -> None:
-        """Go on with what waited while the console was busy."""
+        """Handle the packets that waited while the console was busy."""
         if not self._sessions or self.is_waiting:
             return
-        # Whoever had a turn goes to the end, so that one who asks without end is not the only one heard.
+        # A session that had a turn moves to the end, so that one busy client does not starve the others.
         for session in tuple(self._sessions):
             if self.is_waiting:
                 return
@@ -98,12 +98,12 @@ class RconServer:
                 self._sessions.append(session)
 
     def drop_all(self) -> None:
-        """Cut all connections; answers already given are still delivered."""
+        """Close all connections after delivering pending answers."""
         for session in tuple(self._sessions):
             session.close()
 
     def close(self, *, is_abrupt: bool = False) -> None:
-        """Shut the port and all connections, abruptly without what they still had to deliver."""
+        """Close the port and all connections. If abrupt, discard pending answers."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -116,32 +116,32 @@ class RconServer:
                 session.close()
 
     def admit(self, session: RconSession) -> bool:
-        """Let a connection in, unless its address is banned or there are too many."""
+        """Accept a connection, unless its address is banned or there are too many."""
         if self.bans.is_banned(session.host, session.now_s):
             return False
         if len(self._sessions) >= MAX_SESSIONS:
-            idler = next((other for other in self._sessions if not other.is_authenticated), None)
-            if idler is None:
+            replaced = next((other for other in self._sessions if not other.is_authenticated), None)
+            if replaced is None:
                 return False
-            self._sessions.remove(idler)
-            idler.abort()
+            self._sessions.remove(replaced)
+            replaced.abort()
         self._sessions.append(session)
         return True
 
-    def forget(self, session: RconSession) -> None:
-        """A connection ended."""
+    def remove(self, session: RconSession) -> None:
+        """Remove a session whose connection ended."""
         if session in self._sessions:
             self._sessions.remove(session)
 
     def note_failure(self, session: RconSession) -> None:
-        """A wrong password came; an address that is banned for it loses all its connections."""
+        """Record a wrong password. If the address is banned for it, close all its connections."""
         self.bans.note_failure(session.host, session.now_s)
         if self.bans.is_banned(session.host, session.now_s):
             for other in tuple(self._sessions):
                 if other.host == session.host:
                     other.close()
 
-    def _go_on(self) -> None:
+    def _end_rest(self) -> None:
         self._rest = None
         self.resume()
 
@@ -154,7 +154,7 @@ class RconSession(asyncio.BufferedProtocol):
         self._connection = ServerConnection()
         self._read_buffer = bytearray(READ_BYTES)
         self._transport: asyncio.Transport | None = None
-        self._end: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
         self._password = ""
         self._is_waiting = False
         self._is_unread = False
@@ -163,16 +163,16 @@ class RconSession(asyncio.BufferedProtocol):
 
     @property
     def now_s(self) -> float:
-        """The time of the event loop."""
+        """Time of the event loop."""
         return asyncio.get_running_loop().time()
 
     @property
     def is_authenticated(self) -> bool:
-        """True when a right password was given."""
+        """True if the correct password was received."""
         return self._connection.is_authenticated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """Admit a new client."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.host, port = transport.get_extra_info("peername")[:2]
@@ -181,33 +181,33 @@ class RconSession(asyncio.BufferedProtocol):
             self.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """The connection ended."""
+        """Remove the session."""
         self._transport = None
-        self._end_in(None)
-        self._server.forget(self)
+        self._abort_in(None)
+        self._server.remove(self)
 
     def get_buffer(self, _sizehint: int) -> bytearray:
-        """Where the next bytes go."""
+        """Return the buffer for the next bytes."""
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came."""
+        """Handle received bytes."""
         self._handle_packets(bytes(self._read_buffer[:nbytes]))
 
     def pause_writing(self) -> None:
-        """The client does not fetch its answers."""
+        """Start the timeout for a client that does not read its answers."""
         self._is_unread = True
-        self._end_in(UNREAD_S)
+        self._abort_in(UNREAD_S)
 
     def resume_writing(self) -> None:
-        """The client fetched its answers."""
+        """Continue after the client has read its answers."""
         self._is_unread = False
         if self._is_open:
-            self._end_in(None)
+            self._abort_in(None)
             self.resume()
 
     def resume(self) -> bool:
-        """Go on with packets that waited; False when none did."""
+        """Handle waiting packets. Return False if none were waiting."""
         if not self._is_waiting or self._is_unread or self._transport is None or self._server.is_waiting:
             return False
         self._is_waiting = False
@@ -216,13 +216,13 @@ class RconSession(asyncio.BufferedProtocol):
         return True
 
     def close(self) -> None:
-        """End the connection when all answers are delivered."""
+        """Close the connection after delivering all answers."""
         if self._transport is not None:
             self._transport.close()
-            self._end_in(FAREWELL_S)
+            self._abort_in(CLOSE_TIMEOUT_S)
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -230,14 +230,14 @@ class RconSession(asyncio.BufferedProtocol):
     def _is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def _end_in(self, wait_s: float | None) -> None:
-        """Give the client so much time from now on; None: as much as it wants."""
-        if self._end is not None:
-            self._end.cancel()
-        self._end = None if wait_s is None else asyncio.get_running_loop().call_later(wait_s, self.abort)
+    def _abort_in(self, wait_s: float | None) -> None:
+        """Schedule closing the connection. None cancels it."""
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+        self._abort_timer = None if wait_s is None else asyncio.get_running_loop().call_later(wait_s, self.abort)
 
     def _handle_packets(self, data: bytes) -> None:
-        """Handle the packets that are there in order, one after the other."""
+        """Handle the received packets in order."""
         events = self._connection.receive(data)
         loop = asyncio.get_running_loop()
         while self._is_open:

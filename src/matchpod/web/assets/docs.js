@@ -1,4 +1,4 @@
-// Makes a readable page from /openapi.json. Text from there is only ever set as text, never as markup.
+// Renders /openapi.json as a readable page. Its text is only inserted as text, never as markup.
 "use strict";
 
 let doc;
@@ -17,12 +17,12 @@ function prose(text, tag = "p") {
   return node;
 }
 
-function named(schema) {
+function refName(schema) {
   return schema && schema.$ref ? schema.$ref.split("/").pop() : null;
 }
 
 function resolve(schema) {
-  const name = named(schema);
+  const name = refName(schema);
   return name ? doc.components.schemas[name] : schema || {};
 }
 
@@ -31,7 +31,7 @@ function choices(schema) {
 }
 
 function typeOf(schema) {
-  const name = named(schema);
+  const name = refName(schema);
   const target = resolve(schema);
   if (name && !target.enum) return linkTo(name);
   const span = make("span");
@@ -54,19 +54,19 @@ function linkTo(name) {
 
 function bounds(schema) {
   const target = resolve(schema);
-  const told = [];
-  if (target.const !== undefined) told.push("`" + target.const + "`");
-  if (target.enum) told.push(target.enum.filter((v) => v !== null).map((v) => "`" + v + "`").join(", "));
+  const parts = [];
+  if (target.const !== undefined) parts.push("`" + target.const + "`");
+  if (target.enum) parts.push(target.enum.filter((v) => v !== null).map((v) => "`" + v + "`").join(", "));
   const [least, most] = [target.minimum, target.maximum].map((n) => (n === undefined ? n : n.toLocaleString("en")));
-  if (least !== undefined && most !== undefined) told.push(`${least} to ${most}`);
-  else if (least !== undefined) told.push(`at least ${least}`);
-  if (target.maxLength !== undefined) told.push(`${target.minLength || 0} to ${target.maxLength} characters`);
-  if (target.maxItems !== undefined) told.push(`at most ${target.maxItems} entries`);
-  if (target.pattern) told.push("`" + target.pattern + "`");
-  else if (target.items && resolve(target.items).pattern) told.push("each `" + resolve(target.items).pattern + "`");
-  if (target.format && !target.pattern) told.push(target.format);
-  if (target.default !== undefined) told.push("default `" + target.default + "`");
-  return told.join("; ");
+  if (least !== undefined && most !== undefined) parts.push(`${least} to ${most}`);
+  else if (least !== undefined) parts.push(`at least ${least}`);
+  if (target.maxLength !== undefined) parts.push(`${target.minLength || 0} to ${target.maxLength} characters`);
+  if (target.maxItems !== undefined) parts.push(`at most ${target.maxItems} entries`);
+  if (target.pattern) parts.push("`" + target.pattern + "`");
+  else if (target.items && resolve(target.items).pattern) parts.push("each `" + resolve(target.items).pattern + "`");
+  if (target.format && !target.pattern) parts.push(target.format);
+  if (target.default !== undefined) parts.push("default `" + target.default + "`");
+  return parts.join("; ");
 }
 
 function table(heads, rows) {
@@ -86,11 +86,11 @@ function meaning(schema) {
 function fields(schema) {
   const target = resolve(schema);
   const needed = new Set(target.required || []);
-  const isAsked = target.additionalProperties === false; // only what callers send is closed
+  const isRequest = target.additionalProperties === false; // only request bodies forbid other fields
   const rows = Object.entries(target.properties || {}).map(([name, field]) => {
     const cell = make("span", null, make("code", null, name));
-    if (isAsked && needed.has(name)) cell.append(make("span", { class: "needed" }, "required"));
-    if (!isAsked && !needed.has(name)) cell.append(make("span", { class: "needed" }, "optional"));
+    if (isRequest && needed.has(name)) cell.append(make("span", { class: "needed" }, "required"));
+    if (!isRequest && !needed.has(name)) cell.append(make("span", { class: "needed" }, "optional"));
     return [cell, typeOf(field), meaning(field)];
   });
   return table(["Field", "Type", "Meaning"], rows);
@@ -144,7 +144,7 @@ function copyable(text) {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
-      // Without https a page may not write to the clipboard: the text is selected instead.
+      // Without https a page may not write to the clipboard, so the text is selected instead.
       getSelection().selectAllChildren(pre);
       button.textContent = "Selected";
     }
@@ -162,12 +162,12 @@ function expanded(schema) {
 }
 
 function endpointSection(path, method, operation) {
-  const isOurs = path !== null; // a callback is a request to the caller: there is nothing to try
+  const isEndpoint = path !== null; // a callback is a request to the caller, so there is no example request
   const id = operation.operationId;
   const section = make("section", { id });
   const address = make("span", { class: "method " + method }, method);
   section.append(make("h3", null, make("a", { href: "#" + id }, operation.summary)));
-  section.append(make("div", { class: "address" }, address, " ", isOurs ? path : "your callbackUrl"));
+  section.append(make("div", { class: "address" }, address, " ", isEndpoint ? path : "your callbackUrl"));
   if (operation.description) section.append(prose(operation.description));
   if (operation.parameters) {
     section.append(make("h4", null, "Parameters"));
@@ -181,7 +181,7 @@ function endpointSection(path, method, operation) {
   for (const [type, media] of Object.entries((operation.requestBody || { content: {} }).content)) {
     section.append(make("h4", null, "Body ", make("span", { class: "soft" }, type)), ...expanded(media.schema));
   }
-  if (isOurs) section.append(...responses(operation), make("h4", null, "Try it"), copyable(curl(path, method, operation)));
+  if (isEndpoint) section.append(...responses(operation), make("h4", null, "Try it"), copyable(curl(path, method, operation)));
   return section;
 }
 
@@ -193,11 +193,11 @@ function responses(operation) {
       failures.push([make("code", null, status), prose(response.description, "span")]);
       continue;
     }
-    if (!response.content) parts.push(make("h4", null, `Answer ${status}`), prose(response.description));
+    if (!response.content) parts.push(make("h4", null, `Response ${status}`), prose(response.description));
     for (const [type, media] of Object.entries(response.content || {})) {
       const schema = media.schema;
       const shown = type === "application/json" && Object.keys(schema).length ? typeOf(schema) : type;
-      parts.push(make("h4", null, `Answer ${status} `, make("span", { class: "soft" }, shown)), ...expanded(schema));
+      parts.push(make("h4", null, `Response ${status} `, make("span", { class: "soft" }, shown)), ...expanded(schema));
     }
   }
   parts.push(make("h4", null, "Errors"), table(["Status", "Code and meaning"], failures));
@@ -223,7 +223,7 @@ function contents(groups, schemas) {
   for (const [title, entries] of groups)
     list(title, entries.map(([, method, operation]) =>
       make("a", { href: "#" + operation.operationId }, make("span", { class: "method " + method }, method), " ", operation.summary)));
-  list("Shapes", schemas.map((name) => linkTo(name)));
+  list("Schemas", schemas.map((name) => linkTo(name)));
   search.addEventListener("input", () => {
     const wanted = search.value.toLowerCase();
     for (const item of nav.querySelectorAll("li")) item.hidden = !item.textContent.toLowerCase().includes(wanted);
@@ -233,8 +233,8 @@ function contents(groups, schemas) {
 function render() {
   const page = document.getElementById("page");
   page.replaceChildren(make("h1", null, doc.info.title), prose(`Version ${doc.info.version}. ${doc.info.description}`));
-  page.append(prose("Send your key as `Authorization: Bearer <key>`. Bodies are JSON. Every error has the shape "));
-  page.lastChild.append(linkTo("Error"), "; ", make("a", { href: "/openapi.json" }, "the description for programs"), ".");
+  page.append(prose("Send your key as `Authorization: Bearer <key>`. Bodies are JSON. Every error has the schema "));
+  page.lastChild.append(linkTo("Error"), "; ", make("a", { href: "/openapi.json" }, "OpenAPI document"), ".");
   const operations = [];
   for (const [path, methods] of Object.entries(doc.paths))
     for (const [method, operation] of Object.entries(methods)) operations.push([path, method.toUpperCase(), operation]);
@@ -244,10 +244,10 @@ function render() {
     for (const entry of entries) page.append(endpointSection(...entry));
   }
   const callbacks = Object.values(doc.webhooks || {}).map((methods) => [null, "POST", methods.post]);
-  page.append(make("h2", null, "What your callbackUrl gets."));
+  page.append(make("h2", null, "Callbacks to your callbackUrl."));
   for (const entry of callbacks) page.append(endpointSection(...entry));
   groups.splice(1, 0, ["callbacks", callbacks]);
-  page.append(make("h2", null, "Shapes"));
+  page.append(make("h2", null, "Schemas"));
   const names = Object.keys(doc.components.schemas).sort();
   for (const name of names) page.append(schemaSection(name, doc.components.schemas[name]));
   contents(groups, names);
@@ -259,12 +259,12 @@ function render() {
 
 async function load() {
   try {
-    const answer = await fetch("/openapi.json");
-    if (!answer.ok) throw new Error(`/openapi.json answers ${answer.status}`);
-    doc = await answer.json();
+    const response = await fetch("/openapi.json");
+    if (!response.ok) throw new Error(`/openapi.json returned ${response.status}`);
+    doc = await response.json();
     render();
   } catch (error) {
-    document.getElementById("page").replaceChildren(make("p", null, `The description could not be read: ${error.message}`));
+    document.getElementById("page").replaceChildren(make("p", null, `The API description could not be loaded: ${error.message}`));
   }
 }
 

@@ -1,4 +1,4 @@
-"""The command of a server is made of a template, word by word."""
+"""A process fleet expands its command template and handles unreadable process states."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, fill_words
+from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, expand_command
 from matchpod.adapters.fleets.process_record import ProcessRecord, RecordFolder, identify
 
 VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{port} ;x"}
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "arguments"),
     [
         (["cs2", "-port", "{port}", "+map", "{map}"], ["cs2", "-port", "27015", "+map", "de_nuke"]),
         (["cs2", "--players", "{players}", "-dedicated"], ["cs2", "-dedicated"]),
@@ -26,12 +26,12 @@ VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{p
         (["{players}", "cs2"], ["cs2"]),
     ],
 )
-def test_placeholders_are_replaced_and_options_without_a_value_dropped(template: list[str], words: list[str]) -> None:
-    assert fill_words(template, VALUES) == words
+def test_placeholders_are_replaced_and_empty_options_dropped(template: list[str], arguments: list[str]) -> None:
+    assert expand_command(template, VALUES) == arguments
 
 
-def test_value_stays_one_word_and_is_not_replaced_again() -> None:
-    assert fill_words(["+rcon_password", "{rcon_password}"], VALUES) == ["+rcon_password", "{port} ;x"]
+def test_value_stays_one_argument_and_is_not_expanded_again() -> None:
+    assert expand_command(["+rcon_password", "{rcon_password}"], VALUES) == ["+rcon_password", "{port} ;x"]
 
 
 def test_slots_are_the_ports() -> None:
@@ -40,17 +40,17 @@ def test_slots_are_the_ports() -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("cs2", "{nonsense}")])
-def test_command_that_can_never_work_is_refused_at_once(command: tuple[str, ...]) -> None:
+def test_empty_command_and_unknown_placeholder_are_rejected(command: tuple[str, ...]) -> None:
     with pytest.raises(ValueError):
         ProcessFleet(Path("nowhere"), ProcessOptions(command=command, ports=(27015,)))
 
 
-def test_server_counts_as_alive_when_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_counts_as_alive_if_its_state_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = ProcessFleet(tmp_path, ProcessOptions(command=("cs2",), ports=(27015,)))
     RecordFolder(tmp_path).write(ProcessRecord(server_id="srv_1", slot="27015", process=identify(os.getpid())))
 
-    def refuse(*_: object, **__: object) -> str:
+    def fail(*_: object, **__: object) -> str:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "read_text", fail)
     assert asyncio.run(fleet.is_alive("srv_1", "27015"))

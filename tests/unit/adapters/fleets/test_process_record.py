@@ -1,4 +1,4 @@
-"""Records of servers survive being written, read and damaged, and a process is never mistaken for another."""
+"""Process records are stored, read and validated, and reused process ids are detected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from matchpod.adapters.fleets.process_record import (
 RECORD = ProcessRecord(server_id="srv_1", slot="27015", process=ProcessId(12, 345, "a boot"))
 
 
-def test_record_is_read_as_it_was_written_and_forgotten_when_removed(tmp_path: Path) -> None:
+def test_record_is_written_read_back_and_removed(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path / "fleet")
     assert folder.read("srv_1") is None
     assert folder.records() == []
@@ -35,7 +35,7 @@ def test_record_is_read_as_it_was_written_and_forgotten_when_removed(tmp_path: P
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"server_id": 1}', b"\xff"])
-def test_damaged_record_is_no_record(tmp_path: Path, damage: bytes) -> None:
+def test_damaged_record_counts_as_missing(tmp_path: Path, damage: bytes) -> None:
     folder = RecordFolder(tmp_path)
     (tmp_path / "srv_1.json").write_bytes(damage)
     assert folder.read("srv_1") is None
@@ -43,12 +43,12 @@ def test_damaged_record_is_no_record(tmp_path: Path, damage: bytes) -> None:
 
 
 @pytest.mark.parametrize("server_id", ["", "../srv", "a/b", "a.b", "x" * 101])
-def test_id_that_could_leave_the_folder_is_refused(tmp_path: Path, server_id: str) -> None:
+def test_server_id_that_is_not_a_safe_file_name_is_rejected(tmp_path: Path, server_id: str) -> None:
     with pytest.raises(ValueError):
         RecordFolder(tmp_path).read(server_id)
 
 
-def test_process_is_known_by_more_than_its_number() -> None:
+def test_process_is_identified_by_more_than_its_pid() -> None:
     ours = identify(os.getpid())
     assert ours is not None
     assert is_running(ours)
@@ -56,16 +56,16 @@ def test_process_is_known_by_more_than_its_number() -> None:
     assert not is_running(msgspec.structs.replace(ours, boot_id="another boot"))
 
 
-def test_process_is_not_gone_because_no_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_process_state_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RecordFolder(tmp_path)
     ours = identify(os.getpid())
     assert ours is not None
     folder.write(ProcessRecord(server_id="srv_1", slot="27015", process=ours))
 
-    def refuse(*_: object, **__: object) -> str:
+    def fail(*_: object, **__: object) -> str:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "read_text", fail)
     with pytest.raises(OSError, match="Too many"):
         identify(ours.pid)
     with pytest.raises(OSError, match="Too many"):
@@ -74,23 +74,21 @@ def test_process_is_not_gone_because_no_file_can_be_opened(tmp_path: Path, monke
         folder.processes("srv_1")
 
 
-def test_search_for_marks_that_fails_is_not_a_search_without_success(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> bytes:
+def test_failed_search_for_marked_processes_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> bytes:
         raise OSError(errno.EMFILE, "Too many open files")
 
     folder = RecordFolder(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "read_bytes", fail)
     with pytest.raises(OSError, match="Too many"):
         folder.processes("srv_1")
 
 
-def test_number_that_no_process_has_is_nobody() -> None:
+def test_unused_pid_identifies_no_process() -> None:
     assert identify(2**22 + 1) is None
 
 
-def test_output_that_became_too_long_keeps_its_end(tmp_path: Path) -> None:
+def test_long_output_is_truncated_to_its_end(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path)
     folder.shorten_log("srv_1")
     with folder.log_path("srv_1").open("ab") as server_output:
@@ -99,12 +97,12 @@ def test_output_that_became_too_long_keeps_its_end(tmp_path: Path) -> None:
         folder.shorten_log("srv_1")
         server_output.write(b" and more")
     assert folder.log_path("srv_1").stat().st_size == KEPT_LOG_BYTES + len(b" and more")
-    assert folder.log_end("srv_1", 12) == b"end and more"
+    assert folder.log_tail("srv_1", 12) == b"end and more"
 
 
-def test_output_of_normal_length_is_left_alone(tmp_path: Path) -> None:
+def test_output_of_normal_length_is_not_truncated(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path)
     folder.log_path("srv_1").write_bytes(b"-" * MAX_LOG_BYTES)
     folder.shorten_log("srv_1")
     assert folder.log_path("srv_1").stat().st_size == MAX_LOG_BYTES
-    assert folder.log_end("srv_2", 10) == b""
+    assert folder.log_tail("srv_2", 10) == b""

@@ -1,4 +1,4 @@
-"""The list of servers that run already is checked when it is read."""
+"""The server list of a static fleet is validated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def test_slots_are_the_addresses() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "192.0.2.1", ":27015", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "a:²"])
-def test_address_without_a_host_or_port_is_refused(address: str) -> None:
+def test_address_without_host_or_valid_port_is_rejected(address: str) -> None:
     with pytest.raises(ValueError):
         StaticFleet([StaticServer(address, "a")], RconConsoles())
 
 
-def test_password_is_not_shown() -> None:
+def test_repr_omits_the_password() -> None:
     assert "sesame" not in repr(StaticServer("192.0.2.1:27015", "sesame"))

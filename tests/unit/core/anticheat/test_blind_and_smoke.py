@@ -1,4 +1,4 @@
-"""When kills of unseen enemies are reported."""
+"""Reports of kills of unseen enemies."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WALLED_HEAD = replace(PLAIN, is_wallbang=True, is_headshot=True)
 BLIND_HEAD = replace(PLAIN, is_blind=True, is_headshot=True)
 
 
-def see(tally: BlindAndSmoke, *kills: Kill) -> list[CheatSuspected]:
-    found = (tally.see(kill) for kill in kills)
+def observe(tally: BlindAndSmoke, *kills: Kill) -> list[CheatSuspected]:
+    found = (tally.observe(kill) for kill in kills)
     return [report for report in found if report is not None]
 
 
 def test_headshots_on_unseen_enemies_are_reported_with_their_numbers_and_weapon() -> None:
     kills = [PLAIN] * 14 + [SMOKED_HEAD] * 3 + [WALLED_HEAD] * 2 + [replace(BLIND_HEAD, weapon="deagle")]
-    assert see(BlindAndSmoke.of(MatchType.COMPETITIVE), *kills) == [
+    assert observe(BlindAndSmoke.of(MatchType.COMPETITIVE), *kills) == [
         CheatSuspected(
             1000,
             "76561198000000001",
@@ -36,46 +36,46 @@ def test_headshots_on_unseen_enemies_are_reported_with_their_numbers_and_weapon(
 
 
 def test_too_few_unseen_headshots_are_not_reported() -> None:
-    assert see(BlindAndSmoke(), *[SMOKED_HEAD] * (MIN_HEADSHOTS - 1)) == []
+    assert observe(BlindAndSmoke(), *[SMOKED_HEAD] * (MIN_HEADSHOTS - 1)) == []
 
 
 def test_small_share_of_unseen_headshots_is_not_reported() -> None:
-    assert see(BlindAndSmoke(), *[PLAIN] * 25, *[SMOKED_HEAD] * MIN_HEADSHOTS) == []
+    assert observe(BlindAndSmoke(), *[PLAIN] * 25, *[SMOKED_HEAD] * MIN_HEADSHOTS) == []
 
 
-def test_spraying_smoke_is_reported_only_when_it_makes_a_large_share_of_all_kills() -> None:
-    assert see(BlindAndSmoke(), *[SMOKED] * (MIN_UNSEEN - 1)) == []
-    assert see(BlindAndSmoke(), *[PLAIN] * 16, *[SMOKED] * MIN_UNSEEN) == []
-    assert len(see(BlindAndSmoke(), *[PLAIN] * 15, *[SMOKED] * MIN_UNSEEN)) == 1
+def test_kills_through_smoke_are_reported_only_if_they_are_a_large_share_of_all_kills() -> None:
+    assert observe(BlindAndSmoke(), *[SMOKED] * (MIN_UNSEEN - 1)) == []
+    assert observe(BlindAndSmoke(), *[PLAIN] * 16, *[SMOKED] * MIN_UNSEEN) == []
+    assert len(observe(BlindAndSmoke(), *[PLAIN] * 15, *[SMOKED] * MIN_UNSEEN)) == 1
 
 
 @pytest.mark.parametrize("weapon", ["negev", "m249", "nova", "hegrenade", "inferno", "knife", "taser"])
-def test_weapons_without_aim_do_not_count(weapon: str) -> None:
+def test_weapons_without_precise_aim_do_not_count(weapon: str) -> None:
     tally = BlindAndSmoke()
-    assert see(tally, *[replace(SMOKED_HEAD, weapon=weapon)] * 30) == []
+    assert observe(tally, *[replace(SMOKED_HEAD, weapon=weapon)] * 30) == []
     assert tally == BlindAndSmoke()
 
 
 @pytest.mark.parametrize("distance", [None, MIN_DISTANCE - 0.1])
-def test_near_kill_and_one_from_nobody_knows_where_count_as_plain_ones(distance: float | None) -> None:
+def test_close_kills_and_kills_at_unknown_distance_count_as_visible(distance: float | None) -> None:
     tally = BlindAndSmoke()
-    assert see(tally, *[replace(SMOKED_HEAD, distance=distance)] * 30) == []
+    assert observe(tally, *[replace(SMOKED_HEAD, distance=distance)] * 30) == []
     assert tally == BlindAndSmoke(kills=30)
 
 
-def test_kill_that_is_unseen_twice_over_is_one_kill() -> None:
+def test_kill_that_is_unseen_for_two_reasons_counts_once() -> None:
     tally = BlindAndSmoke()
-    see(tally, replace(SMOKED_HEAD, is_blind=True, weapon="awp"))
+    observe(tally, replace(SMOKED_HEAD, is_blind=True, weapon="awp"))
     assert (tally.unseen, tally.headshots, tally.through_smoke, tally.blind) == (1, 1, 1, 1)
 
 
-def test_report_comes_once_a_map() -> None:
-    assert len(see(BlindAndSmoke(), *[SMOKED_HEAD] * 30)) == 1
+def test_one_report_per_map() -> None:
+    assert len(observe(BlindAndSmoke(), *[SMOKED_HEAD] * 30)) == 1
 
 
-def test_later_map_reports_again_after_as_much_new_evidence() -> None:
+def test_later_map_is_reported_after_the_same_amount_of_new_evidence() -> None:
     tally = BlindAndSmoke()
-    see(tally, *[SMOKED_HEAD] * MIN_HEADSHOTS)
+    observe(tally, *[SMOKED_HEAD] * MIN_HEADSHOTS)
     tally.new_map()
-    assert see(tally, *[SMOKED_HEAD] * (MIN_HEADSHOTS - 1)) == []
-    assert len(see(tally, SMOKED_HEAD)) == 1
+    assert observe(tally, *[SMOKED_HEAD] * (MIN_HEADSHOTS - 1)) == []
+    assert len(observe(tally, SMOKED_HEAD)) == 1

@@ -1,8 +1,8 @@
-"""Which detections a match keeps."""
+"""Duplicates and limits of detections."""
 
 from __future__ import annotations
 
-from matchpod.core.anticheat.detection import MAX_DETECTIONS, Detection, keep_detection
+from matchpod.core.anticheat.detection import MAX_DETECTIONS, Detection, add_detection
 from matchpod.core.model import Team
 
 ANN = "76561198000000001"
@@ -24,14 +24,14 @@ def detection(
     )
 
 
-def test_same_player_and_kind_is_kept_once_a_round() -> None:
+def test_same_player_and_kind_is_added_once_per_round() -> None:
     kept: list[Detection] = []
-    assert keep_detection(kept, detection())
-    assert not keep_detection(kept, detection())
+    assert add_detection(kept, detection())
+    assert not add_detection(kept, detection())
     assert kept == [detection()]
 
 
-def test_other_player_kind_round_or_map_is_another_detection() -> None:
+def test_another_player_kind_round_or_map_is_a_new_detection() -> None:
     kept: list[Detection] = []
     found = [
         detection(),
@@ -41,11 +41,11 @@ def test_other_player_kind_round_or_map_is_another_detection() -> None:
         detection(round_number=None),
         detection(map_number=2),
     ]
-    assert all(keep_detection(kept, each) for each in found)
+    assert all(add_detection(kept, each) for each in found)
     assert kept == found
 
 
-def test_full_list_takes_no_more() -> None:
+def test_nothing_is_added_to_a_full_list() -> None:
     kept = [detection(round_number=number) for number in range(MAX_DETECTIONS)]
-    assert not keep_detection(kept, detection(round_number=MAX_DETECTIONS))
+    assert not add_detection(kept, detection(round_number=MAX_DETECTIONS))
     assert len(kept) == MAX_DETECTIONS

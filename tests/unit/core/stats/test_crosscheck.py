@@ -1,4 +1,4 @@
-"""Our numbers against the game's."""
+"""Comparison of our statistics with the game's."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import pytest
 
 from matchpod.core.stats.crosscheck import MAX_DISCREPANCIES, Discrepancy, compare
 from matchpod.core.stats.player_line import PlayerLine
-from tests.unit.core.stats.rounds import ANNA, BEN, game_count
+from tests.unit.core.stats.event_builder import ANNA, BEN, game_count
 
 
-def test_equal_numbers_are_no_news() -> None:
+def test_equal_numbers_give_no_differences() -> None:
     line = PlayerLine(kills=3, headshots=1, assists=1, flash_assists=1, damage=250, player_id=ANNA)
     game = game_count(ANNA, kills=3, hs_percent=33.33, assists=2, damage=250.0)
     assert compare([line], [game], [], round_number=1) == []
 
 
-def test_a_difference_names_round_player_and_field() -> None:
-    news = compare([PlayerLine(deaths=2, player_id=ANNA)], [game_count(ANNA, deaths=1)], [], round_number=4)
-    assert news == [Discrepancy(4, ANNA, "deaths", 2, 1)]
+def test_a_difference_has_round_player_and_field() -> None:
+    new = compare([PlayerLine(deaths=2, player_id=ANNA)], [game_count(ANNA, deaths=1)], [], round_number=4)
+    assert new == [Discrepancy(4, ANNA, "deaths", 2, 1)]
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_a_difference_names_round_player_and_field() -> None:
     ],
 )
 def test_counts_are_compared_exactly(field: str) -> None:
-    news = compare([PlayerLine(player_id=ANNA)], [game_count(ANNA, **{field: 1})], [], round_number=1)
-    assert [found.field for found in news] == [field]
+    new = compare([PlayerLine(player_id=ANNA)], [game_count(ANNA, **{field: 1})], [], round_number=1)
+    assert [found.field for found in new] == [field]
 
 
 @pytest.mark.parametrize(
-    ("field", "ours", "game", "is_told"),
+    ("field", "ours", "game", "is_reported"),
     [
         ("damage", 1020, 1000.0, False),
         ("damage", 1026, 1000.0, True),
@@ -53,36 +53,36 @@ def test_counts_are_compared_exactly(field: str) -> None:
         ("enemies_flashed", 12, 10, False),
     ],
 )
-def test_measured_numbers_have_room(field: str, ours: int, game: float, is_told: bool) -> None:
+def test_measured_numbers_have_a_tolerance(field: str, ours: int, game: float, is_reported: bool) -> None:
     line = PlayerLine(player_id=ANNA)
     setattr(line, field, ours)
-    news = compare([line], [game_count(ANNA, **{field: game})], [], round_number=1)
-    assert [found.field for found in news] == ([field] if is_told else [])
+    new = compare([line], [game_count(ANNA, **{field: game})], [], round_number=1)
+    assert [found.field for found in new] == ([field] if is_reported else [])
 
 
-def test_the_last_decimal_of_a_percentage_has_room() -> None:
+def test_the_last_decimal_of_a_percentage_has_a_tolerance() -> None:
     line = PlayerLine(kills=3, headshots=2, player_id=ANNA)
     assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.66)], [], round_number=1) == []
     assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.6)], [], round_number=1) != []
 
 
-def test_a_difference_that_stays_is_told_once() -> None:
+def test_an_unchanged_difference_is_reported_once() -> None:
     known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
     assert compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=4)], known, round_number=2) == []
 
 
-def test_a_difference_that_grows_is_told_again() -> None:
+def test_a_growing_difference_is_reported_again() -> None:
     known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
-    news = compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=3)], known, round_number=2)
-    assert news == [Discrepancy(2, ANNA, "kills", 5, 3)]
+    new = compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=3)], known, round_number=2)
+    assert new == [Discrepancy(2, ANNA, "kills", 5, 3)]
 
 
-def test_a_player_only_the_game_knows_is_compared_with_zero() -> None:
+def test_a_player_without_a_line_is_compared_with_zero() -> None:
     assert compare([], [game_count(BEN)], [], round_number=1) == []
     assert compare([], [game_count(BEN, kills=1)], [], round_number=1) == [Discrepancy(1, BEN, "kills", 0, 1)]
 
 
-def test_the_list_is_bounded() -> None:
+def test_the_number_of_differences_is_limited() -> None:
     players = [game_count(str(number), kills=1) for number in range(2 * MAX_DISCREPANCIES)]
     known = compare([], players[:10], [], round_number=1)
     assert len(known) + len(compare([], players[10:], known, round_number=2)) == MAX_DISCREPANCIES

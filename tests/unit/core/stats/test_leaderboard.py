@@ -1,4 +1,4 @@
-"""Leaderboards."""
+"""Rows and ranking of leaderboards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.core.model import Team
 from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, player_rows, rank
 from matchpod.core.stats.player_line import PlayerLine
 from tests.effort import examples
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA
 
 NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
 
@@ -20,7 +20,7 @@ def ids(lines: list[PlayerLine], sort_by: LeaderboardSort) -> list[str]:
     return [player.steam_id for player in rank(player_rows(lines, NAMES), sort_by=sort_by)]
 
 
-def test_a_row_has_the_served_shape() -> None:
+def test_a_row_has_the_api_shape() -> None:
     line = PlayerLine(
         kills=3,
         deaths=1,
@@ -61,7 +61,7 @@ def test_a_row_has_the_served_shape() -> None:
     ]
 
 
-def test_what_nobody_counted_is_none() -> None:
+def test_numbers_that_were_not_counted_are_none() -> None:
     (row,) = player_rows([PlayerLine(player_id=ANNA)], NAMES)
     assert (row.bullets_fired, row.bullets_hit, row.accuracy_percent, row.top_weapon) == (None, None, None, None)
 
@@ -84,17 +84,17 @@ def test_team_numbers_are_1_2_and_0_for_none() -> None:
         (LeaderboardSort.DEFUSES, PlayerLine(bomb_defuses=2, player_id=BEN)),
     ],
 )
-def test_the_most_stand_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
+def test_the_highest_value_is_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
     other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
     assert ids([other, best], sort_by) == [BEN, ANNA]
 
 
-def test_an_accuracy_of_zero_stands_before_one_nobody_counted() -> None:
+def test_an_accuracy_of_zero_ranks_above_a_missing_accuracy() -> None:
     lines = [PlayerLine(kills=9, player_id=ANNA), PlayerLine(player_id=BEN, shots_fired=5, shots_hit=0)]
     assert ids(lines, LeaderboardSort.ACCURACY) == [BEN, ANNA]
 
 
-def test_ties_go_by_kills_then_damage_then_name() -> None:
+def test_ties_are_broken_by_kills_then_damage_then_name() -> None:
     lines = [
         PlayerLine(kills=1, damage=80, player_id=CARL),
         PlayerLine(kills=1, damage=80, player_id=ANNA),
@@ -104,19 +104,19 @@ def test_ties_go_by_kills_then_damage_then_name() -> None:
     assert ids(lines, LeaderboardSort.PLANTS) == [XENA, BEN, ANNA, CARL]
 
 
-def test_weapons_of_equal_kills_go_by_name() -> None:
+def test_weapons_with_equal_kills_are_ordered_by_name() -> None:
     (row,) = player_rows([PlayerLine(player_id=ANNA, weapon_kills={"p90": 2, "awp": 2})], NAMES)
     assert row.top_weapon is not None
     assert row.top_weapon.weapon_name == "awp"
 
 
-def test_bots_are_left_out_and_the_nameless_go_by_id() -> None:
+def test_bots_are_left_out_and_missing_names_are_replaced_by_ids() -> None:
     rows = player_rows([PlayerLine(player_id="BOT:Ivan", kills=9), PlayerLine(player_id=XENA)], NAMES)
     assert [row.name for row in rows] == [XENA]
 
 
 @examples(30)
 @given(limit=st.integers(-3, 50), players=st.integers(0, 50))
-def test_no_more_rows_than_asked_for_and_never_more_than_the_maximum(limit: int, players: int) -> None:
+def test_rows_are_limited_by_the_request_and_the_maximum(limit: int, players: int) -> None:
     lines = [PlayerLine(player_id=str(number)) for number in range(players)]
     assert len(rank(player_rows(lines, {}), limit=limit)) == max(0, min(limit, players, MAX_LIMIT))

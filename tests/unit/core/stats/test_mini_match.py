@@ -1,4 +1,4 @@
-"""A match of three rounds, three against three, with every number worked out by hand."""
+"""A match of three rounds, three against three, with every number computed by hand."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from matchpod.core.stats import derived
 from matchpod.core.stats.leaderboard import LeaderboardSort, player_rows, rank
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-from tests.unit.core.stats.rounds import ANNA, BEN, CARL, XENA, YURI, ZOE, Tape, game_count, line_of
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, ZOE, EventBuilder, game_count, line_of
 
 
-def play_round_1(tape: Tape) -> None:
-    """Team 1 wins: Ben is left alone with Zoe and beats her."""
-    tape.at(0).start(1)
-    # Anna opens on Xena. Damage 110 on 100 health: 100.
-    tape.at(1000).hit(ANNA, XENA, 110, 0).at(1000).kill(ANNA, XENA, "ak47", headshot=True)
+def play_round_1(builder: EventBuilder) -> None:
+    """Team 1 wins: Ben wins a 1v1 against Zoe."""
+    builder.at(0).start(1)
+    # Anna gets the first kill, on Xena. Damage 110 on 100 health: 100.
+    builder.at(1000).hit(ANNA, XENA, 110, 0).at(1000).kill(ANNA, XENA, "ak47", headshot=True)
     # Yuri kills Anna 2 s after she killed Xena: a trade, Xena's death is traded. 100 damage.
-    tape.at(3000).hit(YURI, ANNA, 115, 0, "awp").at(3000).kill(YURI, ANNA, "awp")
-    # Ben hits Yuri for a printed 60 that took 61, then for the last 39, 1 s after Yuri killed Anna: a trade.
-    tape.at(4000).hit(BEN, YURI, 60, 39, "deagle").at(4000).hit(BEN, YURI, 45, 0, "deagle")
-    tape.at(4000).kill(BEN, YURI, "deagle").at(4000).assist(CARL, YURI)
-    # Zoe is the last of team 2, against Ben and Carl: 1v2. Her kill of Carl is made while last alive.
-    tape.at(6000).hit(ZOE, CARL, 165, 0, "knife").at(6000).kill(ZOE, CARL, "knife_t")
+    builder.at(3000).hit(YURI, ANNA, 115, 0, "awp").at(3000).kill(YURI, ANNA, "awp")
+    # Ben hits Yuri for 60 logged (61 actual), then for the last 39, 1 s after Yuri killed Anna: a trade.
+    builder.at(4000).hit(BEN, YURI, 60, 39, "deagle").at(4000).hit(BEN, YURI, 45, 0, "deagle")
+    builder.at(4000).kill(BEN, YURI, "deagle").at(4000).assist(CARL, YURI)
+    # Zoe is the last of team 2, against Ben and Carl: 1v2. Her kill of Carl is a clutch kill.
+    builder.at(6000).hit(ZOE, CARL, 165, 0, "knife").at(6000).kill(ZOE, CARL, "knife_t")
     # Ben is now the last of team 1, against Zoe: 1v1. 30 damage, then 70 by fire, 7 s after Carl's death: no trade.
-    tape.at(12000).hit(BEN, ZOE, 30, 70, "glock")
-    tape.at(13000).hit(BEN, ZOE, 71, 0, "inferno").at(13000).kill(BEN, ZOE, "inferno")
-    tape.at(13000).decide(1, Team.TEAM1)
+    builder.at(12000).hit(BEN, ZOE, 30, 70, "glock")
+    builder.at(13000).hit(BEN, ZOE, 71, 0, "inferno").at(13000).kill(BEN, ZOE, "inferno")
+    builder.at(13000).decide(1, Team.TEAM1)
     # KAST: Anna K, Ben K, Carl A, Xena T, Yuri K, Zoe K.
 
 
-def play_round_2(tape: Tape) -> None:
-    """Team 2 wins by the bomb, which takes Carl, the last of team 1, with it."""
-    tape.at(100_000).start(2)
-    # Carl kills his team mate Ben: Ben is the first to die, nobody has opened yet.
-    tape.at(101_000).kill(CARL, BEN, "glock")
-    # Zoe's flash: two living enemies (0.5 s counts too), a team mate, and dead Ben, who is printed but not blinded.
-    tape.at(102_000).add(ev.GrenadeThrown, ZOE, ev.GrenadeKind.FLASH)
-    tape.blind(ZOE, CARL, 3.0).blind(ZOE, ANNA, 0.5).blind(ZOE, YURI, 1.0).blind(ZOE, BEN, 3.0)
-    # Xena's grenade: printed 57, took 58. Yuri takes the other 42 and the round's first kill.
-    tape.at(103_000).add(ev.GrenadeThrown, XENA, ev.GrenadeKind.HE)
-    tape.at(103_000).hit(XENA, ANNA, 57, 42, "hegrenade").at(103_500).hit(YURI, ANNA, 45, 0, "m4a1")
-    tape.at(103_500).kill(YURI, ANNA, "m4a1_silencer").at(103_500).assist(XENA, ANNA).assist(ZOE, ANNA, flash=True)
-    # Carl is alone against three, a 1v3 that he loses. The bomb kills him; the log says so twice.
-    tape.at(105_000).add(ev.BombPlanted, XENA, "A")
-    tape.at(145_000).die(CARL, "bomb").at(145_000).die(CARL, "world").at(145_000).decide(2, Team.TEAM2)
-    # KAST: Xena A, Yuri K, Zoe S; nobody of team 1.
+def play_round_2(builder: EventBuilder) -> None:
+    """Team 2 wins by the bomb, which kills Carl, the last player of team 1."""
+    builder.at(100_000).start(2)
+    # Carl kills teammate Ben: a first death, but no first kill.
+    builder.at(101_000).kill(CARL, BEN, "glock")
+    # Zoe's flash: two living enemies (0.5 s counts too), a teammate, and dead Ben, who is logged but does not count.
+    builder.at(102_000).add(ev.GrenadeThrown, ZOE, ev.GrenadeKind.FLASH)
+    builder.blind(ZOE, CARL, 3.0).blind(ZOE, ANNA, 0.5).blind(ZOE, YURI, 1.0).blind(ZOE, BEN, 3.0)
+    # Xena's grenade: 57 logged, 58 actual damage. Yuri deals the other 42 and gets the first kill of the round.
+    builder.at(103_000).add(ev.GrenadeThrown, XENA, ev.GrenadeKind.HE)
+    builder.at(103_000).hit(XENA, ANNA, 57, 42, "hegrenade").at(103_500).hit(YURI, ANNA, 45, 0, "m4a1")
+    builder.at(103_500).kill(YURI, ANNA, "m4a1_silencer").at(103_500).assist(XENA, ANNA).assist(ZOE, ANNA, flash=True)
+    # Carl loses a 1v3 and is killed by the bomb, which the log prints twice.
+    builder.at(105_000).add(ev.BombPlanted, XENA, "A")
+    builder.at(145_000).die(CARL, "bomb").at(145_000).die(CARL, "world").at(145_000).decide(2, Team.TEAM2)
+    # KAST: Xena A, Yuri K, Zoe S; no player of team 1.
 
 
-def play_round_3(tape: Tape) -> None:
+def play_round_3(builder: EventBuilder) -> None:
     """Team 1 wins: Ben leaves, Anna kills all three."""
-    tape.at(200_000).start(3)
-    tape.at(200_500).leave(BEN)
-    tape.at(201_000).hit(ANNA, XENA, 448, 0, "awp").at(201_000).kill(ANNA, XENA, "awp")
-    tape.at(202_000).hit(ANNA, YURI, 448, 0, "awp").at(202_000).kill(ANNA, YURI, "awp", headshot=True)
-    tape.at(203_000).hit(ANNA, ZOE, 180, 0, "knife").at(203_000).kill(ANNA, ZOE, "knife_butterfly")
-    tape.at(203_000).decide(3, Team.TEAM1)
-    tape.at(205_000).add(ev.ChickenKilled, CARL, "knife")
-    # KAST: Anna K, Carl S; Ben left, and nobody avenged team 2. Zoe was alone against two, and lost.
+    builder.at(200_000).start(3)
+    builder.at(200_500).leave(BEN)
+    builder.at(201_000).hit(ANNA, XENA, 448, 0, "awp").at(201_000).kill(ANNA, XENA, "awp")
+    builder.at(202_000).hit(ANNA, YURI, 448, 0, "awp").at(202_000).kill(ANNA, YURI, "awp", headshot=True)
+    builder.at(203_000).hit(ANNA, ZOE, 180, 0, "knife").at(203_000).kill(ANNA, ZOE, "knife_butterfly")
+    builder.at(203_000).decide(3, Team.TEAM1)
+    builder.at(205_000).add(ev.ChickenKilled, CARL, "knife")
+    # KAST: Anna K, Carl S; Ben left, and team 2 had no trades. Zoe lost a 1v2.
 
 
 def mini_match() -> Ledger:
-    tape = Tape().live()
-    play_round_1(tape)
-    tape.at(90_000).game_counts(
+    builder = EventBuilder().live()
+    play_round_1(builder)
+    builder.at(90_000).game_counts(
         2,
         game_count(ANNA, kills=1, deaths=1, damage=100, hs_percent=100, first_kills=1),
         game_count(BEN, kills=2, damage=200, utility_damage=70, pistol_kills=1, clutch_kills=1, mvps=1),
@@ -72,8 +72,8 @@ def mini_match() -> Ledger:
         game_count(YURI, kills=1, deaths=1, damage=100, sniper_kills=1),
         game_count(ZOE, kills=1, deaths=1, damage=100, clutch_kills=1),
     )
-    play_round_2(tape)
-    tape.at(190_000).game_counts(
+    play_round_2(builder)
+    builder.at(190_000).game_counts(
         3,
         game_count(ANNA, kills=1, deaths=2, damage=100, hs_percent=100, first_kills=1),
         game_count(BEN, kills=2, deaths=1, damage=200, utility_damage=70, pistol_kills=1, clutch_kills=1, mvps=1),
@@ -82,11 +82,11 @@ def mini_match() -> Ledger:
         game_count(YURI, kills=2, deaths=1, damage=142, sniper_kills=1, first_kills=1, mvps=1),
         game_count(ZOE, kills=1, deaths=1, assists=1, damage=100, clutch_kills=1, enemies_flashed=2),
     )
-    play_round_3(tape)
-    return tape.mvp(3, ANNA, 1).end().ledger()
+    play_round_3(builder)
+    return builder.mvp(3, ANNA, 1).end().ledger()
 
 
-def test_every_player_has_the_numbers_worked_out_by_hand() -> None:
+def test_every_player_has_the_expected_numbers() -> None:
     ledger = mini_match()
     assert ledger.lines() == [
         PlayerLine(
@@ -109,7 +109,7 @@ def test_every_player_has_the_numbers_worked_out_by_hand() -> None:
         PlayerLine(
             rounds_played=3,
             kills=2,
-            deaths=1,  # by Carl; leaving is none
+            deaths=1,  # by Carl; leaving is not a death
             damage=200,  # 61 + 39 + 30 + 70
             utility_damage=70,
             pistol_kills=1,
@@ -183,13 +183,13 @@ def test_every_player_has_the_numbers_worked_out_by_hand() -> None:
     ]
 
 
-def test_our_count_agrees_with_the_game() -> None:
+def test_our_counts_agree_with_the_game() -> None:
     ledger = mini_match()
     assert ledger.is_complete
     assert ledger.discrepancies == []
 
 
-def test_annas_ratios_follow_from_her_line() -> None:
+def test_ratios_are_computed_from_a_line() -> None:
     anna = line_of(mini_match(), ANNA)
     assert derived.hs_percent(anna.headshots, anna.kills) == 50.0
     assert derived.kd_ratio(anna.kills, anna.deaths) == 2.0

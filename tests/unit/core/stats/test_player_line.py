@@ -1,13 +1,13 @@
-"""Sums of rounds and maps."""
+"""Sums over rounds and maps."""
 
 from __future__ import annotations
 
 import msgspec
 
 from matchpod.core.model import Team
-from matchpod.core.stats.player_line import PlayerLine, add, sum_rounds
+from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
-from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
+from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
 
 
 def played(number: int) -> RoundRecord:
@@ -31,7 +31,7 @@ def test_every_counter_of_a_round_is_summed() -> None:
     assert line.grenades_thrown == 10
 
 
-def test_lines_go_by_kills_then_damage_then_id() -> None:
+def test_lines_are_ordered_by_kills_then_damage_then_id() -> None:
     record = RoundRecord(
         1,
         players={
@@ -44,14 +44,14 @@ def test_lines_go_by_kills_then_damage_then_id() -> None:
     assert [line.player_id for line in sum_rounds([record])] == ["1", "2", "3", "4"]
 
 
-def test_team_is_the_last_line_up() -> None:
+def test_team_comes_from_the_last_line_up() -> None:
     second = RoundRecord(2)
     second.start((XENA,), (ANNA,))
     lines = sum_rounds([played(1), second])
     assert [line_of(lines, who).team for who in (XENA, ANNA, BEN)] == [Team.TEAM1, Team.TEAM2, Team.TEAM1]
 
 
-def test_without_teams_nobody_has_one() -> None:
+def test_lines_have_no_team_without_teams() -> None:
     assert {line.team for line in sum_rounds([played(1)], has_teams=False)} == {None}
 
 
@@ -62,7 +62,7 @@ def test_kills_by_weapon_are_summed() -> None:
     assert line_of(sum_rounds([first, second]), ANNA).weapon_kills == {"ak47": 3, "awp": 1}
 
 
-def test_mvps_are_the_newest_total() -> None:
+def test_mvps_are_the_latest_total() -> None:
     first, second = played(1), played(2)
     first.mvps = {ANNA: 1, BEN: 0}
     second.mvps = {BEN: 1}
@@ -70,22 +70,19 @@ def test_mvps_are_the_newest_total() -> None:
     assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 1, 0]
 
 
-def test_mvps_and_shots_are_none_when_nobody_counted() -> None:
+def test_mvps_and_shots_are_none_if_not_counted() -> None:
     line = sum_rounds([played(1)])[0]
     assert (line.mvps, line.shots_fired, line.shots_hit) == (None, None, None)
 
 
-def test_shots_are_summed_for_those_counted() -> None:
-    first, second = played(1), played(2)
-    first.shots[ANNA] = Shots(10, 2)
-    second.shots[ANNA] = Shots(5, 1)
-    lines = sum_rounds([first, second])
+def test_shots_are_summed_for_players_with_counts() -> None:
+    lines = sum_rounds([played(1), played(2)], {1: {ANNA: Shots(10, 2)}, 2: {ANNA: Shots(5, 1)}})
     assert (line_of(lines, ANNA).shots_fired, line_of(lines, ANNA).shots_hit) == (15, 3)
     assert line_of(lines, BEN).shots_fired is None
 
 
-def test_overall_adds_the_maps_of_each_player() -> None:
-    overall = add(
+def test_overall_lines_sum_the_maps_of_each_player() -> None:
+    overall = sum_lines(
         [
             PlayerLine(kills=3, player_id=ANNA, team=Team.TEAM1, mvps=1, weapon_kills={"awp": 3}),
             PlayerLine(kills=9, player_id=BEN, team=Team.TEAM1),
@@ -98,20 +95,20 @@ def test_overall_adds_the_maps_of_each_player() -> None:
     assert overall[0].weapon_kills == {"awp": 10, "ak47": 1}
 
 
-def test_a_map_on_which_nobody_counted_adds_nothing_to_a_count() -> None:
+def test_a_map_without_counts_does_not_change_the_sum() -> None:
     counted = PlayerLine(player_id=ANNA, shots_fired=10, shots_hit=4)
     uncounted = PlayerLine(player_id=ANNA)
     for maps in ([counted, uncounted], [uncounted, counted]):
-        (line,) = add(maps)
+        (line,) = sum_lines(maps)
         assert (line.shots_fired, line.shots_hit, line.mvps) == (10, 4, None)
 
 
-def test_adding_leaves_its_inputs_alone() -> None:
+def test_summing_does_not_modify_its_inputs() -> None:
     first = PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
-    add([first, first])
+    sum_lines([first, first])
     assert first == PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
 
 
-def test_a_line_is_written_with_names() -> None:
+def test_a_line_is_encoded_with_field_names() -> None:
     written = msgspec.to_builtins(PlayerLine(kills=1, player_id=ANNA))
     assert (written["kills"], written["player_id"]) == (1, ANNA)

@@ -1,4 +1,4 @@
-"""What a round remembers."""
+"""The record of one round."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from matchpod.core.model import Team
 from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
-from tests.unit.core.stats.rounds import ANNA, BEN, TEAM1, TEAM2, XENA
+from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
 
 
 def started() -> RoundRecord:
@@ -15,23 +15,23 @@ def started() -> RoundRecord:
     return record
 
 
-def test_everybody_in_the_line_up_plays_the_round() -> None:
+def test_players_in_the_line_ups_play_the_round() -> None:
     record = started()
     assert {player_id: row.rounds_played for player_id, row in record.players.items()} == dict.fromkeys(
         TEAM1 + TEAM2, 1
     )
 
 
-def test_who_acts_without_standing_in_the_line_up_has_counters_but_no_round() -> None:
+def test_a_player_outside_the_line_ups_has_counters_but_no_round() -> None:
     assert started().counts("3001") == PlayerRound()
 
 
-def test_team_is_the_line_up() -> None:
+def test_team_comes_from_the_line_up() -> None:
     record = started()
     assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
 
 
-def test_falls_after_the_decision_are_told_apart() -> None:
+def test_falls_after_the_decision_are_distinguished() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
     record.decide(Team.TEAM2)
@@ -40,7 +40,7 @@ def test_falls_after_the_decision_are_told_apart() -> None:
     assert len(record.falls) == 2
 
 
-def test_a_second_death_proves_respawns_and_keeps_no_falls() -> None:
+def test_a_second_death_proves_respawns_and_clears_the_falls() -> None:
     record = started()
     for at_ms in (1, 2, 3):
         record.add_fall(Fall(at_ms, ANNA, XENA, is_enemy=True))
@@ -49,25 +49,25 @@ def test_a_second_death_proves_respawns_and_keeps_no_falls() -> None:
     assert record.counts(ANNA).deaths == 3
 
 
-def test_leaving_is_a_fall_but_no_death() -> None:
+def test_leaving_is_a_fall_but_not_a_death() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, is_death=False))
     assert record.is_out(ANNA)
     assert record.counts(ANNA).deaths == 0
 
 
-def test_forgotten_suicides_leave_kills_and_earlier_deaths() -> None:
+def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
     record = started()
     record.add_fall(Fall(5, XENA))
     record.add_fall(Fall(9, ANNA, XENA, is_enemy=True))
     record.add_fall(Fall(9, BEN))
     record.add_fall(Fall(9, "1003", is_death=False))
-    record.forget_suicides(9)
+    record.remove_suicides(9)
     assert [fall.victim for fall in record.falls] == [XENA, ANNA]
     assert [record.counts(player_id).deaths for player_id in (XENA, ANNA, BEN, "1003")] == [1, 1, 0, 0]
 
 
-def test_a_record_survives_being_written_and_read() -> None:
+def test_a_record_round_trips() -> None:
     record = started()
     record.add_fall(Fall(5, XENA))
     record.decide(None)

@@ -1,4 +1,4 @@
-"""Kinds of weapons."""
+"""Classification of weapons."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import pytest
 from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, base_name, is_knife
 
 
-def test_kinds_do_not_overlap() -> None:
+def test_weapon_types_do_not_overlap() -> None:
     assert not PISTOLS & SNIPERS
     assert not (PISTOLS | SNIPERS) & UTILITY
 
 
 @pytest.mark.parametrize("weapon", ["knife", "knife_t", "knife_falchion", "bayonet"])
-def test_a_knife_is_told_by_its_prefix(weapon: str) -> None:
+def test_a_knife_is_recognized_by_its_prefix(weapon: str) -> None:
     assert is_knife(weapon)
     assert base_name(weapon) == "knife"
 
 
 @pytest.mark.parametrize("weapon", ["taser", "awp", ""])
-def test_other_weapons_are_no_knives(weapon: str) -> None:
+def test_other_weapons_are_not_knives(weapon: str) -> None:
     assert not is_knife(weapon)
 
 
@@ -27,5 +27,5 @@ def test_other_weapons_are_no_knives(weapon: str) -> None:
     ("killed_with", "attacked_with"),
     [("m4a1_silencer", "m4a1"), ("mp5sd", "mp7"), ("usp_silencer", "hkp2000"), ("cz75a", "cz75a"), ("ak47", "ak47")],
 )
-def test_base_name_is_what_an_attack_prints(killed_with: str, attacked_with: str) -> None:
+def test_base_name_is_the_name_in_attack_lines(killed_with: str, attacked_with: str) -> None:
     assert base_name(killed_with) == attacked_with

@@ -1,4 +1,4 @@
-"""Names and chat texts that imitate log lines: the seeds of the spoofing tests."""
+"""Generate names and chat texts that imitate log lines, for the spoofing tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECES = [
 
 
 def hostile_texts(seed: int) -> Iterator[str]:
-    """An endless stream of texts a player could take as a name or write in chat; never a line feed."""
+    """Yield endless texts that a player could use as a name or write in chat, without line feeds."""
     dice = random.Random(seed)
     lines = PLAYER_LINES + WORLD_LINES
     while True:

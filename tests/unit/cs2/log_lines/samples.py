@@ -1,4 +1,4 @@
-"""One line of every kind, as servers print them, and the players in them."""
+"""Sample lines of every type, as servers print them, and the players in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that begin with a player."""
+"""Tests of lines that begin with a player token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FREE_TEXT = re.compile(" say|changed name|disconnected")
 
 
 @pytest.mark.parametrize("text", PLAYER_LINES)
-def test_every_kind_is_read_and_written_to_the_letter(text: str) -> None:
+def test_formatting_a_parsed_line_gives_the_original_text(text: str) -> None:
     line = LineReader().parse(text)
     assert not isinstance(line, Unknown)
     assert line.text() == text
@@ -26,29 +26,29 @@ def test_every_kind_is_read_and_written_to_the_letter(text: str) -> None:
 
 @pytest.mark.parametrize("text", [text for text in PLAYER_LINES if not FREE_TEXT.search(text)])
 @pytest.mark.parametrize("tail", [" ", "x", '"', ' "x"', " (headshot) (headshot)", "\n", "\u2028"])
-def test_one_character_too_many_makes_a_line_unknown(text: str, tail: str) -> None:
+def test_line_with_extra_characters_is_unknown(text: str, tail: str) -> None:
     if tail == " " and "blinded" in text:
-        return  # log files really have this blank
+        return  # real log files have this trailing space
     assert isinstance(LineReader().parse(text + tail), Unknown)
 
 
 @pytest.mark.parametrize("text", PLAYER_LINES)
-def test_a_line_cut_anywhere_is_never_an_error(text: str) -> None:
+def test_truncated_line_is_not_an_error(text: str) -> None:
     for end in range(len(text)):
         LineReader().parse(text[:end])
 
 
-def test_a_kill_has_its_modifiers_as_words() -> None:
+def test_kill_modifiers_are_parsed() -> None:
     line = LineReader().parse(f'{A} [1 2 3] killed {B} [4 5 6] with "awp" (headshot noscope whatever)')
     assert line == lines.Killed(ANN, "1 2 3", BEN, "4 5 6", "awp", ("headshot", "noscope", "whatever"))
 
 
-def test_a_hit_has_its_numbers() -> None:
+def test_numbers_of_a_hit_are_parsed() -> None:
     line = LineReader().parse(PLAYER_LINES[10])
     assert line == lines.Attacked(ANN, "1227 468 -0", BEN, "-316 852 5", "m4a1", 108, 0, 0, 0, "left arm")
 
 
-def test_a_player_who_hits_himself_is_known_in_spite_of_a_garbage_id() -> None:
+def test_self_inflicted_hit_with_a_garbage_id_names_the_player() -> None:
     for garbage in ("", "`As\u05ac\x02", "<<", ">>", '"'):
         text = (
             f'{A} [1 2 3] attacked "Ann<1><{garbage}><CT>" [1 2 3] with "hegrenade" (damage "9")'
@@ -59,13 +59,13 @@ def test_a_player_who_hits_himself_is_known_in_spite_of_a_garbage_id() -> None:
         assert line.victim.player_id == ANN.player_id
 
 
-def test_a_player_who_blinds_himself_is_known_in_spite_of_a_garbage_id() -> None:
+def test_self_inflicted_flash_with_an_empty_id_names_the_player() -> None:
     line = LineReader().parse(f'{A} blinded for 1.01 by "Ann<1><><CT>" from flashbang entindex 9 ')
     assert isinstance(line, lines.BlindedBy)
     assert line.thrower.player_id == ANN.player_id
 
 
-def test_somebody_else_with_a_garbage_id_has_no_player_id() -> None:
+def test_other_player_with_a_garbage_id_has_no_player_id() -> None:
     line = LineReader().parse(f'{A} assisted killing "Cid<3><xx><CT>"')
     assert isinstance(line, lines.Assisted)
     assert line.victim == player_token("Cid", 3, "xx", "CT")
@@ -90,11 +90,11 @@ def test_somebody_else_with_a_garbage_id_has_no_player_id() -> None:
         "[",
     ],
 )
-def test_what_no_server_prints_is_no_line(rest: str) -> None:
+def test_invalid_rest_of_a_line_is_rejected(rest: str) -> None:
     assert read_rest(ANN, rest, KnownPlayers()) is None
 
 
-def test_the_number_of_a_money_line_is_one_too_high_and_the_id_still_tells_who() -> None:
+def test_money_line_is_assigned_by_steam_id_despite_its_wrong_user_id() -> None:
     line = LineReader().parse('"Ann<2><[U:1:101]><CT>" money change 100+300 = $400 (tracked)')
     assert isinstance(line, lines.MoneyChange)
     assert line.player.player_id == ANN.player_id

@@ -1,4 +1,4 @@
-"""What is written can be read again: every player line, with any name and text."""
+"""Property test: a formatted player line is parsed to the same value, with any name and text."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ any_line = st.one_of(
     st.builds(lines.GrenadeLaunched, players, st.sampled_from(["hegrenade", "molotov"]), positions),
     st.builds(lines.GrenadeLanded, players, st.sampled_from(["flashbang", "decoy"]), positions, st.none() | numbers),
     st.builds(lines.Triggered, players, words, st.sampled_from([None, "A", "B"])),
-    st.builds(lines.Item, players, st.sampled_from(["purchased", "picked up", "dropped"]), words),
+    st.builds(lines.ItemTransfer, players, st.sampled_from(["purchased", "picked up", "dropped"]), words),
     st.builds(lines.MoneyChange, players, numbers, st.integers(-9999, 9999), numbers, st.none() | words),
     st.builds(lines.LeftBuyzone, players, st.lists(words, max_size=5).map(tuple)),
 )  # fmt: skip
 
 
 @given(any_line)
-def test_what_is_written_is_read_again(line: lines.PlayerLogLine) -> None:
+def test_formatted_line_is_parsed_to_the_same_value(line: lines.PlayerLogLine) -> None:
     reader = LineReader()
     for player in (line.player, getattr(line, "victim", line.player), getattr(line, "thrower", line.player)):
         reader.known.learn(player)

@@ -1,4 +1,4 @@
-"""Player tokens and the players already met."""
+"""Tests of player tokens and known players."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from .samples import ANN, BEN
         ("\x02`As", ""),
     ],
 )
-def test_the_player_id_comes_from_the_steam_id_and_a_bots_from_its_name(steam_id: str, player_id: str) -> None:
+def test_player_id_comes_from_the_steam_id_or_the_name_of_a_bot(steam_id: str, player_id: str) -> None:
     assert player_token("Ann", 1, steam_id, "CT").player_id == player_id
 
 
 @pytest.mark.parametrize(
     ("team", "side"), [("CT", Side.CT), ("TERRORIST", Side.T), ("Spectator", None), ("", None), (None, None)]
 )
-def test_only_the_two_teams_are_sides(team: str | None, side: Side | None) -> None:
+def test_only_ct_and_terrorist_are_sides(team: str | None, side: Side | None) -> None:
     assert player_token("Ann", 1, "BOT", team).side is side
 
 
-def test_a_player_is_known_on_every_side_once_met_on_one() -> None:
+def test_known_player_is_known_on_every_side() -> None:
     known = KnownPlayers()
     known.learn(ANN)
     assert known.knows(player_token("Ann", 1, "[U:1:101]", "TERRORIST"))
     assert not known.knows(player_token("Ann", 2, "[U:1:101]", "CT"))
 
 
-def test_being_named_in_second_place_makes_nobody_known() -> None:
+def test_second_player_of_a_line_does_not_become_known() -> None:
     known = KnownPlayers()
-    assert known.second("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
-    assert known.second("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert known.second_token("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert known.second_token("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
     assert not known.knows(BEN)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_known_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_KNOWN_TOKENS", 3)
     known = KnownPlayers()
     for number in range(50):
         known.learn(player_token(f"n{number}", number, "[U:1:101]", "CT"))
-        known.second(f"n{number}<{number}><[U:1:101]><CT>", BEN)
-        known.second(f"m{number}<{number}><[U:1:101]><CT>", BEN)
+        known.second_token(f"n{number}<{number}><[U:1:101]><CT>", BEN)
+        known.second_token(f"m{number}<{number}><[U:1:101]><CT>", BEN)
     assert len(known.tokens) <= 3
-    assert len(known.bases) <= 3
-    assert len(known.seconds) <= 3
+    assert len(known.identities) <= 3
+    assert len(known.second_tokens) <= 3

@@ -1,4 +1,4 @@
-"""Prefixes, readings, and players who imitate the server."""
+"""Tests of prefixes, ambiguous lines, and players who imitate the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVIL_ID = "[U:1:666]"
 
 
 def reader_with(*names: str) -> LineReader:
-    """A reader that met Ann, Ben and players of these names, the way a server introduces them."""
+    """Return a reader that knows Ann, Ben, and players with these names from their first lines."""
     reader = LineReader()
     for player in (ANN, BEN):
         reader.known.learn(player)
@@ -37,7 +37,7 @@ def reader_with(*names: str) -> LineReader:
         (b'01/19/2026 - 19:02:08: World triggered "Round_Start"', 1768849328000),
     ],
 )
-def test_all_prefixes_are_read(raw: bytes, ms: int) -> None:
+def test_all_prefix_formats_are_parsed(raw: bytes, ms: int) -> None:
     assert LineReader().read(raw) == (ms, world_lines.WorldTriggered("Round_Start"))
 
 
@@ -52,31 +52,31 @@ def test_all_prefixes_are_read(raw: bytes, ms: int) -> None:
         b"L 01/19/2026",
     ],
 )
-def test_a_line_without_a_time_is_unknown(raw: bytes) -> None:
+def test_line_without_a_time_stamp_is_unknown(raw: bytes) -> None:
     ms, line = LineReader().read(raw)
     assert ms is None
     assert isinstance(line, Unknown)
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_read() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     _, line = LineReader().read(b'L 01/19/2026 - 19:02:08: "An\xffn<1><[U:1:101]><CT>" say "\x80\x01hi"')
     assert isinstance(line, player_lines.Chat)
     assert line.player.name == "An\ufffdn"
 
 
-def test_a_line_is_written_with_either_prefix() -> None:
+def test_line_is_formatted_with_either_prefix() -> None:
     line = world_lines.WorldTriggered("Round_Start")
     assert format_file_line(1768849328278, line) == 'L 01/19/2026 - 19:02:08: World triggered "Round_Start"'
     assert format_http_line(1768849328278, line) == '01/19/2026 - 19:02:08.278 - World triggered "Round_Start"'
 
 
 @pytest.mark.parametrize("text", PLAYER_LINES)
-def test_chat_of_a_known_player_is_chat_whatever_it_says(text: str) -> None:
+def test_chat_of_a_known_player_is_always_chat(text: str) -> None:
     assert reader_with().parse(f'{A} say "{text}"') == player_lines.Chat(ANN, False, text)
 
 
 @pytest.mark.parametrize("text", PLAYER_LINES)
-def test_chat_of_an_unknown_player_never_becomes_an_event(text: str) -> None:
+def test_chat_of_an_unknown_player_is_chat_or_unknown(text: str) -> None:
     line = LineReader().parse(f'"Zoe<7><[U:1:107]><CT>" say "x{text}"')
     assert isinstance(line, player_lines.Chat | Unknown)
 
@@ -98,7 +98,7 @@ def test_chat_of_an_unknown_player_never_becomes_an_event(text: str) -> None:
         "",
     ],
 )
-def test_a_player_with_a_hostile_name_is_himself_in_all_he_does(name: str) -> None:
+def test_lines_of_a_player_with_a_hostile_name_are_parsed(name: str) -> None:
     reader = reader_with(name)
     evil = player_token(name, 10, EVIL_ID, "CT")
     assert reader.parse(f'{evil.text()} say "hi"') == player_lines.Chat(evil, False, "hi")
@@ -108,7 +108,7 @@ def test_a_player_with_a_hostile_name_is_himself_in_all_he_does(name: str) -> No
     assert reader.parse(death) == player_lines.Killed(BEN, "1 2 3", evil, "4 5 6", "ak47")
 
 
-def test_a_player_with_a_line_for_a_name_who_hits_himself_is_himself() -> None:
+def test_self_inflicted_hit_by_a_player_named_like_a_log_line_is_parsed() -> None:
     name = 'w<1><[U:1:1]><CT>" disconnected (reason "KICKED")'
     reader = reader_with(name)
     evil = player_token(name, 10, EVIL_ID, "CT")
@@ -118,7 +118,7 @@ def test_a_player_with_a_line_for_a_name_who_hits_himself_is_himself() -> None:
     assert line.victim.player_id == evil.player_id
 
 
-def test_a_name_that_begins_as_the_chat_of_a_known_player_belongs_to_nobody() -> None:
+def test_name_that_imitates_chat_of_a_known_player_makes_the_line_unknown() -> None:
     name = 'Ann<1><[U:1:101]><CT>" say "x'
     reader = reader_with(name)
     evil = player_token(name, 10, EVIL_ID, "CT")
@@ -126,7 +126,7 @@ def test_a_name_that_begins_as_the_chat_of_a_known_player_belongs_to_nobody() ->
     assert reader.parse(text) == Unknown(text)
 
 
-def test_a_name_that_begins_as_the_chat_of_nobody_is_seen_through() -> None:
+def test_name_that_imitates_chat_of_an_unknown_player_is_parsed() -> None:
     name = 'Zoe<9><[U:1:109]><CT>" say "x'
     reader = reader_with(name)
     evil = player_token(name, 10, EVIL_ID, "CT")
@@ -134,15 +134,15 @@ def test_a_name_that_begins_as_the_chat_of_nobody_is_seen_through() -> None:
     assert reader.parse(text) == player_lines.Killed(evil, "1 2 3", BEN, "4 5 6", "ak47")
 
 
-def test_chat_cannot_make_a_player_known() -> None:
+def test_chat_does_not_make_a_player_known() -> None:
     reader = LineReader()
     reader.parse(f'{A} say "x<5><[U:1:105]><>" STEAM USERID validated"')
     reader.parse(f'{A} say "x<5><[U:1:105]><>" entered the game"')
     reader.parse(f'{A} say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"')
-    assert all(base.startswith("Ann<1>") and '"' not in base for base in reader.known.bases)
+    assert all(identity.startswith("Ann<1>") and '"' not in identity for identity in reader.known.identities)
 
 
-def test_a_renamed_player_is_known_under_the_new_name() -> None:
+def test_renamed_player_is_known_by_the_new_name() -> None:
     reader = reader_with()
     new_name = 'Zoe<9><[U:1:109]><CT>" say "x'
     reader.parse(f'{A} changed name to "{new_name}"')
@@ -151,38 +151,38 @@ def test_a_renamed_player_is_known_under_the_new_name() -> None:
     assert reader.parse(text) == player_lines.Triggered(renamed, "Got_The_Bomb")
 
 
-def test_what_the_console_says_is_not_a_players_doing() -> None:
+def test_console_chat_is_not_parsed_as_a_players_line() -> None:
     text = '"Console<0>" say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"'
     assert isinstance(reader_with().parse(text), world_lines.ConsoleChat)
 
 
-def test_a_player_named_like_the_console_is_himself() -> None:
+def test_player_named_like_the_console_is_parsed_as_a_player() -> None:
     name = 'Console<0>" say "x'
     reader = reader_with(name)
     evil = player_token(name, 10, EVIL_ID, "CT")
     assert reader.parse(f'{evil.text()} say "hi"') == player_lines.Chat(evil, False, "hi")
 
 
-def test_an_endless_line_of_tokens_is_unknown_at_once() -> None:
+def test_overlong_line_of_tokens_is_unknown() -> None:
     text = '"' + '<1><[U:1:1]><CT>" ' * 10_000
     assert isinstance(LineReader().parse(text), Unknown)
     assert len(text) > MAX_PLAYER_LINE
 
 
-def test_hostile_names_and_chat_of_two_players_never_forge_a_third() -> None:
+def test_hostile_names_and_chat_do_not_forge_other_lines() -> None:
     texts = hostile_texts(7)
-    for name, said in islice(zip(texts, texts, strict=True), 3_000):
+    for name, message in islice(zip(texts, texts, strict=True), 3_000):
         reader = reader_with(name)
         evil = player_token(name, 10, EVIL_ID, "CT")
-        line = reader.parse(f'{evil.text()} say "{said}"')
+        line = reader.parse(f'{evil.text()} say "{message}"')
         if isinstance(line, player_lines.PlayerLogLine):
-            assert isinstance(line, player_lines.Chat), (name, said)
-            assert line.player == evil, (name, said)
+            assert isinstance(line, player_lines.Chat), (name, message)
+            assert line.player == evil, (name, message)
         else:
-            assert isinstance(line, Unknown | world_lines.ConsoleChat | world_lines.CvarListed), (name, said)
+            assert isinstance(line, Unknown | world_lines.ConsoleChat | world_lines.CvarListed), (name, message)
 
 
-def test_a_reader_goes_on_where_it_was_stored() -> None:
+def test_stored_reader_equals_the_original() -> None:
     reader = reader_with("<3")
     reader.read(b'L 01/19/2026 - 19:02:08: World triggered "Round_Start"')
     restored = msgspec.msgpack.decode(msgspec.msgpack.encode(reader), type=LineReader)

@@ -1,4 +1,4 @@
-"""Lines of the server's own."""
+"""Tests of lines that are not about a player."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .samples import WORLD_LINES
 
 
 @pytest.mark.parametrize("text", WORLD_LINES)
-def test_every_kind_is_read_and_written_to_the_letter(text: str) -> None:
+def test_formatting_a_parsed_line_gives_the_original_text(text: str) -> None:
     line = LineReader().parse(text)
     assert not isinstance(line, lines.Unknown)
     assert line.text() == text
 
 
 @pytest.mark.parametrize("text", WORLD_LINES)
-def test_a_line_cut_anywhere_is_never_an_error(text: str) -> None:
+def test_truncated_line_is_not_an_error(text: str) -> None:
     for end in range(len(text)):
         LineReader().parse(text[:end])
 
 
-def test_a_round_end_has_its_scores_by_side() -> None:
+def test_round_end_has_the_scores_by_side() -> None:
     line = read_world('Team "TERRORIST" triggered "SFUI_Notice_Target_Bombed" (CT "1") (T "2")')
-    assert line == lines.Notice(Side.T, "Target_Bombed", 1, 2)
+    assert line == lines.RoundEndNotice(Side.T, "Target_Bombed", 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_a_round_end_has_its_scores_by_side() -> None:
         ("Game Over: scrimcomp2v2  workshop/1/de_x score 9:3 after 14 min", "", "workshop/1/de_x"),
     ],
 )
-def test_the_map_group_of_a_game_over_may_be_empty(text: str, group: str, map_name: str) -> None:
+def test_map_group_of_game_over_may_be_empty(text: str, group: str, map_name: str) -> None:
     line = read_world(text)
     assert isinstance(line, lines.GameOver)
     assert (line.map_group, line.map_name) == (group, map_name)
 
 
-def test_a_host_name_with_quotes_does_not_break_the_statistics_block() -> None:
+def test_host_name_with_quotes_is_parsed() -> None:
     assert read_quoted('"server" : "Server "#1"",') == lines.StatsField("server", 'Server "#1"')
 
 
-def test_a_statistics_field_that_lost_its_last_quote_is_read() -> None:
+def test_statistics_field_without_its_closing_quote_is_parsed() -> None:
     assert read_quoted('"round_number" : "1') == lines.StatsField("round_number", "1")
     assert read_quoted('"name": "round_stats') == lines.StatsMark('"name": "round_stats",')
 
@@ -69,7 +69,7 @@ def test_a_statistics_field_that_lost_its_last_quote_is_read() -> None:
         '"hostname" : "x"',
     ],
 )
-def test_anything_else_is_unknown_and_kept_as_it_was(text: str) -> None:
+def test_other_text_is_unknown_and_kept_unchanged(text: str) -> None:
     line = LineReader().parse(text)
     assert line == lines.Unknown(text)
     assert line.text() == text

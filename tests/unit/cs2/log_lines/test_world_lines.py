@@ -1,4 +1,4 @@
-"""What is written can be read again: every line of the server's own."""
+"""Property test: a formatted line that is not about a player is parsed to the same value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ triples = st.tuples(decimals, decimals, decimals).map(" ".join)
 
 any_line = st.one_of(
     st.builds(lines.WorldTriggered, words, st.none() | quoted),
-    st.builds(lines.Notice, st.none() | sides, words, numbers, numbers),
+    st.builds(lines.RoundEndNotice, st.none() | sides, words, numbers, numbers),
     st.builds(lines.TeamScored, sides, numbers, numbers),
     st.builds(lines.TeamPlaying, sides, free_text, st.booleans()),
     st.builds(lines.TeamPlaying, sides, st.none(), st.just(True)),
@@ -48,5 +48,5 @@ any_line = st.one_of(
 
 
 @given(any_line)
-def test_what_is_written_is_read_again(line: lines.WorldLine) -> None:
+def test_formatted_line_is_parsed_to_the_same_value(line: lines.WorldLine) -> None:
     assert LineReader().parse(line.text()) == line

@@ -1,4 +1,4 @@
-"""Two histories of one match are compared field by field."""
+"""Two histories of a match are compared field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 
 ANN = {"steamId": "1", "name": "Ann", "kills": 3, "extraStats": {"aces": 1}}
 BEN = {"steamId": "2", "name": "Ben", "kills": 2, "extraStats": None}
-FOUND = {"steamId": "1", "name": "Ann", "type": "Aimbot", "roundNumber": 3, "reason": "fast"}
+DETECTION = {"steamId": "1", "name": "Ann", "type": "Aimbot", "roundNumber": 3, "reason": "fast"}
 
 
 def map_row(**fields: object) -> MapRow:
@@ -69,16 +69,16 @@ def history(
     return MatchHistory((row or map_row(),), series, (stats or statistics(),))
 
 
-def test_the_same_history_has_no_differences() -> None:
+def test_equal_histories_have_no_differences() -> None:
     assert compare(history(), history()) == []
 
 
-def test_what_no_log_can_change_is_not_compared() -> None:
+def test_fields_that_do_not_depend_on_the_log_are_not_compared() -> None:
     renamed = history(map_row(server_name="Europa 1"), stats=statistics(version=7))
     assert compare(history(), renamed) == []
 
 
-def test_columns_are_named_as_callers_see_them() -> None:
+def test_columns_have_their_api_names() -> None:
     old = map_row(winner="team1", finished_at_ms=None, duration_s=None)
     assert compare(history(old), history(map_row(winner=None, status=MapStatus.CANCELLED))) == [
         Difference(part=Part.MAP, map_number=1, field="winner", old="team1", new=None),
@@ -88,12 +88,12 @@ def test_columns_are_named_as_callers_see_them() -> None:
     ]
 
 
-def test_what_lists_are_sorted_by_is_compared() -> None:
+def test_sort_column_is_compared() -> None:
     (found,) = compare(history(map_row(sort_ms=1)), history(map_row(sort_ms=2)))
     assert (found.field, found.old, found.new) == ("sortedAt", 1, 2)
 
 
-def test_players_are_compared_by_who_they_are() -> None:
+def test_players_are_matched_by_steam_id() -> None:
     better = {**ANN, "kills": 4, "extraStats": {"aces": 2, "knifeKills": 1}}
     ann = Difference(part=Part.PLAYERS, map_number=1, steam_id="1", name="Ann")
     assert compare(history(), history(stats=statistics([BEN, better]))) == [
@@ -103,7 +103,7 @@ def test_players_are_compared_by_who_they_are() -> None:
     ]
 
 
-def test_a_number_that_was_null_and_is_an_object_now_is_found() -> None:
+def test_null_that_became_an_object_is_a_difference() -> None:
     fields = compare(history(), history(stats=statistics([ANN, {**BEN, "extraStats": {"aces": 0}}])))
     assert [(one.field, one.old, one.new) for one in fields] == [
         ("extraStats.aces", msgspec.UNSET, 0),
@@ -111,7 +111,7 @@ def test_a_number_that_was_null_and_is_an_object_now_is_found() -> None:
     ]
 
 
-def test_players_come_and_go_as_a_whole() -> None:
+def test_added_and_removed_players_are_one_difference_each() -> None:
     old, new = history(stats=statistics([ANN])), history(stats=statistics([BEN]))
     assert compare(old, new) == [
         Difference(part=Part.PLAYERS, map_number=1, steam_id="2", name="Ben", new=BEN),
@@ -119,27 +119,27 @@ def test_players_come_and_go_as_a_whole() -> None:
     ]
 
 
-def test_another_order_is_a_difference_too() -> None:
+def test_changed_order_is_a_difference() -> None:
     (found,) = compare(history(), history(stats=statistics([BEN, ANN])))
     assert (found.part, found.field, found.old, found.new) == (Part.PLAYERS, "order", ["1", "2"], ["2", "1"])
 
 
-def test_one_who_is_listed_twice_is_compared_twice() -> None:
+def test_duplicate_entry_is_a_difference() -> None:
     (found,) = compare(history(stats=statistics([ANN, ANN])), history(stats=statistics([ANN])))
     assert (found.steam_id, found.field, found.old) == ("1", None, ANN)
 
 
 def test_leaderboard_and_detections_are_compared() -> None:
-    new = statistics(leaders=[{**ANN, "kills": 4}], detections=[FOUND])
+    new = statistics(leaders=[{**ANN, "kills": 4}], detections=[DETECTION])
     leader, detection = compare(history(), history(stats=new))
     assert (leader.part, leader.field) == (Part.LEADERBOARD, "kills")
-    assert (detection.part, detection.steam_id, detection.new) == (Part.ANTI_CHEAT, "1", FOUND)
-    old = statistics(detections=[FOUND])
-    (changed,) = compare(history(stats=old), history(stats=statistics(detections=[{**FOUND, "reason": "slow"}])))
+    assert (detection.part, detection.steam_id, detection.new) == (Part.ANTI_CHEAT, "1", DETECTION)
+    old = statistics(detections=[DETECTION])
+    (changed,) = compare(history(stats=old), history(stats=statistics(detections=[{**DETECTION, "reason": "slow"}])))
     assert (changed.part, changed.field, changed.new) == (Part.ANTI_CHEAT, "reason", "slow")
 
 
-def test_numbers_that_were_never_stored_are_all_new() -> None:
+def test_statistics_of_a_map_without_stored_ones_are_new() -> None:
     found = compare(MatchHistory((map_row(),)), history())
     assert [(one.part, one.steam_id, one.old) for one in found] == [
         (Part.PLAYERS, "1", msgspec.UNSET),
@@ -148,16 +148,16 @@ def test_numbers_that_were_never_stored_are_all_new() -> None:
     ]
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"x", b"{}", b"[1]", b'[{"name": "\xff"}]'])
-def test_a_list_that_cannot_be_read_differs_as_a_whole_also_from_an_empty_one(rubbish: bytes) -> None:
-    broken = msgspec.structs.replace(statistics(), players=rubbish, anti_cheat=rubbish)
+@pytest.mark.parametrize("damaged", [b"", b"x", b"{}", b"[1]", b'[{"name": "\xff"}]'])
+def test_damaged_list_is_one_difference_even_from_an_empty_one(damaged: bytes) -> None:
+    broken = msgspec.structs.replace(statistics(), players=damaged, anti_cheat=damaged)
     players, detections = compare(history(stats=broken), history())
-    text = rubbish.decode(errors="replace")
+    text = damaged.decode(errors="replace")
     assert players == Difference(part=Part.PLAYERS, map_number=1, field="entries", old=text, new=[ANN, BEN])
     assert detections == Difference(part=Part.ANTI_CHEAT, map_number=1, field="entries", old=text, new=[])
 
 
-def test_a_map_or_series_that_was_never_stored_is_new_as_a_whole() -> None:
+def test_missing_map_or_series_is_one_difference() -> None:
     found = compare(MatchHistory(()), history(series=series_row()))
     assert [(one.part, one.map_number, one.field, one.old) for one in found] == [
         (Part.MAP, 1, None, msgspec.UNSET),
@@ -165,7 +165,7 @@ def test_a_map_or_series_that_was_never_stored_is_new_as_a_whole() -> None:
     ]
 
 
-def test_the_series_is_compared() -> None:
+def test_series_is_compared() -> None:
     old, new = history(series=series_row()), history(series=series_row(winner_team="Reds", team1_maps_won=1))
     assert compare(old, new) == [
         Difference(part=Part.SERIES, field="team1MapsWon", old=0, new=1),

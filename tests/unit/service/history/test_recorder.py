@@ -1,4 +1,4 @@
-"""What is new of a match is written once, in the least that must be written, and told to readers afterwards."""
+"""The recorder writes new items once, with a minimum of other writes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import PausedItem
 from matchpod.ports import Database, DuplicateError, Row, Statement, Value
-from matchpod.service.folding import LOG, Fold
 from matchpod.service.history.naming import map_id
-from matchpod.service.history.recorder import FLUSH_MS, Pages, Recorder, new_pages
+from matchpod.service.history.recorder import FLUSH_MS, Recorder, TimelinePage, new_pages
 from matchpod.service.history.streams import Streams
-from matchpod.service.live import LiveMatches
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatches
 from matchpod.storage.raw_log import RawEntry
-from tests.unit.service.history.spoken_lines import coming, first_round, logged
-from tests.unit.service.test_folding import PLAYERS, row_of
+from tests.unit.service.history.sample_log import first_round, log_post, players_join
+from tests.unit.service.match_log.test_fold import PLAYERS, row_of
 from tests.unit.simulator.played_match import START_MS
 
 GAME = "00000000-0000-0000-0000-000000000001"
@@ -39,23 +40,26 @@ def line(number: int, seq: int) -> bytes:
     return msgspec.json.encode(item(number, seq).item)
 
 
-def test_items_are_paged_by_map_and_numbered_from_the_first() -> None:
+def test_items_are_paged_by_map() -> None:
     items = [item(1, 1), item(1, 2), item(2, 1), item(1, 3)]
     assert new_pages(items, GAME, {}) == [
-        Pages(FIRST, 1, [line(1, 1), line(1, 2), line(1, 3)]),
-        Pages(SECOND, 1, [line(2, 1)]),
+        TimelinePage(FIRST, 1, [line(1, 1), line(1, 2), line(1, 3)]),
+        TimelinePage(SECOND, 1, [line(2, 1)]),
     ]
 
 
-def test_items_that_are_stored_are_left_out() -> None:
+def test_stored_items_are_omitted() -> None:
     items = [item(1, 1), item(1, 2), item(1, 3), item(2, 1)]
-    assert new_pages(items, GAME, {FIRST: 2}) == [Pages(FIRST, 3, [line(1, 3)]), Pages(SECOND, 1, [line(2, 1)])]
+    assert new_pages(items, GAME, {FIRST: 2}) == [
+        TimelinePage(FIRST, 3, [line(1, 3)]),
+        TimelinePage(SECOND, 1, [line(2, 1)]),
+    ]
     assert new_pages(items, GAME, {FIRST: 3, SECOND: 1}) == []
     assert new_pages([], GAME, {FIRST: 3}) == []
 
 
-class Nothing(Database):
-    """A database in which nothing is stored but so many items of the first map."""
+class FakeDatabase(Database):
+    """A database that contains only items of the first map."""
 
     def __init__(self) -> None:
         self.items = 0
@@ -67,7 +71,7 @@ class Nothing(Database):
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return [(FIRST, self.items)] if self.items and "JOIN map_events" in sql else []
 
-    async def look_up(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
         return None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -78,48 +82,48 @@ class Nothing(Database):
 
 
 class Recording:
-    """A recorder of a match, and what it writes."""
+    """A recorder, and what it writes."""
 
     def __init__(self) -> None:
         row = row_of(SETTINGS, game_id=GAME)
-        self.db = Nothing()
+        self.db = FakeDatabase()
         self.fold = Fold.begin(row, 1.0)
         self.written: list[Sequence[Statement]] = []
         self.stored_by_another = 0
         self.entries = 0
-        streams = Streams(db=self.db, live=LiveMatches())
-        self.recorder = Recorder(
-            row, self.fold.reader, db=self.db, write=self._write, streams=streams, server_name="Europe 1"
-        )
+        streams = Streams(db=self.db, live=LocalMatches())
+        self.recorder = Recorder(row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1")
 
     async def _write(self, statements: Sequence[Statement]) -> None:
         if self.stored_by_another:
             self.db.items, self.stored_by_another = self.stored_by_another, 0
-            raise DuplicateError("an item of this number")
+            raise DuplicateError("an item with this number exists")
         self.written.append(statements)
 
-    def hear(self, *lines: str) -> None:
+    def apply(self, *lines: str) -> None:
         self.entries += 1
         at_ms = START_MS + 1_000 * self.entries
-        said = logged(*lines)
-        self.fold.take(
-            RawEntry(server_id="srv_1", seq=self.entries, kind=LOG, received_ms=at_ms, headers=b"{}", body=said)
+        body = log_post(*lines)
+        self.fold.apply(
+            RawEntry(
+                server_id="srv_1", seq=self.entries, kind=EntryKind.LOG, received_ms=at_ms, headers=b"{}", body=body
+            )
         )
 
     @property
     def tables(self) -> list[str]:
         """The tables that the last write changed, in order."""
-        words = ("history_counts", "maps", "series", "map_events")
+        tables = ("history_counts", "maps", "series", "map_events")
         changed = (
-            word
+            table
             for one in self.written[-1]
-            for word in words
-            if one.sql.lstrip().startswith((f"INSERT INTO {word} ", f"UPDATE {word} "))
+            for table in tables
+            if one.sql.lstrip().startswith((f"INSERT INTO {table} ", f"UPDATE {table} "))
         )
         return list(dict.fromkeys(changed))
 
 
-def test_a_match_that_has_no_history_yet_gets_one_at_once() -> None:
+def test_match_without_history_gets_one_at_once() -> None:
     async def scenario() -> None:
         recording = Recording()
         recorder = recording.recorder
@@ -127,48 +131,48 @@ def test_a_match_that_has_no_history_yet_gets_one_at_once() -> None:
         assert recorder.due_ms(START_MS) == 0
         await recorder.write(START_MS)
         assert {"maps", "series", "history_counts"} <= set(recording.tables)
-        assert recorder.due_ms(START_MS) is None, "nothing is new"
+        assert recorder.due_ms(START_MS) is None, "there is nothing new"
 
     asyncio.run(scenario())
 
 
-def test_only_what_lists_are_counted_by_is_counted_again() -> None:
+def test_counts_are_written_only_if_a_list_key_changes() -> None:
     async def scenario() -> None:
         recording = Recording()
         recorder = recording.recorder
         await recorder.begin()
         await recorder.write(START_MS)
-        recording.hear(*coming())
-        assert recorder.due_ms(START_MS) == START_MS + FLUSH_MS, "somebody came: that can wait a little"
-        recording.hear(*first_round()[:5])
-        assert recorder.due_ms(START_MS) == 0, "a map began: everybody is to know at once"
+        recording.apply(*players_join())
+        assert recorder.due_ms(START_MS) == START_MS + FLUSH_MS, "a player connected: not urgent"
+        recording.apply(*first_round()[:5])
+        assert recorder.due_ms(START_MS) == 0, "a map began: due at once"
         await recorder.write(START_MS + 1)
         assert set(recording.tables) == {"history_counts", "maps", "series", "map_events"}
-        recording.hear(*first_round()[5:])
+        recording.apply(*first_round()[5:])
         await recorder.write(START_MS + 2)
-        assert recording.tables == ["maps", "map_events"], "a round was won, of which the series knows nothing"
+        assert recording.tables == ["maps", "map_events"], "a won round does not change the series"
         await recorder.write(START_MS + 3, [Statement("UPDATE snapshots SET seq = 1")])
-        assert len(recording.written[-1]) == 2, "the claim is held, and what else was wanted is written"
+        assert len(recording.written[-1]) == 2, "the check of the fence and the other statement"
 
     asyncio.run(scenario())
 
 
-def test_a_clock_that_was_set_back_does_not_put_off_what_is_due() -> None:
+def test_clock_that_was_set_back_does_not_delay_items() -> None:
     async def scenario() -> None:
         recording = Recording()
         await recording.recorder.begin()
         await recording.recorder.write(START_MS)
-        recording.hear(*coming())
+        recording.apply(*players_join())
         assert recording.recorder.due_ms(START_MS - 1) == 0
 
     asyncio.run(scenario())
 
 
-def test_items_that_somebody_stored_meanwhile_are_not_stored_again() -> None:
+def test_items_that_another_process_stored_meanwhile_are_not_stored_again() -> None:
     async def scenario() -> None:
         recording = Recording()
         await recording.recorder.begin()
-        recording.hear(*coming())
+        recording.apply(*players_join())
         recording.stored_by_another = 3
         await recording.recorder.write(START_MS)
         (appended,) = (one for one in recording.written[-1] if "INTO map_events" in one.sql)

@@ -1,64 +1,64 @@
-"""Commands about the server itself."""
+"""Tests of the general server commands."""
 
 from __future__ import annotations
 
 import pytest
 
 from matchpod.cs2.console_answers import parse_status, parse_status_json
-from tests.unit.simulator.console.bench import Bench
+from tests.unit.simulator.console.console_harness import ConsoleHarness
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def harness() -> ConsoleHarness:
+    return ConsoleHarness()
 
 
-def test_echo_answers_its_words(bench: Bench) -> None:
-    assert bench.say('echo CM_ECHO_PROBE  "b c"') == "CM_ECHO_PROBE b c\n"
+def test_echo_prints_its_arguments(harness: ConsoleHarness) -> None:
+    assert harness.execute('echo CM_ECHO_PROBE  "b c"') == "CM_ECHO_PROBE b c\n"
 
 
-def test_comment_is_answered_with_nothing(bench: Bench) -> None:
-    assert bench.say("//x") == ""
+def test_comment_prints_nothing(harness: ConsoleHarness) -> None:
+    assert harness.execute("//x") == ""
 
 
-def test_chat_of_the_console_is_logged(bench: Bench) -> None:
-    bench.say("say (hi): there")
-    assert bench.log.lines == ['"Console<0>" say "(hi): there"']
-    assert bench.notes == []
+def test_console_chat_is_logged(harness: ConsoleHarness) -> None:
+    harness.execute("say (hi): there")
+    assert harness.log.lines == ['"Console<0>" say "(hi): there"']
+    assert harness.calls == []
 
 
-def test_empty_chat_is_not(bench: Bench) -> None:
-    bench.say('say; say ""')
-    assert bench.log.lines == []
+def test_empty_console_chat_is_not_logged(harness: ConsoleHarness) -> None:
+    harness.execute('say; say ""')
+    assert harness.log.lines == []
 
 
-def test_config_file_is_not_found(bench: Bench) -> None:
-    assert bench.say("exec cmcomp/warmup.cfg") == "exec: couldn't exec cmcomp/warmup.cfg\n"
-    assert bench.say("exec").startswith("exec <filename>")
+def test_config_file_is_not_found(harness: ConsoleHarness) -> None:
+    assert harness.execute("exec cmcomp/warmup.cfg") == "exec: couldn't exec cmcomp/warmup.cfg\n"
+    assert harness.execute("exec").startswith("exec <filename>")
 
 
 @pytest.mark.parametrize("command", ["execifexists a.cfg", "sv_setsteamaccount ABC", "tv_record x", "tv_stoprecord"])
-def test_command_without_effect_is_taken_quietly(bench: Bench, command: str) -> None:
-    assert bench.say(command) == ""
+def test_command_without_effect_is_accepted_silently(harness: ConsoleHarness, command: str) -> None:
+    assert harness.execute(command) == ""
 
 
 @pytest.mark.parametrize("command", ["quit", "exit"])
-def test_server_ends_well_with_a_last_line(bench: Bench, command: str) -> None:
-    assert bench.say(command) == ""
-    assert bench.notes == ["exit well"]
-    assert bench.log.lines == ['server_message: "quit"']
+def test_quit_logs_a_message_and_exits(harness: ConsoleHarness, command: str) -> None:
+    assert harness.execute(command) == ""
+    assert harness.calls == ["exit"]
+    assert harness.log.lines == ['server_message: "quit"']
 
 
-def test_log_file_is_closed_at_the_end(bench: Bench) -> None:
-    bench.say("sv_logfile 1; quit")
-    assert bench.log.lines == ['server_message: "quit"', "Log file closed"]
+def test_quit_closes_the_log_file(harness: ConsoleHarness) -> None:
+    harness.execute("sv_logfile 1; quit")
+    assert harness.log.lines == ['server_message: "quit"', "Log file closed"]
 
 
-def test_version_names_the_build(bench: Bench) -> None:
-    assert "(10603)" in bench.say("version")
+def test_version_contains_the_build(harness: ConsoleHarness) -> None:
+    assert "(10603)" in harness.execute("version")
 
 
-def test_status_and_status_json_answer_without_putting_visitors_off(bench: Bench) -> None:
-    assert parse_status(bench.say("status")) is not None
-    assert parse_status_json(bench.say("status_json")) is not None
-    assert bench.notes == []
+def test_status_commands_do_not_postpone_the_arrival_of_players(harness: ConsoleHarness) -> None:
+    assert parse_status(harness.execute("status")) is not None
+    assert parse_status_json(harness.execute("status_json")) is not None
+    assert harness.calls == []

@@ -1,4 +1,4 @@
-"""The door: lines and their order, numbers, who is told."""
+"""Test connections: log lines and their order, user ids, and the notified watchers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matchpod.core.model import Side
 from matchpod.cs2.log_lines.reader import LineReader, format_http_line
 from matchpod.simulator.play.door import BY_USER
 from matchpod.simulator.play.player import Player
-from tests.unit.simulator.play.people.visited_server import VisitedServer, somebody
+from tests.unit.simulator.play.people.visited_server import VisitedServer, participant
 
 ID = "[U:1:77]"
 
@@ -18,8 +18,8 @@ def server() -> VisitedServer:
     return VisitedServer()
 
 
-def come(server: VisitedServer, account: int = 77, team: str = "CT") -> Player:
-    player = server.door.connect(somebody(account))
+def join(server: VisitedServer, account: int = 77, team: str = "CT") -> Player:
+    player = server.door.connect(participant(account))
     assert player is not None
     server.door.validate(player)
     server.door.enter(player)
@@ -27,59 +27,59 @@ def come(server: VisitedServer, account: int = 77, team: str = "CT") -> Player:
     return player
 
 
-def test_somebody_who_comes_prints_the_lines_of_a_real_log(server: VisitedServer) -> None:
-    player = come(server)
+def test_joining_player_logs_the_lines_of_a_real_log(server: VisitedServer) -> None:
+    player = join(server)
     assert server.log.texts == [
-        f'"somebody<1><{ID}><>" connected, address "203.0.113.9:27005"',
-        f'"somebody<1><{ID}><>" STEAM USERID validated',
-        f'"somebody<1><{ID}><>" entered the game',
-        f'"somebody<1><{ID}>" switched from team <Unassigned> to <CT>',
+        f'"alice<1><{ID}><>" connected, address "203.0.113.9:27005"',
+        f'"alice<1><{ID}><>" STEAM USERID validated',
+        f'"alice<1><{ID}><>" entered the game',
+        f'"alice<1><{ID}>" switched from team <Unassigned> to <CT>',
     ]
     assert player.is_playing
-    assert server.notes.heard == ["connected 1", "entered 1", "joined 1 CT"]
+    assert server.watcher.events == ["connected 1", "entered 1", "joined 1 CT"]
 
 
-def test_a_connection_knows_when_it_began(server: VisitedServer) -> None:
+def test_player_has_the_time_of_the_connection(server: VisitedServer) -> None:
     server.wait(3)
-    assert come(server).connected_at_ms == server.agenda.now_ms
+    assert join(server).connected_at_ms == server.agenda.now_ms
 
 
-def test_the_lowest_free_number_is_given_and_players_stand_in_their_order(server: VisitedServer) -> None:
-    players = [come(server, account) for account in (1, 2, 3)]
+def test_new_player_gets_the_lowest_free_user_id_and_players_are_sorted(server: VisitedServer) -> None:
+    players = [join(server, account) for account in (1, 2, 3)]
     server.door.leave(players[1], BY_USER)
-    assert come(server, 4).user_id == 2
+    assert join(server, 4).user_id == 2
     assert [player.user_id for player in server.arena.players] == [1, 2, 3]
     assert server.door.find(2) is server.arena.players[1]
     assert server.door.find(9) is None
 
 
-def test_a_full_server_takes_nobody(server: VisitedServer) -> None:
-    server.door.seats = 1
-    come(server)
-    assert server.door.connect(somebody(78)) is None
+def test_full_server_rejects_connections(server: VisitedServer) -> None:
+    server.door.max_players = 1
+    join(server)
+    assert server.door.connect(participant(78)) is None
     assert len(server.log.lines) == 4
 
 
-def test_the_plugin_says_which_team_he_takes(server: VisitedServer) -> None:
-    server.arena.team_of = lambda _player: "TERRORIST"
-    assert come(server).side is Side.T
+def test_player_joins_the_team_required_by_the_plugin(server: VisitedServer) -> None:
+    server.arena.required_team = lambda _player: "TERRORIST"
+    assert join(server).side is Side.T
 
 
-def test_taking_the_same_team_again_is_nothing(server: VisitedServer) -> None:
-    player = come(server)
+def test_joining_the_same_team_again_is_ignored(server: VisitedServer) -> None:
+    player = join(server)
     server.door.join(player, "CT")
     assert len(server.log.lines) == 4
 
 
-def test_a_living_player_dies_of_a_change_of_sides(server: VisitedServer) -> None:
-    player = come(server, team="TERRORIST")
+def test_living_player_dies_when_changing_sides(server: VisitedServer) -> None:
+    player = join(server, team="TERRORIST")
     player.is_alive = player.has_bomb = True
     player.position = "-1676 352 -64"
     server.door.join(player, "CT")
-    token = f'"somebody<1><{ID}><CT>" [-1676 352 -64]'
+    token = f'"alice<1><{ID}><CT>" [-1676 352 -64]'
     assert server.log.texts[4:] == [
-        f'"somebody<1><{ID}><TERRORIST>" triggered "Dropped_The_Bomb"',
-        f'"somebody<1><{ID}>" switched from team <TERRORIST> to <CT>',
+        f'"alice<1><{ID}><TERRORIST>" triggered "Dropped_The_Bomb"',
+        f'"alice<1><{ID}>" switched from team <TERRORIST> to <CT>',
         f'{token} attacked {token} with "" (damage "1") (damage_armor "0") (health "0") (armor "0") (hitgroup "GENERIC")',
         f'{token} committed suicide with "world"',
     ]
@@ -87,21 +87,21 @@ def test_a_living_player_dies_of_a_change_of_sides(server: VisitedServer) -> Non
     assert not player.has_bomb
 
 
-def test_a_dead_player_who_leaves_prints_one_line(server: VisitedServer) -> None:
-    player = come(server)
+def test_leaving_dead_player_logs_one_line(server: VisitedServer) -> None:
+    player = join(server)
     server.door.leave(player, BY_USER)
-    assert server.log.texts[4:] == [f'"somebody<1><{ID}><CT>" disconnected (reason "{BY_USER}")']
+    assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "{BY_USER}")']
     assert server.arena.players == []
     assert not player.is_in_game
-    assert server.notes.heard[-1] == f"left 1 {BY_USER}"
+    assert server.watcher.events[-1] == f"left 1 {BY_USER}"
 
 
-def test_a_living_carrier_who_leaves_drops_the_bomb_and_dies(server: VisitedServer) -> None:
-    player = come(server, team="TERRORIST")
+def test_leaving_bomb_carrier_drops_the_bomb_and_dies(server: VisitedServer) -> None:
+    player = join(server, team="TERRORIST")
     player.is_alive = player.has_bomb = True
     player.position = "344 -92 66"
     server.door.leave(player, BY_USER)
-    token = f'"somebody<1><{ID}><TERRORIST>"'
+    token = f'"alice<1><{ID}><TERRORIST>"'
     assert server.log.texts[4:] == [
         f'{token} triggered "Dropped_The_Bomb"',
         f'{token} disconnected (reason "{BY_USER}")',
@@ -110,44 +110,44 @@ def test_a_living_carrier_who_leaves_drops_the_bomb_and_dies(server: VisitedServ
     assert not player.is_alive
 
 
-def test_leaving_a_side_is_told_to_the_book(server: VisitedServer) -> None:
-    stays, leaves = come(server, 1), come(server, 2)
-    changes = come(server, 3)
+def test_leaving_a_side_is_not_counted_as_a_death(server: VisitedServer) -> None:
+    stays, leaves = join(server, 1), join(server, 2)
+    changes = join(server, 3)
     server.arena.book.open(is_free_for_all=False, has_respawns=False)
     server.arena.book.round_started(1, [stays, leaves, changes], [])
     server.door.leave(leaves, BY_USER)
     server.door.join(changes, "Spectator")
-    server.arena.book.decided(1, None)
+    server.arena.book.round_decided(1, None)
     deaths = {tally.player_id: tally.deaths for tally in server.arena.book.tallies()}
     assert set(deaths.values()) <= {0}
 
 
-def test_a_kick_is_named_in_the_log(server: VisitedServer) -> None:
-    server.door.kick(come(server), "go away")
-    assert server.log.texts[4:] == [f'"somebody<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
+def test_kick_is_logged_as_the_reason(server: VisitedServer) -> None:
+    server.door.kick(join(server), "go away")
+    assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
 
 
-def test_chat_is_written_and_heard(server: VisitedServer) -> None:
-    player = come(server)
+def test_chat_is_logged_and_passed_to_watchers(server: VisitedServer) -> None:
+    player = join(server)
     server.door.say(player, "hi")
     server.door.say(player, "rush b", is_team_only=True)
-    assert server.log.texts[4:] == [f'"somebody<1><{ID}><CT>" say "hi"', f'"somebody<1><{ID}><CT>" say_team "rush b"']
-    assert server.notes.heard[-2:] == ["said 1 hi", "said 1 rush b"]
+    assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" say "hi"', f'"alice<1><{ID}><CT>" say_team "rush b"']
+    assert server.watcher.events[-2:] == ["chat 1 hi", "chat 1 rush b"]
 
 
-def test_lines_after_a_new_name_use_it(server: VisitedServer) -> None:
-    player = come(server)
-    server.door.rename(player, "nobody")
-    server.door.rename(player, "nobody")
+def test_lines_after_a_rename_use_the_new_name(server: VisitedServer) -> None:
+    player = join(server)
+    server.door.rename(player, "bob")
+    server.door.rename(player, "bob")
     server.door.say(player, "hi")
     assert server.log.texts[4:] == [
-        f'"somebody<1><{ID}><CT>" changed name to "nobody"',
-        f'"nobody<1><{ID}><CT>" say "hi"',
+        f'"alice<1><{ID}><CT>" changed name to "bob"',
+        f'"bob<1><{ID}><CT>" say "hi"',
     ]
 
 
-def test_whoever_is_gone_does_nothing_any_more(server: VisitedServer) -> None:
-    player = come(server)
+def test_actions_of_a_player_who_left_are_ignored(server: VisitedServer) -> None:
+    player = join(server)
     server.door.leave(player, BY_USER)
     lines = len(server.log.lines)
     server.door.validate(player)
@@ -160,26 +160,26 @@ def test_whoever_is_gone_does_nothing_any_more(server: VisitedServer) -> None:
     assert len(server.log.lines) == lines
 
 
-def test_nobody_enters_twice(server: VisitedServer) -> None:
-    player = come(server)
+def test_player_enters_only_once(server: VisitedServer) -> None:
+    player = join(server)
     server.door.enter(player)
     assert len(server.log.lines) == 4
 
 
-def test_watchers_do_not_hear_of_somebody_who_was_just_kicked(server: VisitedServer) -> None:
-    server.arena.watchers.insert(0, type(server.notes)(server.door))
+def test_later_watchers_are_not_notified_of_a_player_kicked_on_connect(server: VisitedServer) -> None:
+    server.arena.watchers.insert(0, type(server.watcher)(server.door))
     first = server.arena.watchers[0]
-    assert isinstance(first, type(server.notes))
+    assert isinstance(first, type(server.watcher))
     first.kicked_on_connect = [77]
-    player = server.door.connect(somebody())
+    player = server.door.connect(participant())
     assert player is not None
     assert player not in server.arena.players
-    assert server.notes.heard == ["left 1 NETWORK_DISCONNECT_KICKED"]
+    assert server.watcher.events == ["left 1 NETWORK_DISCONNECT_KICKED"]
 
 
-def test_every_line_of_the_door_is_read_back_as_it_was_meant(server: VisitedServer) -> None:
-    player = come(server)
-    server.door.say(player, 'a "quoted" word')
+def test_every_logged_line_is_parsed_back_to_the_same_value(server: VisitedServer) -> None:
+    player = join(server)
+    server.door.say(player, 'a "quoted" message')
     server.door.rename(player, "<other>")
     player.is_alive = True
     server.door.join(player, "TERRORIST")
@@ -189,8 +189,8 @@ def test_every_line_of_the_door_is_read_back_as_it_was_meant(server: VisitedServ
         assert reader.read(format_http_line(at_ms, line).encode())[1] == line
 
 
-def test_a_death_by_a_change_of_teams_is_told_to_the_book(server: VisitedServer) -> None:
-    players = [come(server), come(server, 78)]
+def test_death_by_a_team_change_is_counted(server: VisitedServer) -> None:
+    players = [join(server), join(server, 78)]
     server.arena.book.open(is_free_for_all=False, has_respawns=False)
     server.arena.book.round_started(1, players, [])
     for player, team in zip(players, ("TERRORIST", "Spectator"), strict=True):

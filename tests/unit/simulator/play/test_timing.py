@@ -1,4 +1,4 @@
-"""The same seed plays the same match, whenever commands were sent and however often somebody looked."""
+"""Test that the same seed plays the same match, regardless of when commands and queries were sent."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ def rostered(match_type: MatchType, size: int, **changes: object) -> GameSetting
     return mode_settings(match_type, **teams, **changes)
 
 
-class HesitantMatch(PlayedMatch):
-    """A match whose commands come late, by chance, with questions between them; the start is asked for three times."""
+class DelayedMatch(PlayedMatch):
+    """A match whose commands are randomly delayed and mixed with queries; the start is requested three times."""
 
-    def __init__(self, settings: GameSettings, hesitation: Random) -> None:
+    def __init__(self, settings: GameSettings, rng: Random) -> None:
         super().__init__(settings, seed=SEED)
-        self._hesitation = hesitation
+        self._rng = rng
         self._starts: list[int] = []
 
-    def say(self, *texts: str) -> None:
-        dice = self._hesitation
+    def execute(self, *texts: str) -> None:
+        rng = self._rng
         for text in texts:
-            self.machine.agenda.run_until(self.now_ms + dice.choice((0, 1, 7, 15, 16, 40, 333, 1200)))
-            if dice.random() < 0.3:
-                super().say(dice.choice(QUERIES))
-            super().say(text)
+            self.machine.agenda.run_until(self.now_ms + rng.choice((0, 1, 7, 15, 16, 40, 333, 1200)))
+            if rng.random() < 0.3:
+                super().execute(rng.choice(QUERIES))
+            super().execute(text)
 
     def step(self) -> None:
         super().step()
         if self._starts and self._starts[0] <= self.now_ms:
             self._starts.pop(0)
             self.apply_settings()
-            self.say(*commands.start_commands(self.settings))
-        elif self._hesitation.random() < 0.002:
-            self.say("status")
+            self.execute(*commands.start_commands(self.settings))
+        elif self._rng.random() < 0.002:
+            self.execute("status")
 
-    def _do(self, effects: list[Effect]) -> None:
-        super()._do([effect for effect in effects if not isinstance(effect, StartPlay)])
+    def _perform(self, effects: list[Effect]) -> None:
+        super()._perform([effect for effect in effects if not isinstance(effect, StartPlay)])
         if any(isinstance(effect, StartPlay) for effect in effects):
-            first_ms = self.now_ms + self._hesitation.choice((0, 5_000, 200_000))
+            first_ms = self.now_ms + self._rng.choice((0, 5_000, 200_000))
             self._starts = [first_ms, first_ms + 1700, first_ms + 2900]
 
 
 def live_lines(played: PlayedMatch) -> list[list[str]]:
-    """The lines of each map from its last start to its end, without times and without what the console was told."""
+    """Return the lines of each map from its last start to its end, without times and console commands."""
     maps: list[list[str]] = []
     lines: list[str] = []
     for raw in played.log_lines():
@@ -72,7 +72,7 @@ def live_lines(played: PlayedMatch) -> list[list[str]]:
     "settings",
     [
         pytest.param(rostered(MatchType.COMPETITIVE, 5, max_rounds=6), id="plugin"),
-        pytest.param(mode_settings(MatchType.COMPETITIVE, max_rounds=6), id="anybody"),
+        pytest.param(mode_settings(MatchType.COMPETITIVE, max_rounds=6), id="no roster"),
         pytest.param(rostered(MatchType.WINGMAN, 2, max_rounds=6), id="wingman"),
         pytest.param(mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), id="deathmatch"),
         pytest.param(rostered(MatchType.DEATHMATCH, 3, dm_round_minutes=2.0), id="listed deathmatch"),
@@ -83,13 +83,13 @@ def live_lines(played: PlayedMatch) -> list[list[str]]:
         ),
     ],
 )
-def test_a_match_does_not_depend_on_when_it_was_asked_for(settings: GameSettings) -> None:
+def test_match_does_not_depend_on_when_commands_are_sent(settings: GameSettings) -> None:
     plain = PlayedMatch(settings, seed=SEED)
     assert plain.play()
     expected = live_lines(plain)
     assert expected
     for number in range(3):
-        hesitant = HesitantMatch(settings, Random(number))
-        assert hesitant.play()
-        assert live_lines(hesitant) == expected
-        assert hesitant.bookkeeper.books == plain.bookkeeper.books
+        delayed = DelayedMatch(settings, Random(number))
+        assert delayed.play()
+        assert live_lines(delayed) == expected
+        assert delayed.bookkeeper.books == plain.bookkeeper.books

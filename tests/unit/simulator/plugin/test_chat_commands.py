@@ -1,87 +1,87 @@
-"""Pauses and other words in the chat."""
+"""Tests of the plugin's chat commands."""
 
 from __future__ import annotations
 
-from .stand import Stand, id64, match
+from .plugin_harness import PluginHarness, id64, match
 
 
-def playing() -> Stand:
-    stand = Stand()
-    stand.load(match(spectators={"players": {id64(900): ""}}))
-    stand.enter_all()
-    stand.rcon("css_start")
-    stand.console.executed.clear()
-    return stand
+def playing() -> PluginHarness:
+    harness = PluginHarness()
+    harness.load(match(spectators={"players": {id64(900): ""}}))
+    harness.enter_all()
+    harness.rcon("css_start")
+    harness.console.executed.clear()
+    return harness
 
 
 def test_pause_ends_when_both_sides_ask_for_it() -> None:
-    stand = playing()
-    blue, red = stand.arena.players
-    stand.door.say(blue, ".pause")
-    stand.door.say(red, ".tech")
-    stand.door.say(blue, ".unpause")
-    stand.door.say(blue, ".unpause")
-    assert stand.console.executed == ["mp_pause_match"]
-    stand.door.say(red, ".up")
-    assert stand.console.executed == ["mp_pause_match", "mp_unpause_match"]
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".pause")
+    harness.door.say(red, ".tech")
+    harness.door.say(blue, ".unpause")
+    harness.door.say(blue, ".unpause")
+    assert harness.console.executed == ["mp_pause_match"]
+    harness.door.say(red, ".up")
+    assert harness.console.executed == ["mp_pause_match", "mp_unpause_match"]
 
 
-def test_pause_of_an_admin_is_his_alone_to_end() -> None:
-    stand = playing()
-    stand.rcon("css_forcepause")
-    for player in stand.arena.players:
-        stand.door.say(player, ".unpause")
-    assert "mp_unpause_match" not in stand.console.executed
+def test_players_cannot_end_the_pause_of_an_admin() -> None:
+    harness = playing()
+    harness.rcon("css_forcepause")
+    for player in harness.arena.players:
+        harness.door.say(player, ".unpause")
+    assert "mp_unpause_match" not in harness.console.executed
 
 
-def test_timeout_is_taken_for_the_players_side() -> None:
-    stand = playing()
-    blue, red = stand.arena.players
-    stand.door.say(blue, ".tac")
-    stand.door.say(red, ".tac")
-    assert stand.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
+def test_timeout_is_for_the_side_of_the_player() -> None:
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".tac")
+    harness.door.say(red, ".tac")
+    assert harness.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
 
 
-def test_words_of_spectators_and_plain_chat_do_nothing() -> None:
-    stand = playing()
-    caster = stand.enter(900)
+def test_chat_of_spectators_and_chat_without_a_dot_is_ignored() -> None:
+    harness = playing()
+    caster = harness.enter(900)
     assert caster is not None
-    stand.door.say(caster, ".pause")
-    stand.door.say(stand.arena.players[0], "pause")
-    stand.door.say(stand.arena.players[0], ".nothing")
-    assert stand.console.executed == []
+    harness.door.say(caster, ".pause")
+    harness.door.say(harness.arena.players[0], "pause")
+    harness.door.say(harness.arena.players[0], ".nothing")
+    assert harness.console.executed == []
 
 
-def test_words_of_a_match_do_nothing_outside_of_play() -> None:
-    stand = Stand()
-    stand.load(match(2))
-    stand.enter_all()
-    stand.console.executed.clear()
-    for word in (".pause", ".unpause", ".tac", ".stay"):
-        stand.door.say(stand.arena.players[0], word)
-    assert stand.console.executed == []
+def test_match_commands_do_nothing_before_the_match_is_live() -> None:
+    harness = PluginHarness()
+    harness.load(match(2))
+    harness.enter_all()
+    harness.console.executed.clear()
+    for command in (".pause", ".unpause", ".tac", ".stay"):
+        harness.door.say(harness.arena.players[0], command)
+    assert harness.console.executed == []
 
 
-def test_ready_in_a_running_match_changes_nothing() -> None:
-    stand = playing()
-    before = stand.rcon("get5_status")
-    for player in stand.arena.players:
-        for word in (".unready", ".forceready", ".ready"):
-            stand.door.say(player, word)
-    assert stand.rcon("get5_status") == before
+def test_ready_commands_do_nothing_in_a_live_match() -> None:
+    harness = playing()
+    before = harness.rcon("get5_status")
+    for player in harness.arena.players:
+        for command in (".unready", ".forceready", ".ready"):
+            harness.door.say(player, command)
+    assert harness.rcon("get5_status") == before
 
 
-def test_people_go_on_by_themselves_after_a_restored_round() -> None:
-    stand = playing()
-    stand.rcon("css_restore 1")
-    assert stand.console.executed[-1] == "mp_pause_match"
-    stand.wait(11)
-    assert stand.console.executed[-1] == "mp_unpause_match"
+def test_players_unpause_after_a_restored_round() -> None:
+    harness = playing()
+    harness.rcon("css_restore 1")
+    assert harness.console.executed[-1] == "mp_pause_match"
+    harness.wait(11)
+    assert harness.console.executed[-1] == "mp_unpause_match"
 
 
-def test_admin_may_go_on_before_the_people_do() -> None:
-    stand = playing()
-    stand.rcon("css_restore 1")
-    stand.rcon("css_forceunpause")
-    stand.wait(11)
-    assert stand.console.executed.count("mp_unpause_match") == 1
+def test_admin_can_unpause_before_the_players() -> None:
+    harness = playing()
+    harness.rcon("css_restore 1")
+    harness.rcon("css_forceunpause")
+    harness.wait(11)
+    assert harness.console.executed.count("mp_unpause_match") == 1

@@ -1,70 +1,70 @@
-"""Events on their way: lost, doubled, late."""
+"""Tests of lost, duplicated and late events."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from .stand import EVENTS_URL, Stand
+from .plugin_harness import EVENTS_URL, PluginHarness
 
 
 def sent(faults: int, count: int = 200) -> list[int]:
-    stand = Stand()
-    stand.variables.set("sim_report_faults", str(faults))
-    post = stand.course.post
-    post.url = EVENTS_URL
+    harness = PluginHarness()
+    harness.variables.set("sim_report_faults", str(faults))
+    sender = harness.course.report_sender
+    sender.url = EVENTS_URL
     for number in range(count):
-        post.send({"number": number, "matchid": 27})
-    stand.wait(31)
-    return [int(str(body["number"])) for body in stand.world.bodies]
+        sender.send({"number": number, "matchid": 27})
+    harness.wait(31)
+    return [int(str(body["number"])) for body in harness.outside.bodies]
 
 
-def test_without_an_address_nothing_is_sent() -> None:
-    stand = Stand()
-    stand.course.post.send({"matchid": 1})
-    assert stand.world.posts == []
+def test_nothing_is_sent_without_a_url() -> None:
+    harness = PluginHarness()
+    harness.course.report_sender.send({"matchid": 1})
+    assert harness.outside.posts == []
 
 
-def test_header_is_sent_only_where_one_is_set() -> None:
-    stand = Stand()
-    stand.rcon(f'matchzy_remote_log_url "{EVENTS_URL}"')
-    stand.course.post.send({"matchid": 1})
-    stand.rcon('matchzy_remote_log_header_key "X-Token"')
-    stand.rcon('matchzy_remote_log_header_value "secret"')
-    stand.course.post.send({"matchid": 1})
-    headers = [headers for _, headers, _ in stand.world.posts]
+def test_header_is_sent_only_if_set() -> None:
+    harness = PluginHarness()
+    harness.rcon(f'matchzy_remote_log_url "{EVENTS_URL}"')
+    harness.course.report_sender.send({"matchid": 1})
+    harness.rcon('matchzy_remote_log_header_key "X-Token"')
+    harness.rcon('matchzy_remote_log_header_value "secret"')
+    harness.course.report_sender.send({"matchid": 1})
+    headers = [headers for _, headers, _ in harness.outside.posts]
     assert headers[0] == {"Content-Type": "application/json; charset=utf-8"}
     assert headers[1] == headers[0] | {"X-Token": "secret"}
 
 
-def test_without_faults_every_event_comes_once_and_in_order() -> None:
+def test_events_arrive_once_and_in_order_without_faults() -> None:
     assert sent(0) == list(range(200))
 
 
-def test_each_fault_takes_about_its_share() -> None:
+def test_each_fault_has_about_its_share_of_events() -> None:
     arrived = sent(20)
     lost = 200 - len(set(arrived))
-    doubled = len(arrived) - len(set(arrived))
+    duplicated = len(arrived) - len(set(arrived))
     late = sum(one > other for one, other in pairwise(arrived))
-    assert all(25 <= count <= 60 for count in (lost, doubled, late)), (lost, doubled, late)
+    assert all(25 <= count <= 60 for count in (lost, duplicated, late)), (lost, duplicated, late)
 
 
 def test_faults_are_the_same_for_the_same_seed() -> None:
     assert sent(10) == sent(10)
 
 
-def test_everything_is_lost_at_a_hundred_per_cent() -> None:
+def test_all_events_are_lost_at_100_percent() -> None:
     assert sent(100) == []
 
 
-def test_late_event_that_nothing_overtakes_comes_at_last() -> None:
-    stand = Stand()
-    stand.variables.set("sim_report_faults", "33")
-    post = stand.course.post
-    post.url = EVENTS_URL
+def test_late_event_is_sent_after_its_delay_if_no_other_event_follows() -> None:
+    harness = PluginHarness()
+    harness.variables.set("sim_report_faults", "33")
+    sender = harness.course.report_sender
+    sender.url = EVENTS_URL
     number = 0
-    while not post._late:
+    while not sender._late:
         number += 1
-        post.send({"number": number, "matchid": 27})
-    before = len(stand.world.posts)
-    stand.wait(31)
-    assert [body["number"] for body in stand.world.bodies[before:]] == [number]
+        sender.send({"number": number, "matchid": 27})
+    before = len(harness.outside.posts)
+    harness.wait(31)
+    assert [body["number"] for body in harness.outside.bodies[before:]] == [number]

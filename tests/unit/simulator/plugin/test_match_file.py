@@ -1,4 +1,4 @@
-"""Which match files the plugin takes, and its reasons for the others."""
+"""Tests of the parser of match files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.console_commands import MAX_PLUGIN_MATCH_ID, matchzy_match
-from matchpod.simulator.plugin.match_file import MatchFile, Refusal, plain_name, read_match
+from matchpod.simulator.plugin.match_file import MatchFile, Rejection, plain_name, read_match
 
-from .stand import id64, match
+from .plugin_harness import id64, match
 
 
-def read(**changes: object) -> MatchFile | Refusal:
+def read(**changes: object) -> MatchFile | Rejection:
     return read_match(json.dumps(match(**changes)).encode())  # type: ignore[arg-type]
 
 
-def taken(**changes: object) -> MatchFile:
+def accepted(**changes: object) -> MatchFile:
     read_file = read(**changes)
     assert isinstance(read_file, MatchFile), read_file
     return read_file
 
 
-def test_match_of_the_service_is_taken() -> None:
+def test_match_file_of_the_service_is_accepted() -> None:
     settings = GameSettings(
         match_type=MatchType.WINGMAN,
         maps=("de_nuke", "workshop/3070284539", "de_train"),
@@ -48,7 +48,7 @@ def test_match_of_the_service_is_taken() -> None:
 
 
 def test_optional_fields_have_defaults() -> None:
-    read_file = taken(matchid=None, map_sides=None, players_per_team=None, cvars=None)
+    read_file = accepted(matchid=None, map_sides=None, players_per_team=None, cvars=None)
     assert read_file.match_id is None
     assert read_file.map_sides == ("knife",)
     assert read_file.players_per_team == 5
@@ -85,20 +85,20 @@ def test_optional_fields_have_defaults() -> None:
         ({"wingman": "maybe"}, "wingman should be a boolean!"),
     ],
 )
-def test_wrong_match_is_refused_with_its_reason(changes: dict[str, object], reason: str) -> None:
-    assert read(**changes) == Refusal(reason)
+def test_invalid_match_file_is_rejected_with_a_reason(changes: dict[str, object], reason: str) -> None:
+    assert read(**changes) == Rejection(reason)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_what_is_not_json_is_refused(body: bytes) -> None:
-    assert read_match(body) == Refusal("not JSON", is_readable=False)
+def test_invalid_json_is_rejected(body: bytes) -> None:
+    assert read_match(body) == Rejection("not JSON", is_readable=False)
 
 
-def test_json_that_is_no_object_is_refused() -> None:
-    assert read_match(b"[]") == Refusal("not a JSON object", is_readable=False)
+def test_json_that_is_not_an_object_is_rejected() -> None:
+    assert read_match(b"[]") == Rejection("not a JSON object", is_readable=False)
 
 
-def test_bytes_that_are_no_text_are_read_over() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     body = json.dumps(match(team1={"name": "A", "players": {id64(1): "Ren\u00e9"}}), ensure_ascii=False)
     for prefix in (b"", b"\xef\xbb\xbf"):
         read_file = read_match(prefix + body.encode("latin-1"))
@@ -106,37 +106,39 @@ def test_bytes_that_are_no_text_are_read_over() -> None:
         assert read_file.team1.players == {id64(1): "Ren\ufffd"}
 
 
-def test_half_a_character_is_none() -> None:
-    read_file = taken(team1={"name": "A", "id": "\ud800", "players": {id64(1): "a\udc00"}}, cvars={"x\ud800": "\ud83d"})
+def test_lone_surrogates_are_replaced() -> None:
+    read_file = accepted(
+        team1={"name": "A", "id": "\ud800", "players": {id64(1): "a\udc00"}}, cvars={"x\ud800": "\ud83d"}
+    )
     assert (read_file.team1.id, read_file.team1.players, read_file.cvars) == (
         "\ufffd",
         {id64(1): "a\ufffd"},
         {"x\ufffd": "\ufffd"},
     )
-    assert taken(matchid=27, team2={"name": "A", "players": {id64(1): "\U0001f600"}}).team2.players == {
+    assert accepted(matchid=27, team2={"name": "A", "players": {id64(1): "\U0001f600"}}).team2.players == {
         id64(1): "\U0001f600"
     }
 
 
-def test_value_that_is_nested_too_deeply_to_be_written_is_refused() -> None:
+def test_deeply_nested_value_does_not_raise() -> None:
     for depth in range(900, 1000, 3):
         body = json.dumps(match(cvars=None)).encode()[:-1] + b',"cvars":{"a":' + b"[" * depth + b"]" * depth + b"}}"
-        assert isinstance(read_match(body), MatchFile | Refusal)
+        assert isinstance(read_match(body), MatchFile | Rejection)
 
 
-def test_numbers_and_booleans_may_be_texts() -> None:
-    read_file = taken(matchid=" +27 ", wingman="TRUE")
+def test_numbers_and_booleans_may_be_strings() -> None:
+    read_file = accepted(matchid=" +27 ", wingman="TRUE")
     assert (read_file.match_id, read_file.is_wingman) == (27, True)
 
 
-def test_longer_pool_has_a_veto_only_where_it_is_asked_for() -> None:
-    assert taken(maplist=["de_a", "de_b"]).skips_veto
-    assert not taken(maplist=["de_a", "de_b"], skip_veto=False).skips_veto
-    assert taken(skip_veto=False).skips_veto
+def test_longer_pool_has_a_veto_only_if_requested() -> None:
+    assert accepted(maplist=["de_a", "de_b"]).skips_veto
+    assert not accepted(maplist=["de_a", "de_b"], skip_veto=False).skips_veto
+    assert accepted(skip_veto=False).skips_veto
 
 
-def test_values_of_variables_become_text() -> None:
-    assert taken(cvars={"a": 1, "b": True, "c": 1.5, "d": None, "e": "x"}).cvars == {
+def test_values_of_variables_are_converted_to_text() -> None:
+    assert accepted(cvars={"a": 1, "b": True, "c": 1.5, "d": None, "e": "x"}).cvars == {
         "a": "1",
         "b": "True",
         "c": "1.5",
@@ -145,16 +147,16 @@ def test_values_of_variables_become_text() -> None:
     }
 
 
-def test_team_may_have_an_id_and_nicks() -> None:
-    team = taken(team1={"id": 5, "name": "A", "players": {id64(1): "Ann"}}).team1
+def test_team_may_have_an_id_and_forced_names() -> None:
+    team = accepted(team1={"id": 5, "name": "A", "players": {id64(1): "Ann"}}).team1
     assert (team.id, team.players) == ("5", {id64(1): "Ann"})
 
 
-def test_empty_list_of_spectators_is_none() -> None:
-    assert taken(spectators={"players": []}).spectators == {}
+def test_spectators_given_as_an_empty_list_are_empty() -> None:
+    assert accepted(spectators={"players": []}).spectators == {}
 
 
-def test_name_keeps_letters_digits_blanks_and_hyphens() -> None:
+def test_team_name_keeps_letters_digits_spaces_and_hyphens() -> None:
     assert plain_name('Ätna_Ω-7 "; quit//²') == "Ätna_Ω-7  quit"
 
 
@@ -169,5 +171,5 @@ def test_name_keeps_letters_digits_blanks_and_hyphens() -> None:
         ),
     )
 )
-def test_any_json_is_taken_or_refused(value: object) -> None:
-    assert isinstance(read_match(json.dumps(value).encode()), MatchFile | Refusal)
+def test_any_json_is_accepted_or_rejected(value: object) -> None:
+    assert isinstance(read_match(json.dumps(value).encode()), MatchFile | Rejection)

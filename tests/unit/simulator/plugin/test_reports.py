@@ -1,4 +1,4 @@
-"""What the plugin posts, field by field."""
+"""Tests of the fields of the plugin's events."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from matchpod.core.model import Side
 from matchpod.cs2.matchzy import Malformed, read_report
 from matchpod.simulator.play.counts.tally import Tally
-from matchpod.simulator.play.player import Person, Player
+from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.plugin import reports
 from matchpod.simulator.plugin.match_file import MatchFile, read_match
 from matchpod.simulator.plugin.series import Series
 
-from .stand import id64, match
+from .plugin_harness import id64, match
 
 FILLED = "kills deaths assists damage utility_damage enemies_flashed headshot_kills rounds_played 2k 3k 4k 5k 1v1 1v2 score mvp"
 ZERO = (
@@ -27,7 +27,7 @@ SCHEMA = (
     "event matchid map_number round_number round_time num_maps team1 team2 winner reason side team id name series_score "
     "score score_ct score_t players steamid stats team1_series_score team2_series_score time_until_restore"
 )
-"""Names of the plugin's published schema, without the numbers of a player."""
+"""Field names of the plugin's published schema, without those of player statistics."""
 
 
 def loaded(**changes: object) -> Series:
@@ -37,7 +37,7 @@ def loaded(**changes: object) -> Series:
 
 
 def busy_tally() -> Tally:
-    """A tally without a single zero."""
+    """A tally in which no counter is zero."""
     tally = Tally(id64(1), "Ann", team=1)
     for number, counter in enumerate(name for name in Tally.__slots__ if isinstance(getattr(tally, name), int)):
         setattr(tally, counter, number + 1)
@@ -45,10 +45,10 @@ def busy_tally() -> Tally:
 
 
 def player(account: int = 1, name: str = "Ann") -> Player:
-    return Player(Person(name, account), 1, team="CT")
+    return Player(Participant(name, account), 1, team="CT")
 
 
-def test_map_result_is_written_as_a_real_one() -> None:
+def test_map_result_equals_a_real_one() -> None:
     series = loaded(team1={"name": "Team Blue", "players": {}}, matchid=18)
     series.end_map((13, 9))
     real = (
@@ -60,14 +60,14 @@ def test_map_result_is_written_as_a_real_one() -> None:
     assert reports.encode(reports.map_result(series, 0, (13, 9), Side.T)) == real.encode()
 
 
-def test_map_result_names_who_leads_the_series() -> None:
+def test_winner_of_map_result_is_the_leader_of_the_series() -> None:
     series = loaded(maps=("a", "b", "c"))
     series.end_map((3, 13))
     series.end_map((13, 3))
     assert reports.map_result(series, 1, (13, 3), Side.CT)["winner"] == {"side": "3", "team": "team2"}
 
 
-def test_round_end_names_who_leads_the_map_and_the_side_that_won() -> None:
+def test_winner_of_round_end_is_the_leader_of_the_map_and_the_winning_side() -> None:
     payload = reports.round_end(loaded(), RoundEnd(Side.T, "Target_Bombed"), (5, 2), ([], []))
     assert payload["winner"] == {"side": "2", "team": "team1"}
     assert (payload["reason"], payload["round_number"], payload["round_time"]) == (1, 7, 0)
@@ -96,21 +96,21 @@ def test_tied_series_has_no_winner() -> None:
 
 
 @pytest.mark.parametrize("name", FILLED.split())
-def test_these_numbers_are_filled(name: str) -> None:
+def test_supported_statistics_are_filled(name: str) -> None:
     [listed] = reports.stats_players([player()], [busy_tally()], 22)
     stats = listed["stats"]
     assert isinstance(stats, dict)
     assert stats[name] > 0
 
 
-def test_all_other_numbers_are_always_zero() -> None:
+def test_all_other_statistics_are_zero() -> None:
     [listed] = reports.stats_players([player()], [busy_tally()], 22)
     stats = listed["stats"]
     assert isinstance(stats, dict)
     assert sorted(name for name, count in stats.items() if count == 0) == sorted(ZERO.split())
 
 
-def test_player_who_did_nothing_is_listed_and_bots_are_not() -> None:
+def test_player_without_statistics_is_listed_but_bots_are_not() -> None:
     listed = reports.stats_players([player(7, "Zoe"), player(0, "Bert")], [], 3)
     assert [entry["steamid"] for entry in listed] == [id64(7)]
     report = read_report(
@@ -119,13 +119,13 @@ def test_player_who_did_nothing_is_listed_and_bots_are_not() -> None:
     assert not isinstance(report, Malformed)
 
 
-def test_text_is_escaped_as_by_dot_net() -> None:
+def test_text_is_escaped_as_in_dot_net() -> None:
     assert reports.encode({"name": "<Ann> & 'Zoë' +`"}) == (
         rb'{"name":"\u003CAnn\u003E \u0026 \u0027Zo\u00eb\u0027 \u002B\u0060"}'
     )
 
 
-def test_fields_are_those_of_the_published_schema() -> None:
+def test_fields_equal_the_published_schema() -> None:
     series = loaded()
     stats = reports.stats_players([player()], [busy_tally()], 1)
     payloads = [

@@ -1,4 +1,4 @@
-"""The plugin on a real simulated server: people come by themselves and play its match to the end."""
+"""Tests of the plugin on a complete simulated server with simulated players."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from matchpod.cs2.log_lines.reader import Line
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.console.console import Console
 from matchpod.simulator.console.parts import ListedListener
-from matchpod.simulator.outside import Fetched
+from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
-from matchpod.simulator.play.flow.game import Game, Phase
+from matchpod.simulator.play.flow.game import Game, GamePhase
 from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.plugin.match_plugin import MatchPlugin
 from matchpod.simulator.variables import Variables
 
-from .stand import MATCH_URL, START_MS, World, match
+from .plugin_harness import MATCH_URL, START_MS, FakeOutside, match
 
 CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
 
 
 class Log:
-    """The log, and nobody who gets it."""
+    """A log without listeners."""
 
     is_on = True
     records_early = False
@@ -40,23 +40,23 @@ class Log:
         self.texts.append(line.text())
 
     def begin_map(self) -> None:
-        """Nothing is thrown away."""
+        """Do nothing: all lines are kept."""
 
     def add(self, url: str, delay_ms: int = 0) -> None:
-        """Not here."""
+        """Do nothing."""
 
     def remove(self, url: str) -> bool:
         return False
 
     def remove_all(self) -> None:
-        """Not here."""
+        """Do nothing."""
 
     def list(self) -> Sequence[ListedListener]:
         return []
 
 
 class Server:
-    """All parts of a server but its sockets."""
+    """A complete server without sockets."""
 
     def __init__(self, scenario: str = "full_match", seed: str = "1") -> None:
         self.variables = Variables()
@@ -68,10 +68,12 @@ class Server:
         self.door = Door(self.arena)
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
-        self.world = World()
-        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=self.world, listeners=self.log)
+        self.outside = FakeOutside()
+        self.console = Console(
+            self.arena, self.game, self.door, self.visitors, outside=self.outside, listeners=self.log
+        )
         self.plugin = MatchPlugin(
-            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.world
+            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.outside
         )
         self.game.load_map("de_dust2")
         self.wait(10)
@@ -81,7 +83,7 @@ class Server:
 
     def load(self, **changes: object) -> None:
         fields = match(2, **{"cvars": CVARS, **changes})  # type: ignore[arg-type]
-        self.world.match = Fetched(200, json.dumps(fields).encode())
+        self.outside.match = FetchResult(200, json.dumps(fields).encode())
         self.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
         self.wait(1)
 
@@ -90,10 +92,10 @@ class Server:
 
     def wait_for(self, event: str, count: int = 1, *, within_s: int = 4000) -> None:
         for _ in range(within_s):
-            if self.world.events.count(event) >= count:
+            if self.outside.events.count(event) >= count:
                 return
             self.wait(1)
-        raise AssertionError(f"no {event} within {within_s} s, but {self.world.events}")
+        raise AssertionError(f"no {event} within {within_s} s, but {self.outside.events}")
 
     def state(self) -> Get5State:
         status = parse_get5_status(self.rcon("get5_status"))
@@ -105,24 +107,24 @@ def test_full_roster_readies_up_and_plays_a_map() -> None:
     server = Server()
     server.load()
     server.wait_for("series_end")
-    events = server.world.events
+    events = server.outside.events
     assert events[:2] == ["series_start", "going_live"]
     assert events[-2:] == ["map_result", "series_end"]
-    assert not any(isinstance(report, matchzy.Malformed) for report in server.world.reports)
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.outside.reports)
     server.wait(120)
     assert server.state() is Get5State.NONE
     assert server.arena.players == []
 
 
-def test_report_of_the_last_round_says_what_the_log_says() -> None:
+def test_last_round_report_equals_the_final_score() -> None:
     server = Server()
     server.load()
     server.wait_for("map_result")
-    result = server.world.reports[-1]
+    result = server.outside.reports[-1]
     assert isinstance(result, matchzy.MapResult)
     assert (result.team1_score, result.team2_score) == server.game.score
-    last = server.world.reports[-2]
-    assert isinstance(last, matchzy.RoundEnd)
+    last = server.outside.reports[-2]
+    assert isinstance(last, matchzy.RoundEndReport)
     assert (last.team1_score, last.team2_score) == (result.team1_score, result.team2_score)
     assert len(last.players) == 4
     assert sum(player.mvps or 0 for player in last.players) > 0
@@ -133,15 +135,15 @@ def test_series_is_played_over_its_maps(sides: list[str]) -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
     server.wait_for("series_end")
-    results = [report for report in server.world.reports if isinstance(report, matchzy.MapResult)]
-    end = server.world.reports[-1]
+    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
+    end = server.outside.reports[-1]
     assert isinstance(end, matchzy.SeriesEnd)
     assert end.team1_maps == sum(result.team1_score > result.team2_score for result in results)
     assert end.team2_maps == sum(result.team1_score < result.team2_score for result in results)
-    assert server.world.events.count("going_live") == len(results)
+    assert server.outside.events.count("going_live") == len(results)
 
 
-def test_listed_players_keep_their_team_through_halves_and_maps() -> None:
+def test_players_keep_their_team_across_halves_and_maps() -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=["knife", "team1_t", "team2_t"])
     series = server.plugin.course.series
@@ -150,11 +152,11 @@ def test_listed_players_keep_their_team_through_halves_and_maps() -> None:
         server.wait(1)
         if not server.plugin.has_match:
             break
-        if server.game.phase not in (Phase.KNIFE, Phase.LIVE):
+        if server.game.phase not in (GamePhase.KNIFE, GamePhase.LIVE):
             continue
         for player in server.arena.playing:
-            assert player.team == series.place_of(player, server.game.team1_side)
-    assert server.world.events[-1] == "series_end"
+            assert player.team == series.required_team(player, server.game.team1_side)
+    assert server.outside.events[-1] == "series_end"
 
 
 def test_incomplete_roster_is_started_by_command() -> None:
@@ -168,21 +170,21 @@ def test_incomplete_roster_is_started_by_command() -> None:
     server.wait_for("series_end")
 
 
-def test_stranger_never_stays() -> None:
+def test_unlisted_player_is_always_kicked() -> None:
     server = Server("stranger")
     server.load()
     server.wait_for("series_end")
     listed = {
         player.player_id
-        for report in server.world.reports
-        if isinstance(report, matchzy.RoundEnd)
+        for report in server.outside.reports
+        if isinstance(report, matchzy.RoundEndReport)
         for player in report.players
     }
     assert len(listed) == 4
     assert any("NETWORK_DISCONNECT_KICKED" in text for text in server.log.texts)
 
 
-def test_round_is_restored_and_play_goes_on_after_a_pause() -> None:
+def test_match_resumes_after_a_restored_round() -> None:
     server = Server()
     server.load(cvars=CVARS | {"mp_maxrounds": "12"})
     server.wait_for("round_end", 3)
@@ -197,11 +199,11 @@ def test_round_is_restored_and_play_goes_on_after_a_pause() -> None:
 @pytest.mark.parametrize(
     "scenario", ["round_restore", "pauses", "rage_quit_rejoin", "overtime", "one_sided", "spoofer"]
 )
-def test_every_story_comes_to_the_end_of_the_series(scenario: str) -> None:
+def test_every_scenario_reaches_the_end_of_the_series(scenario: str) -> None:
     server = Server(scenario)
     server.load(cvars=CVARS | {"mp_maxrounds": "12"})
     server.wait_for("series_end", within_s=8000)
-    assert not any(isinstance(report, matchzy.Malformed) for report in server.world.reports)
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.outside.reports)
 
 
 def test_tie_ends_the_map_and_not_the_series() -> None:
@@ -209,11 +211,11 @@ def test_tie_ends_the_map_and_not_the_series() -> None:
     server.load()
     server.wait_for("map_result")
     server.wait(200)
-    assert "series_end" not in server.world.events
+    assert "series_end" not in server.outside.events
     assert server.arena.players == []
 
 
-def test_ended_match_goes_back_to_warmup_and_another_can_be_played() -> None:
+def test_another_match_can_be_played_after_an_ended_one() -> None:
     server = Server()
     server.load()
     server.wait_for("round_end")
@@ -224,33 +226,33 @@ def test_ended_match_goes_back_to_warmup_and_another_can_be_played() -> None:
     server.load(matchid=28)
     server.rcon("css_start")
     server.wait_for("series_end")
-    assert server.world.bodies[-1]["matchid"] == 28
+    assert server.outside.bodies[-1]["matchid"] == 28
 
 
 @pytest.mark.parametrize("header", ['"X Token" "t"', '"X-Token" "t\r"', '"Content-Type" "t"', '"X-Token" "é"'])
-def test_header_that_cannot_be_sent_stops_the_request(header: str) -> None:
+def test_match_is_not_fetched_with_an_invalid_header(header: str) -> None:
     server = Server()
     assert server.rcon(f'matchzy_loadmatch_url "{MATCH_URL}" {header}') == ""
-    assert server.world.requests == []
+    assert server.outside.requests == []
 
 
-def test_header_that_cannot_be_sent_stops_the_events() -> None:
+def test_events_are_not_sent_with_an_invalid_header() -> None:
     server = Server()
     server.load(cvars=CVARS | {"matchzy_remote_log_header_key": "X Token", "matchzy_remote_log_header_value": "t"})
     assert server.state() is Get5State.WARMUP
-    assert server.world.posts == []
+    assert server.outside.posts == []
 
 
-def test_series_is_played_by_the_rounds_of_its_file_on_every_map() -> None:
+def test_all_maps_are_played_with_the_rounds_of_the_match_file() -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
     server.wait_for("series_end")
-    results = [report for report in server.world.reports if isinstance(report, matchzy.MapResult)]
+    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
     assert len(results) >= 2
     assert all(max(result.team1_score, result.team2_score) == 3 for result in results)
 
 
-def test_people_of_an_ended_match_are_not_those_of_the_next() -> None:
+def test_players_of_an_ended_match_do_not_join_the_next() -> None:
     server = Server()
     server.load()
     server.wait_for("round_end")
@@ -267,14 +269,14 @@ def test_people_of_an_ended_match_are_not_those_of_the_next() -> None:
     assert (server.variables.text("mp_teamname_1"), server.variables.text("mp_teamname_2")) == ("C", "D")
 
 
-def test_backups_bear_the_names_of_the_match() -> None:
+def test_backup_names_contain_the_match_id() -> None:
     server = Server()
     server.load()
     server.wait_for("round_end", 2)
     assert "matchzy_27_0_round01.txt" in server.rcon("matchzy_listbackups 27")
 
 
-def test_team_names_of_several_words_reach_the_log() -> None:
+def test_team_names_of_several_words_are_logged() -> None:
     server = Server()
     server.load(map_sides=["team1_t"])
     server.wait_for("going_live")
@@ -282,11 +284,11 @@ def test_team_names_of_several_words_reach_the_log() -> None:
     assert 'Team playing "CT": Team Red' in server.log.texts
 
 
-def test_same_seed_tells_the_same_story() -> None:
+def test_same_seed_produces_the_same_log_and_events() -> None:
     logs = []
     for _ in range(2):
         server = Server(seed="7")
         server.load(map_sides=["knife"])
         server.wait_for("series_end")
-        logs.append((server.log.texts, server.world.posts))
+        logs.append((server.log.texts, server.outside.posts))
     assert logs[0] == logs[1]

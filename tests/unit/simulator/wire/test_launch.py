@@ -1,4 +1,4 @@
-"""A CS2 command line is understood, and our own words are checked."""
+"""Tests of the argument parser of `matchpod simulate`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import pytest
 
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.scenarios import Scenario
-from matchpod.simulator.wire.launch import HELP, LaunchError, read_words, scenario_list
+from matchpod.simulator.wire.launch import HELP, LaunchError, parse_arguments, scenario_list
 
 
-def only_server(words: str) -> ServerOptions:
-    (server,) = read_words(words.split()).servers
+def only_server(arguments: str) -> ServerOptions:
+    (server,) = parse_arguments(arguments.split()).servers
     return server
 
 
-def test_no_words_are_a_server_with_defaults() -> None:
+def test_no_arguments_start_a_server_with_defaults() -> None:
     assert only_server("") == ServerOptions()
 
 
-def test_command_line_of_a_real_server_is_understood() -> None:
+def test_command_line_of_a_real_server_is_accepted() -> None:
     server = only_server(
         "-dedicated -console -usercon -game csgo -ip 0.0.0.0 -port 27020 -maxplayers_override 12 -authkey ABC "
         "+game_type 1 +game_mode 2 +map de_nuke +rcon_password secret +sv_setsteamaccount KEY +exec server.cfg"
@@ -35,9 +35,19 @@ def test_command_line_of_a_real_server_is_understood() -> None:
     )
 
 
-def test_console_commands_keep_their_order_and_their_words() -> None:
-    words = ["+hostname", "My server", "+mp_x", "-1", "+log", "on", "+logaddress_add_http", 'http://a/"b', "+bot_kick"]
-    (server,) = read_words(words).servers
+def test_console_commands_keep_their_order_and_arguments() -> None:
+    arguments = [
+        "+hostname",
+        "My server",
+        "+mp_x",
+        "-1",
+        "+log",
+        "on",
+        "+logaddress_add_http",
+        'http://a/"b',
+        "+bot_kick",
+    ]
+    (server,) = parse_arguments(arguments).servers
     assert server.commands == (
         'hostname "My server"',
         "mp_x -1",
@@ -47,8 +57,8 @@ def test_console_commands_keep_their_order_and_their_words() -> None:
     )
 
 
-def test_our_own_words() -> None:
-    launch = read_words(
+def test_own_options_are_parsed() -> None:
+    launch = parse_arguments(
         ["--speed=30", "--seed", "7", "--scenario", "tie", "--players", "1,76561197960265730", "--no-mirror", "--quiet"]
     )
     (server,) = launch.servers
@@ -59,36 +69,36 @@ def test_our_own_words() -> None:
     assert not server.has_mirror
 
 
-def test_farm_counts_ports_and_seeds_up() -> None:
-    launch = read_words(["--farm", "3", "-port", "28000", "--seed", "5"])
+def test_farm_has_consecutive_ports_and_seeds() -> None:
+    launch = parse_arguments(["--farm", "3", "-port", "28000", "--seed", "5"])
     assert [(server.port, server.seed) for server in launch.servers] == [(28000, "5"), (28001, "6"), (28002, "7")]
 
 
-def test_farm_without_a_port_takes_any() -> None:
-    assert [server.port for server in read_words(["--farm", "2", "-port", "0"]).servers] == [0, 0]
+def test_farm_with_port_zero_uses_any_free_ports() -> None:
+    assert [server.port for server in parse_arguments(["--farm", "2", "-port", "0"]).servers] == [0, 0]
 
 
-def test_help_and_list_are_asked_for() -> None:
-    assert read_words(["--help"]).wants_help
-    assert read_words(["--list"]).wants_list
-    assert not read_words([]).wants_help
+def test_help_and_list_options_are_recognized() -> None:
+    assert parse_arguments(["--help"]).wants_help
+    assert parse_arguments(["--list"]).wants_list
+    assert not parse_arguments([]).wants_help
 
 
-def test_list_explains_every_scenario() -> None:
+def test_list_describes_every_scenario() -> None:
     lines = scenario_list().splitlines()
     assert [line.split()[0] for line in lines] == list(Scenario)
     assert all(len(line.split()) > 2 for line in lines)
 
 
-def test_help_names_our_options() -> None:
+def test_help_lists_all_own_options() -> None:
     for name in ("--speed", "--seed", "--scenario", "--players", "--farm", "--no-mirror", "--list", "--quiet"):
         assert name in HELP
 
 
 @pytest.mark.parametrize(
-    ("words", "fault"),
+    ("arguments", "fault"),
     [
-        ("de_dust2", "`de_dust2` belongs to no option"),
+        ("de_dust2", "unexpected argument `de_dust2`: options begin with"),
         ("-port", "-port needs a value"),
         ("-port abc", "-port must be a whole number from 0 to 65535, not `abc`"),
         ("-port 70000", "-port must be a whole number from 0 to 65535"),
@@ -98,25 +108,25 @@ def test_help_names_our_options() -> None:
         ("--speed -1", "--speed must be a number above 0"),
         ("--speed nan", "--speed must be a number above 0"),
         ("--seed x", "--seed must be a whole number"),
-        ("--players bob", "--players must be SteamID64s"),
+        ("--players bob", "--players must be a comma-separated list of SteamID64s"),
         ("--farm 0", "--farm must be a whole number from 1 to"),
-        ("--farm 10 -port 65530", "10 servers from port 65530 on need ports above 65535"),
+        ("--farm 10 -port 65530", "10 servers starting at port 65530 would need ports above 65535"),
         ("--quiet yes", "--quiet takes no value"),
         ("--sped 3", "did you mean --speed"),
         ("--zzzzzz", "--help lists"),
-        ("--scenario overtme", "perhaps overtime"),
-        ("--scenario zzzzzzzz", "perhaps full_match, no_show"),
+        ("--scenario overtme", "did you mean overtime"),
+        ("--scenario zzzzzzzz", "did you mean full_match, no_show"),
         ("--farm -1", "--farm must be a whole number from 1 to 2000, not `-1`"),
         ("--farm 100000", "--farm must be a whole number from 1 to 2000"),
         ("-port ٣", "-port must be a whole number"),
-        ("+map \udcff", "is no text in UTF-8"),
+        ("+map \udcff", "is not valid UTF-8"),
     ],
 )
-def test_mistakes_are_explained(words: str, fault: str) -> None:
+def test_invalid_arguments_are_explained(arguments: str, fault: str) -> None:
     with pytest.raises(LaunchError, match=fault):
-        read_words(words.split())
+        parse_arguments(arguments.split())
 
 
-def test_an_empty_address_is_a_mistake() -> None:
+def test_empty_address_is_rejected() -> None:
     with pytest.raises(LaunchError, match="-ip needs an address"):
-        read_words(["-ip", ""])
+        parse_arguments(["-ip", ""])

@@ -1,1 +1,1 @@
-"""The counts: what really happened, counted as it is decided."""
+"""The simulator's own statistics, counted as events happen."""

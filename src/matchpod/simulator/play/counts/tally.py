@@ -1,6 +1,6 @@
-"""What did one player do? His counters over a round or a map, under the names by which results are compared.
+"""Define the counters of one player, under the names by which results are compared.
 
-A round is counted per player in a tally of its own, and a map is the sum of its rounds.
+Each player has one tally per round; the tally of a map is the sum of its rounds.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
+_MISSES = (2, 5, 3, 6, 1, 4)
+"""Missed shots before each hit, in turn. They have no log line, so they are not simulated one by one."""
+
 
 @dataclass(slots=True)
 class Tally:
-    """What one player did in a round or on a map. `team` is 1 or 2, 0 for none; name and team are the latest."""
+    """The counters of one player in a round or on a map. `team` is 1, 2 or 0 for none; name and team are the latest."""
 
     player_id: str
     name: str
@@ -53,19 +56,26 @@ class Tally:
     aces: int = 0
     kast_rounds: int = 0
     mvps: int = 0
-    # Only the game's own block and awards show these:
+    shots_fired: int = 0
+    shots_hit: int = 0
+    # These appear only in the game's own statistics and awards:
     burn_damage: int = 0
     he_damage: int = 0
     blind_kills: int = 0
-    """Kills made while blinded himself."""
+    """Kills while blinded by a flashbang."""
     carrier_kills: int = 0
-    """Kills of the one who had the bomb."""
+    """Kills of the bomb carrier."""
     rounds_survived: int = 0
     weapon_kills: dict[str, int] = field(default_factory=dict)
-    """Kills of enemies by weapon, in the words of `killed`."""
+    """Kills of enemies by weapon, named as in `killed` lines."""
+
+    def count_shot(self) -> None:
+        """Count a shot that hit, and the ones that missed before it."""
+        self.shots_fired += 1 + _MISSES[self.shots_hit % len(_MISSES)]
+        self.shots_hit += 1
 
     def add(self, later: Tally) -> None:
-        """Add what the same player did later."""
+        """Add a later tally of the same player."""
         self.name = later.name
         self.team = later.team or self.team
         for counter, count in zip(COUNTERS, _COUNTS(later), strict=True):
@@ -76,14 +86,14 @@ class Tally:
 
 
 COUNTERS = tuple(each.name for each in fields(Tally) if each.name not in ("player_id", "name", "team", "weapon_kills"))
-"""Every counter that adds up."""
+"""All counters that are summed."""
 
 _COUNTS = attrgetter(*COUNTERS)
-"""All counters at once: one call instead of forty, after every round of every player."""
+"""Reads all counters in one call instead of forty: it runs per player after every round."""
 
 
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:
-    """Add tallies to the totals by player; who has no total yet gets one of his own."""
+    """Add tallies to the totals by player; a player without a total gets a new one."""
     for tally in later:
         total = totals.get(tally.player_id)
         if total is None:

@@ -1,1 +1,1 @@
-"""The fights: weapons, money, damage, and how one round is played."""
+"""Fights: weapons, money, damage, and how one round is played."""

@@ -1,7 +1,7 @@
-"""What can be bought, held and fired? Every weapon and item with its price, its force and its several names in the log.
+"""Define all weapons and items with their prices, damage and names in the log.
 
-`killed` lines, `purchased` and the cause of a money change name the real weapon; `picked up` names the base model, as
-`attacked` does: who buys an mp5sd picks up an "mp7".
+`killed`, `purchased` and the cause of a money change name the actual weapon. `picked up` and `attacked` name the base
+model: a player who buys an mp5sd picks up an "mp7".
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MAX_ARMOR = 100
 KNIFE_REWARD = 1500
 
 
-class Kind(StrEnum):
-    """How a weapon is fought with."""
+class ItemKind(StrEnum):
+    """The class of a weapon."""
 
     PISTOL = "pistol"
     SMG = "smg"
@@ -33,38 +33,38 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weapon:
-    """A weapon. `pierce` is the share of its damage that armour lets through, `falloff` what is left at 500 units."""
+    """A weapon. `pierce` is the share of damage that passes armour, `falloff` the share left at 500 units."""
 
     name: str
-    kind: Kind
+    kind: ItemKind
     price: int
     side: Side | None
-    """Who may buy it; None is both."""
+    """The side that can buy it; None for both."""
     damage: float
     pierce: float
     falloff: float
     cycle_ms: int
     reward: int
     logged: str
-    """What `attacked` calls it."""
+    """Name in `attacked` lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something in the buy menu, by the names of the lines that tell of it."""
+    """An item of the buy menu, with its names in `money change`, `purchased` and `picked up` lines."""
 
     price: int
     cause: str
     bought: str
     picked: str
     is_worn: bool = False
-    """Armour and kit: `picked up` comes before the money change, with weapons after it."""
+    """True for armour and kit: `picked up` comes before the money change, for weapons after it."""
 
 
 _CT, _T, _BOTH = Side.CT, Side.T, None
 
-_GUNS: dict[Kind, tuple[tuple[str, int, Side | None, float, float, float, int, int], ...]] = {
-    Kind.PISTOL: (
+_GUNS: dict[ItemKind, tuple[tuple[str, int, Side | None, float, float, float, int, int], ...]] = {
+    ItemKind.PISTOL: (
         ("glock", 200, _T, 30, 0.47, 0.85, 150, 300),
         ("hkp2000", 200, _CT, 35, 0.505, 0.91, 170, 300),
         ("usp_silencer", 200, _CT, 35, 0.505, 0.91, 170, 300),
@@ -76,7 +76,7 @@ _GUNS: dict[Kind, tuple[tuple[str, int, Side | None, float, float, float, int, i
         ("deagle", 700, _BOTH, 53, 0.932, 0.85, 225, 300),
         ("revolver", 600, _BOTH, 86, 0.932, 0.94, 500, 300),
     ),
-    Kind.SMG: (
+    ItemKind.SMG: (
         ("mac10", 1050, _T, 29, 0.575, 0.8, 75, 600),
         ("mp9", 1250, _CT, 26, 0.6, 0.87, 70, 600),
         ("mp7", 1500, _BOTH, 29, 0.625, 0.85, 80, 600),
@@ -85,12 +85,12 @@ _GUNS: dict[Kind, tuple[tuple[str, int, Side | None, float, float, float, int, i
         ("bizon", 1300, _BOTH, 27, 0.575, 0.8, 80, 600),
         ("p90", 2350, _BOTH, 26, 0.69, 0.86, 70, 300),
     ),
-    Kind.SHOTGUN: (
+    ItemKind.SHOTGUN: (
         ("nova", 1050, _BOTH, 26, 0.5, 0.7, 880, 900),
         ("xm1014", 2000, _BOTH, 20, 0.8, 0.7, 350, 900),
         ("mag7", 1300, _CT, 30, 0.75, 0.45, 850, 900),
     ),
-    Kind.RIFLE: (
+    ItemKind.RIFLE: (
         ("galilar", 1800, _T, 30, 0.775, 0.98, 90, 300),
         ("famas", 1950, _CT, 30, 0.7, 0.96, 90, 300),
         ("ak47", 2700, _T, 36, 0.775, 0.98, 100, 300),
@@ -99,19 +99,19 @@ _GUNS: dict[Kind, tuple[tuple[str, int, Side | None, float, float, float, int, i
         ("sg556", 3000, _T, 30, 1.0, 0.98, 90, 300),
         ("aug", 3300, _CT, 28, 0.9, 0.98, 90, 300),
     ),
-    Kind.SNIPER: (
+    ItemKind.SNIPER: (
         ("ssg08", 1700, _BOTH, 88, 0.85, 0.98, 1250, 300),
         ("awp", 4750, _BOTH, 115, 0.975, 0.99, 1455, 100),
         ("g3sg1", 5000, _T, 80, 0.825, 0.98, 250, 300),
         ("scar20", 5000, _CT, 80, 0.825, 0.98, 250, 300),
     ),
-    Kind.MACHINE_GUN: (
+    ItemKind.MACHINE_GUN: (
         ("negev", 1700, _BOTH, 35, 0.71, 0.97, 75, 300),
         ("m249", 5200, _BOTH, 32, 0.8, 0.97, 80, 300),
     ),
-    # A real log pays 100 for a kill with the taser.
-    Kind.TASER: (("taser", 200, _BOTH, 500, 1.0, 1.0, 300, 100),),
-    Kind.THROWN: (
+    # In a real log a taser kill pays 100.
+    ItemKind.TASER: (("taser", 200, _BOTH, 500, 1.0, 1.0, 300, 100),),
+    ItemKind.THROWN: (
         ("hegrenade", 300, _BOTH, 98, 0.6, 1.0, 1000, 300),
         ("flashbang", 200, _BOTH, 1, 1.0, 1.0, 1000, 300),
         ("smokegrenade", 300, _BOTH, 1, 1.0, 1.0, 1000, 300),
@@ -128,13 +128,13 @@ WEAPONS = MappingProxyType(
         for name, price, side, damage, pierce, falloff, cycle_ms, reward in rows
     }
 )
-"""Guns and grenades, by the name `killed` prints."""
+"""Guns and grenades, by their name in `killed` lines."""
 
-INFERNO = Weapon("inferno", Kind.THROWN, 0, None, 8, 1.0, 1.0, 203, 300, "inferno")
-"""Fire on the ground, whoever lit it and with whatever."""
+INFERNO = Weapon("inferno", ItemKind.THROWN, 0, None, 8, 1.0, 1.0, 203, 300, "inferno")
+"""Fire on the ground, of either fire grenade."""
 
 _PICKED = {"revolver": "deagle"}
-"""Its base model, which `attacked` does not use."""
+"""Names in `picked up` lines that differ from those in `attacked` lines."""
 
 ITEMS = MappingProxyType(
     {
@@ -149,23 +149,23 @@ ITEMS = MappingProxyType(
         "defuser": Item(400, "purchase: item_defuser", "item_defuser", "defuser", is_worn=True),
     }
 )
-"""The buy menu, by the names this simulator plans with."""
+"""The buy menu, by the item names used in this simulator."""
 
 GRENADES = ("hegrenade", "flashbang", "smokegrenade", "molotov", "incgrenade", "decoy")
 MAX_GRENADES = 4
 
 
 def weapon_named(name: str) -> Weapon:
-    """The weapon of that name; every knife skin is a weapon of its own name."""
+    """Return the weapon with this name in `killed` lines; any knife skin is a knife, any other unknown name is fire."""
     weapon = WEAPONS.get(name)
     if weapon is not None:
         return weapon
     if is_knife(name):
-        return Weapon(name, Kind.KNIFE, 0, None, 55, 0.85, 1.0, 500, KNIFE_REWARD, base_name(name))
+        return Weapon(name, ItemKind.KNIFE, 0, None, 55, 0.85, 1.0, 500, KNIFE_REWARD, base_name(name))
     return INFERNO
 
 
-def picked_name(name: str) -> str:
-    """What `picked up` calls it."""
+def pick_up_name(name: str) -> str:
+    """Return the name of a weapon or item in `picked up` lines."""
     item = ITEMS.get(name)
     return base_name(name) if item is None else item.picked

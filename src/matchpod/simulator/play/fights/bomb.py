@@ -1,6 +1,6 @@
-"""What becomes of the bomb in a round? Carried, dropped, planted, defused or blown up, each with its lines and money.
+"""Play the bomb of a round: picked up, planted, defused or exploded, with log lines and money.
 
-CS2 logs no `Defused_The_Bomb`: the defuser's money in the tick of the decision is all there is.
+CS2 does not log `Defused_The_Bomb`: the only trace is the defuser's money in the tick in which the round ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ABORTED_DEFUSE = 0.2
 
 
 class Bomb:
-    """The bomb of one round. `handler` is whoever plants or defuses it just now, for the story's good."""
+    """The bomb of one round. `handler` is the player planting or defusing it, who must not die meanwhile."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
@@ -29,78 +29,78 @@ class Bomb:
         self.planter: Player | None = None
         self.defuser: Player | None = None
         self.explodes_at_ms: int | None = None
-        """None until it is planted."""
+        """None until the bomb is planted."""
 
     @property
     def is_planted(self) -> bool:
         """True from the plant to the end of the round."""
         return self.explodes_at_ms is not None
 
-    def change_hands(self) -> None:
-        """A living Terrorist takes the bomb from the ground, if it lies there."""
-        ts = self._arena.alive(Side.T)
-        if self._battle.is_bomb_loose and ts and not self.is_planted:
-            self._battle.pick_up_bomb(ts[int(self._battle.dice.random() * len(ts))])
+    def pick_up(self) -> None:
+        """Let a living Terrorist pick up the bomb, if it was dropped."""
+        ts = self._arena.alive_on(Side.T)
+        if self._battle.is_bomb_dropped and ts and not self.is_planted:
+            self._battle.pick_up_bomb(ts[int(self._battle.rng.random() * len(ts))])
 
     def plant(self, plant_ms: int) -> Script[None]:
-        """Plant it, whoever still can; it stays unplanted when no Terrorist lives."""
-        arena, dice = self._arena, self._battle.dice
-        site = "A" if dice.random() < 0.5 else "B"
-        while ts := arena.alive(Side.T):
+        """Let a living Terrorist plant the bomb; if they die, another one tries. Without any it stays unplanted."""
+        arena, rng = self._arena, self._battle.rng
+        site = "A" if rng.random() < 0.5 else "B"
+        while ts := arena.alive_on(Side.T):
             planter = next((player for player in ts if player.has_bomb), None)
             if planter is None:
-                planter = ts[int(dice.random() * len(ts))]
+                planter = ts[int(rng.random() * len(ts))]
                 self._battle.pick_up_bomb(planter)
             self.handler = planter
             arena.log.write(Triggered(planter.token, "Bomb_Begin_Plant", site))
             yield plant_ms
             self.handler = None
             if planter.is_alive:
-                self._is_set(planter, site)
+                self._finish_plant(planter, site)
                 return
 
     def defuse(self, *, may_abort: bool) -> Script[None]:
-        """Defuse it, whoever still can."""
-        arena, dice = self._arena, self._battle.dice
-        if may_abort and dice.random() < _ABORTED_DEFUSE and (brave := self._defuser()):
-            self._begin_defuse(brave)
-            yield 400 + int(dice.random() * 1800)
-        while player := self._defuser():
+        """Let a living CT defuse the bomb; if they die, another one tries."""
+        arena, rng = self._arena, self._battle.rng
+        if may_abort and rng.random() < _ABORTED_DEFUSE and (aborter := self._choose_defuser()):
+            self._begin_defuse(aborter)
+            yield 400 + int(rng.random() * 1800)
+        while player := self._choose_defuser():
             self.handler = player
             self._begin_defuse(player)
             yield DEFUSE_WITH_KIT_MS if player.has_kit else DEFUSE_MS
             self.handler = None
             if player.is_alive:
                 change_money(arena, player, arena.variables.whole("cash_player_bomb_defused"))
-                arena.book.defused(player)
+                arena.book.bomb_defused(player)
                 self.defuser = player
                 return
 
     def defuse_time_ms(self) -> int:
-        """How long whoever is left at the end may need."""
-        cts = self._arena.alive(Side.CT)
+        """Return how long the defuse may take, whichever CT survives."""
+        cts = self._arena.alive_on(Side.CT)
         return DEFUSE_WITH_KIT_MS if all(player.has_kit for player in cts) else DEFUSE_MS
 
-    def blow_up(self) -> None:
-        """The bomb goes off: who stands near has no health left. Deaths are told after the decision, as in the game."""
-        dice = self._battle.dice
+    def explode(self) -> None:
+        """Set the health of nearby players to 0. As in the game, their deaths are logged after the round has ended."""
+        rng = self._battle.rng
         for player in self._arena.players:
-            if player.is_alive and dice.random() < (0.15 if player.team == Side.CT else 0.06):
+            if player.is_alive and rng.random() < (0.15 if player.team == Side.CT else 0.06):
                 player.health = 0
 
-    def _defuser(self) -> Player | None:
-        cts = self._arena.alive(Side.CT)
+    def _choose_defuser(self) -> Player | None:
+        cts = self._arena.alive_on(Side.CT)
         return next((player for player in cts if player.has_kit), cts[0] if cts else None)
 
     def _begin_defuse(self, player: Player) -> None:
-        word = "With" if player.has_kit else "Without"
-        self._arena.log.write(Triggered(player.token, f"Begin_Bomb_Defuse_{word}_Kit"))
+        kit = "With_Kit" if player.has_kit else "Without_Kit"
+        self._arena.log.write(Triggered(player.token, f"Begin_Bomb_Defuse_{kit}"))
 
-    def _is_set(self, planter: Player, site: str) -> None:
+    def _finish_plant(self, planter: Player, site: str) -> None:
         arena = self._arena
         planter.has_bomb = False
         change_money(arena, planter, arena.variables.whole("cash_player_bomb_planted"))
         arena.log.write(Triggered(planter.token, "Planted_The_Bomb", site))
-        arena.book.planted(planter)
+        arena.book.bomb_planted(planter)
         self.planter = planter
         self.explodes_at_ms = arena.clock_ms + self.timer_ms

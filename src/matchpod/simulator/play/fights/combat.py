@@ -1,7 +1,7 @@
-"""What follows from a hit? Its lines in the game's order, the fall, the assist, the reward, and what the book is told.
+"""Apply hits: damage, deaths, assists and rewards, with their log lines and statistics.
 
-The lethal `attacked` comes first, then the bomb that a dying carrier drops, `killed`, the assist, the money. All
-damage of a round goes through one Battle, which remembers who hurt whom. State never depends on what is logged.
+The lethal `attacked` line comes first, then the dropped bomb of a carrier, `killed`, the assist and the money. All
+damage of a round goes through one Battle, which records who hurt whom. State never depends on what is logged.
 """
 
 from __future__ import annotations
@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from matchpod.cs2.log_lines.player_lines import Assisted, Attacked, Item, Killed, KilledOther, Suicide, Triggered
+from matchpod.cs2.log_lines.player_lines import (
+    Assisted,
+    Attacked,
+    ItemTransfer,
+    Killed,
+    KilledOther,
+    Suicide,
+    Triggered,
+)
 from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.fights.arsenal import Weapon, picked_name, weapon_named
+from matchpod.simulator.play.fights.arsenal import Weapon, pick_up_name, weapon_named
 from matchpod.simulator.play.fights.purse import change_money
-from matchpod.simulator.play.fights.terrain import Terrain, step_aside
-from matchpod.simulator.play.fights.wounds import Blow
+from matchpod.simulator.play.fights.terrain import Terrain, nearby_position
+from matchpod.simulator.play.fights.wounds import Hit
 from matchpod.simulator.play.player import Player
 
 ASSIST_DAMAGE = 40
-"""Who did more than this to a victim helped to kill him."""
+"""More damage than this to a victim counts as an assist."""
 
 _DEFAULT_REWARD = 300
 
 _GARBAGE_IDS = ("", "", "`As֬\x02")
-"""CS2 prints an empty or garbage Steam id where a player hits or blinds himself: 37 such lines in one real log."""
+"""CS2 prints an empty or garbage Steam id when players hit or blind themselves: 37 such lines in one real log."""
 _GARBAGE_SHARE = 0.1
 
 _LOG_ENEMIES = 1
@@ -32,66 +40,66 @@ _LOG_TEAM_MATES = 2
 
 
 class Battle:
-    """Everybody's wounds in one round, or since they last came to life.
+    """The damage of one round, or since a player's last respawn.
 
-    `must_live` names who may not die yet for the story's sake: a lethal hit leaves him one point of health.
+    `must_live` is true for players who must not die yet: a lethal hit leaves them one health point.
     """
 
     def __init__(
         self,
         arena: Arena,
-        dice: Random,
+        rng: Random,
         *,
         is_free_for_all: bool = False,
         has_rewards: bool = True,
         must_live: Callable[[Player], bool] = lambda _player: False,
     ) -> None:
         self.arena = arena
-        self.dice = dice
+        self.rng = rng
         self.terrain = Terrain(arena.map_name)
         self.kills: dict[Player, int] = {}
-        self.dealt: dict[Player, int] = {}
+        self.damage_dealt: dict[Player, int] = {}
         self.blinded_by: dict[Player, Player] = {}
         self.dropped_guns: list[str] = []
-        self.is_bomb_loose = False
+        self.is_bomb_dropped = False
         self.smoke_until_ms = 0
-        self.falls = 0
-        """Deaths so far, by whatever cause."""
+        self.deaths = 0
+        """Deaths so far, of any cause."""
         self.must_live = must_live
         self._is_free_for_all = is_free_for_all
         self._has_rewards = has_rewards
         self._wounds: dict[Player, dict[Player, int]] = {}
-        self.look_at_settings()
-        self._look_at_friendly_fire()
+        self.read_log_settings()
+        self._read_friendly_fire()
 
-    def look_at_settings(self) -> None:
-        """Read whose hits are logged; called before each fight rather than at each hit."""
+    def read_log_settings(self) -> None:
+        """Read which hits are logged; called before each fight rather than at each hit."""
         detail = self.arena.variables.whole("mp_logdetail")
         self._logs_enemies = bool(detail & _LOG_ENEMIES)
         self._logs_team_mates = bool(detail & _LOG_TEAM_MATES)
 
-    def _look_at_friendly_fire(self) -> None:
+    def _read_friendly_fire(self) -> None:
         variables = self.arena.variables
         is_friendly_fire = variables.is_on("mp_friendlyfire")
-        self.bullets_on_friends = variables.number("ff_damage_reduction_bullets") if is_friendly_fire else 0.0
-        self.grenades_on_friends = variables.number("ff_damage_reduction_grenade") if is_friendly_fire else 0.0
-        self.fire_on_friends = variables.number("ff_damage_reduction_other") if is_friendly_fire else 0.0
+        self.team_bullet_factor = variables.number("ff_damage_reduction_bullets") if is_friendly_fire else 0.0
+        self.team_grenade_factor = variables.number("ff_damage_reduction_grenade") if is_friendly_fire else 0.0
+        self.team_burn_factor = variables.number("ff_damage_reduction_other") if is_friendly_fire else 0.0
 
     def are_enemies(self, one: Player, other: Player) -> bool:
-        """True when a kill of the other would be a kill."""
+        """True if one player's kill of the other counts as a kill and not as a team kill or suicide."""
         return one is not other and (self._is_free_for_all or one.team != other.team)
 
     def is_here(self, player: Player) -> bool:
-        """True while he is on the server."""
+        """True while a player is on the server."""
         return player in self.arena.players
 
-    def came_to_life(self, player: Player) -> None:
-        """Forget the wounds of a life that is over."""
+    def clear_wounds(self, player: Player) -> None:
+        """Discard the recorded damage to a player who respawned."""
         self._wounds.pop(player, None)
 
-    def hit(self, attacker: Player, victim: Player, blow: Blow, modifiers: tuple[str, ...] = ()) -> bool:
-        """A hit lands; True when it killed."""
-        weapon, damage, armor_damage, hitgroup = blow
+    def apply_hit(self, attacker: Player, victim: Player, hit: Hit, modifiers: tuple[str, ...] = ()) -> bool:
+        """Apply a hit; return True if it killed the victim."""
+        weapon, damage, armor_damage, hitgroup = hit
         before = victim.health
         if damage >= before and self.must_live(victim):
             damage = before - 1
@@ -114,66 +122,66 @@ class Battle:
         wounds = self._wounds.setdefault(victim, {})
         wounds[attacker] = wounds.get(attacker, 0) + lost
         if is_enemy:
-            self.dealt[attacker] = self.dealt.get(attacker, 0) + lost
+            self.damage_dealt[attacker] = self.damage_dealt.get(attacker, 0) + lost
         if victim.health:
             return False
-        self._fall(attacker, victim, weapon, modifiers)
+        self._kill(attacker, victim, weapon, modifiers)
         return True
 
-    def die_alone(self, victim: Player, weapon: str = "world") -> None:
-        """A fall, or a grenade of his own."""
-        self._lie_down(victim)
+    def commit_suicide(self, victim: Player, weapon: str = "world") -> None:
+        """Kill a player by a fall, the bomb or their own grenade."""
+        self._mark_dead(victim)
         self.arena.log.write(Suicide(victim.token, victim.position, weapon))
         self.arena.book.died(victim, self.arena.agenda.now_ms)
         victim.has_bomb = False
 
-    def kill_thing(self, killer: Player, thing: str, weapon: str) -> None:
-        """Something that is not a player breaks or dies."""
-        entity = 40 + int(self.dice.random() * 600)
-        position = step_aside(self.dice, killer.position)
-        self.arena.log.write(KilledOther(killer.token, killer.position, thing, entity, position, weapon))
-        if thing == "chicken":
-            self.arena.book.chicken(killer)
+    def kill_other(self, killer: Player, target: str, weapon: str) -> None:
+        """Log that a chicken or prop was destroyed."""
+        entity = 40 + int(self.rng.random() * 600)
+        position = nearby_position(self.rng, killer.position)
+        self.arena.log.write(KilledOther(killer.token, killer.position, target, entity, position, weapon))
+        if target == "chicken":
+            self.arena.book.chicken_killed(killer)
 
-    def pick_up(self, player: Player, name: str) -> None:
-        """Something comes into a player's hands."""
+    def log_pick_up(self, player: Player, name: str) -> None:
+        """Log that a player picked up an item."""
         if self.arena.variables.is_on("mp_logdetail_items"):
-            self.arena.log.write(Item(player.token, "picked up", picked_name(name)))
+            self.arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
 
     def pick_up_bomb(self, player: Player) -> None:
-        """The bomb changes its carrier."""
-        self.is_bomb_loose = False
+        """Give the dropped bomb to a player."""
+        self.is_bomb_dropped = False
         player.has_bomb = True
-        self.pick_up(player, "c4")
+        self.log_pick_up(player, "c4")
         self.arena.log.write(Triggered(player.token, "Got_The_Bomb"))
 
-    def garbled(self, player: Player) -> PlayerToken:
-        """The second token of a line in which a player does something to himself."""
-        if self.dice.random() >= _GARBAGE_SHARE:
+    def self_token(self, player: Player) -> PlayerToken:
+        """Return the second player token of a line in which players hit or blind themselves."""
+        if self.rng.random() >= _GARBAGE_SHARE:
             return player.token
-        steam_id = _GARBAGE_IDS[int(self.dice.random() * len(_GARBAGE_IDS))]
+        steam_id = _GARBAGE_IDS[int(self.rng.random() * len(_GARBAGE_IDS))]
         return player_token(player.person.name, player.user_id, steam_id, player.team)
 
     def _second_token(self, attacker: Player, victim: Player) -> PlayerToken:
-        return self.garbled(victim) if attacker is victim else victim.token
+        return self.self_token(victim) if attacker is victim else victim.token
 
-    def _lie_down(self, victim: Player) -> None:
+    def _mark_dead(self, victim: Player) -> None:
         victim.is_alive = False
         victim.health = 0
-        self.falls += 1
+        self.deaths += 1
         if victim.has_bomb:
-            self.is_bomb_loose = True
+            self.is_bomb_dropped = True
             self.arena.log.write(Triggered(victim.token, "Dropped_The_Bomb"))
         gun = victim.primary or victim.pistol
         if gun:
             self.dropped_guns.append(gun)
 
-    def _fall(self, attacker: Player, victim: Player, weapon: Weapon, modifiers: tuple[str, ...]) -> None:
+    def _kill(self, attacker: Player, victim: Player, weapon: Weapon, modifiers: tuple[str, ...]) -> None:
         if attacker is victim:
-            self.die_alone(victim, weapon.name)
+            self.commit_suicide(victim, weapon.name)
             return
         arena = self.arena
-        self._lie_down(victim)
+        self._mark_dead(victim)
         arena.log.write(
             Killed(attacker.token, attacker.position, victim.token, victim.position, weapon.name, modifiers)
         )
@@ -186,15 +194,15 @@ class Battle:
             is_blind=attacker.blind_until_ms > arena.clock_ms,
             at_ms=arena.agenda.now_ms,
         )
-        victim.has_bomb = False  # only now: the book counts kills of the carrier
-        self._tell_assist(attacker, victim)
+        victim.has_bomb = False  # only now: the book counts kills of the bomb carrier
+        self._count_assist(attacker, victim)
         if is_enemy:
             self.kills[attacker] = self.kills.get(attacker, 0) + 1
         if self._has_rewards:
             self._reward(attacker, weapon, is_enemy=is_enemy)
 
-    def _tell_assist(self, killer: Player, victim: Player) -> None:
-        """One helper a kill: who hurt the victim most, else who blinds him now."""
+    def _count_assist(self, killer: Player, victim: Player) -> None:
+        """Count at most one assist per kill: by the player who hurt the victim most, else by who blinded the victim."""
         helper, most = None, ASSIST_DAMAGE
         for other, lost in self._wounds.pop(victim, {}).items():
             if lost > most and other is not killer and self.are_enemies(other, victim) and self.is_here(other):
@@ -222,5 +230,5 @@ class Battle:
 
 
 def best_weapon(player: Player) -> Weapon:
-    """What he fights with when nothing speaks against it."""
+    """Return the best weapon that a player has."""
     return weapon_named(player.primary or player.pistol or player.knife)

@@ -1,7 +1,7 @@
-"""What does everybody own? Life and weapons at the start of a round, purchases, and the money after it.
+"""Manage spawns, purchases and the money of rounds.
 
-Sums are the game's own variables. A win takes a team's loss bonus down two steps: a real log pays 2400 for a loss,
-then a win, then 1900 for the next loss; a half begins one step up (`mp_starting_losses`), so its first loss pays 1900.
+Amounts come from the game's variables. A win lowers a team's loss bonus by two steps: a real log pays 2400 for a loss,
+then a win, then 1900 for the next loss. A half begins one step up (`mp_starting_losses`): its first loss pays 1900.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from random import Random
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.player_lines import Item, LeftBuyzone, Triggered
+from matchpod.cs2.log_lines.player_lines import ItemTransfer, LeftBuyzone, Triggered
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.fights.arsenal import GRENADES, ITEMS, MAX_ARMOR, WEAPONS, Kind, picked_name
-from matchpod.simulator.play.fights.purchases import mood_of, price_of, shopping_list, start_pistol
+from matchpod.simulator.play.fights.arsenal import GRENADES, ITEMS, MAX_ARMOR, WEAPONS, ItemKind, pick_up_name
+from matchpod.simulator.play.fights.purchases import choose_strategy, price_of, shopping_list, start_pistol
 from matchpod.simulator.play.fights.purse import change_money
 from matchpod.simulator.play.player import MAX_HEALTH, Player
 from matchpod.simulator.play.watcher import RoundEnd
 
 MAX_LOSSES = 4
-"""Steps of the loss bonus above the first: 1400, 1900, 2400, 2900, 3400."""
+"""Number of steps of the loss bonus above the first: 1400, 1900, 2400, 2900, 3400."""
 _WIN_STEPS = 2
 
 _WIN_CASH = {
@@ -41,13 +41,13 @@ _KIT_FOR_ALL = 2
 
 
 class Economy:
-    """Loss streaks by side, and everything that money does."""
+    """The loss streaks by side, and the rules of spawns and money."""
 
     def __init__(self) -> None:
         self._losses = {Side.CT: 0, Side.T: 0}
 
     def start_half(self, arena: Arena) -> None:
-        """Everybody begins anew: start money (overtime has its own), no weapons, no streaks."""
+        """Reset all players to start money (overtime has its own) and no weapons, and reset the streaks."""
         variables = arena.variables
         is_overtime = 0 < variables.whole("mp_maxrounds") <= arena.book.rounds_played() and arena.book.is_open
         money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
@@ -59,20 +59,20 @@ class Economy:
             strip(player)
 
     def spawn(self, arena: Arena, player: Player) -> None:
-        """Bring a player to life for a new round; who survived the last one keeps what he has."""
+        """Spawn a player for a new round; a player who survived the previous one keeps their equipment."""
         side = player.side
         if side is None:
             return
         if not player.is_alive:
             strip(player)
-            take_item(arena, player, "knife")
+            log_pick_up(arena, player, "knife")
         player.is_alive = True
         player.health = MAX_HEALTH
         player.has_bomb = False
         player.blind_until_ms = 0
         if not player.pistol and arena.variables.text(_DEFAULT_PISTOL[side]):
             player.pistol = start_pistol(player)
-            take_item(arena, player, player.pistol)
+            log_pick_up(arena, player, player.pistol)
         armor = arena.variables.whole("mp_free_armor")
         if armor:
             player.armor = MAX_ARMOR
@@ -80,30 +80,30 @@ class Economy:
         if side is Side.CT and arena.variables.whole("mp_defuser_allocation") >= _KIT_FOR_ALL:
             player.has_kit = True
 
-    def give_bomb(self, arena: Arena, dice: Random) -> None:
-        """One of the Terrorists gets the bomb."""
-        carriers = arena.alive(Side.T)
+    def assign_bomb(self, arena: Arena, rng: Random) -> None:
+        """Give the bomb to a random living Terrorist."""
+        carriers = arena.alive_on(Side.T)
         for player in arena.players:
             player.has_bomb = False
         if carriers:
-            carrier = carriers[int(dice.random() * len(carriers))]
+            carrier = carriers[int(rng.random() * len(carriers))]
             carrier.has_bomb = True
-            take_item(arena, carrier, "c4")
+            log_pick_up(arena, carrier, "c4")
             arena.log.write(Triggered(carrier.token, "Got_The_Bomb"))
 
-    def buy(self, arena: Arena, dice: Random, window_ms: int) -> Script[None]:
-        """Everybody buys within the window. Leaving the buy zone comes with the round itself."""
+    def buy(self, arena: Arena, rng: Random, window_ms: int) -> Script[None]:
+        """Let all players buy within the window. They leave the buy zone later, in the round itself."""
         plans: list[tuple[int, int, Player, str]] = []
         if not arena.variables.whole("mp_maxmoney"):
             return
         for side in (Side.CT, Side.T):
-            team = arena.alive(side)
-            mood = mood_of(dice, team)
+            team = arena.alive_on(side)
+            strategy = choose_strategy(rng, team)
             for player in team:
-                at_ms = int(window_ms * (0.05 + 0.55 * dice.random()))
-                for name in shopping_list(dice, player, side, mood):
+                at_ms = int(window_ms * (0.05 + 0.55 * rng.random()))
+                for name in shopping_list(rng, player, side, strategy):
                     plans.append((min(at_ms, window_ms), len(plans), player, name))
-                    at_ms += 200 + int(1000 * dice.random())
+                    at_ms += 200 + int(1000 * rng.random())
         plans.sort(key=lambda plan: plan[:2])
         passed_ms = 0
         for at_ms, _, player, name in plans:
@@ -114,7 +114,7 @@ class Economy:
                 purchase(arena, player, name)
 
     def pay(self, arena: Arena, end: RoundEnd) -> None:
-        """The money after a round: winners, then a planted bomb's worth, then losers; a draw pays nobody."""
+        """Pay the money of a round: winners, then the bonus for a defused plant, then losers; a draw pays nothing."""
         winner = end.side
         if winner is None:
             return
@@ -125,60 +125,60 @@ class Economy:
         variables = arena.variables
         if not variables.is_on("mp_teamcashawards"):
             return
-        for player in arena.on(winner):
+        for player in arena.players_on(winner):
             change_money(arena, player, variables.whole(_win_cash(arena, end, winner)))
         if end.notice == "Bomb_Defused":
-            for player in arena.on(loser):
+            for player in arena.players_on(loser):
                 change_money(arena, player, variables.whole("cash_team_planted_bomb_but_defused"))
         bonus = variables.whole("cash_team_loser_bonus")
         bonus += losses * variables.whole("cash_team_loser_bonus_consecutive_rounds")
-        for player in arena.on(loser):
+        for player in arena.players_on(loser):
             if end.notice == "Target_Saved" and player.is_alive:
-                continue  # a Terrorist who let the time run out and lived gets nothing
+                continue  # a Terrorist who survives until time runs out gets nothing
             change_money(arena, player, bonus)
 
     def pay_for_dead(self, arena: Arena) -> None:
-        """What the CTs get for each dead Terrorist, paid just before the next freeze time, won or lost."""
+        """Pay the CTs for each dead Terrorist, just before the next freeze time, whether they won or lost."""
         variables = arena.variables
-        dead = sum(not player.is_alive for player in arena.on(Side.T))
+        dead = sum(not player.is_alive for player in arena.players_on(Side.T))
         bonus = dead * variables.whole("cash_team_per_dead_enemy")
         if bonus and variables.is_on("mp_teamcashawards"):
-            for player in arena.on(Side.CT):
+            for player in arena.players_on(Side.CT):
                 change_money(arena, player, bonus)
 
     def swap_sides(self) -> None:
-        """The teams change sides; each takes its streak along."""
+        """Swap the streaks when the teams change sides."""
         self._losses = {Side.CT: self._losses[Side.T], Side.T: self._losses[Side.CT]}
 
     def snapshot(self) -> object:
-        """The streaks, to go back to."""
+        """Return the streaks, for `restore`."""
         return self._losses[Side.CT], self._losses[Side.T]
 
     def restore(self, snapshot: object) -> None:
-        """Go back to the streaks of a snapshot."""
+        """Restore the streaks from a snapshot."""
         match snapshot:
             case (int(ct), int(t)):
                 self._losses = {Side.CT: ct, Side.T: t}
             case _:
-                raise TypeError("not a snapshot of an economy")
+                raise TypeError("Not a snapshot of an economy.")
 
 
 def strip(player: Player) -> None:
-    """Take everything from a player."""
+    """Remove all equipment of a player."""
     player.primary = player.pistol = ""
     player.armor = 0
     player.has_helmet = player.has_kit = player.has_bomb = player.has_taser = False
     player.grenades.clear()
 
 
-def take_item(arena: Arena, player: Player, name: str) -> None:
-    """Log that something came into a player's hands."""
+def log_pick_up(arena: Arena, player: Player, name: str) -> None:
+    """Log that a player picked up an item."""
     if arena.variables.is_on("mp_logdetail_items"):
-        arena.log.write(Item(player.token, "picked up", picked_name(name)))
+        arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
 
 
 def equip(player: Player, name: str) -> None:
-    """Let a player have something, in the place of what he had of the kind."""
+    """Give an item to a player, replacing one in the same slot."""
     if name in GRENADES:
         player.grenades.append(name)
     elif name in ("vest", "vesthelm"):
@@ -188,14 +188,14 @@ def equip(player: Player, name: str) -> None:
         player.has_kit = True
     elif name == "taser":
         player.has_taser = True
-    elif WEAPONS[name].kind is Kind.PISTOL:
+    elif WEAPONS[name].kind is ItemKind.PISTOL:
         player.pistol = name
     else:
         player.primary = name
 
 
 def purchase(arena: Arena, player: Player, name: str) -> None:
-    """A player buys something; armour and kit are picked up before they are paid, weapons after."""
+    """Buy an item; the log shows armour and kit as picked up before the payment, weapons after it."""
     item = ITEMS[name]
     price = price_of(player, name)
     equip(player, name)
@@ -204,16 +204,16 @@ def purchase(arena: Arena, player: Player, name: str) -> None:
         return
     write, token = arena.log.write, player.token
     if item.is_worn:
-        write(Item(token, "picked up", item.picked))
+        write(ItemTransfer(token, "picked up", item.picked))
         change_money(arena, player, -price, item.cause)
     else:
         change_money(arena, player, -price, item.cause)
-        write(Item(token, "picked up", item.picked))
-    write(Item(token, "purchased", item.bought))
+        write(ItemTransfer(token, "picked up", item.picked))
+    write(ItemTransfer(token, "purchased", item.bought))
 
 
-def leave_buyzone(arena: Arena, player: Player) -> None:
-    """What a player carries into the round. Two flashbangs are one word."""
+def log_buyzone_exit(arena: Arena, player: Player) -> None:
+    """Log what a player carries out of the buy zone. Two flashbangs are listed once."""
     if not arena.variables.is_on("mp_logdetail_items"):
         return
     names = [player.knife, player.pistol, "c4" if player.has_bomb else "", "taser" if player.has_taser else ""]
@@ -231,8 +231,8 @@ def leave_buyzone(arena: Arena, player: Player) -> None:
 
 
 def _win_cash(arena: Arena, end: RoundEnd, winner: Side) -> str:
-    named = _WIN_CASH.get(end.notice)
-    if named is not None:
-        return named
+    variable = _WIN_CASH.get(end.notice)
+    if variable is not None:
+        return variable
     is_hostage_map = arena.map_name.rpartition("/")[2].startswith("cs_")
     return _HOSTAGE_ELIMINATION_CASH[winner] if is_hostage_map else _ELIMINATION_CASH

@@ -1,7 +1,7 @@
-"""What does a grenade do? The throw, the flight, the bang, and whom it hurts, burns or blinds.
+"""Play a grenade: the throw, the flight, the detonation, and the players it hurts, burns or blinds.
 
-`sv_throw_…` is printed when it leaves the hand, `threw …` when it goes off: a grenade outlives its thrower. Whoever
-stands near is chance, since nobody walks here.
+`sv_throw_…` is logged at the throw, `threw …` at the detonation, which may come after the thrower's death. The players
+nearby are chosen at random, since movement is not simulated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from matchpod.cs2.log_lines.player_lines import BlindedBy, GrenadeLanded, Grenad
 from matchpod.cs2.log_lines.world_lines import MolotovSpawned
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.combat import Battle
-from matchpod.simulator.play.fights.terrain import step_aside, text_of
+from matchpod.simulator.play.fights.terrain import format_point, nearby_position
 from matchpod.simulator.play.fights.wounds import blast, flame
 from matchpod.simulator.play.player import Player
 
@@ -22,7 +22,7 @@ _LAUNCHED = {
     "incgrenade": ("molotov", "48"),
     "decoy": ("decoygrenade", "47"),
 }
-"""The word after `sv_throw_` and the end of its numbers, by the grenade in the hand."""
+"""The name after `sv_throw_` and the last numbers of the line, by grenade."""
 
 _FLIGHT_MS = {
     "hegrenade": (1500, 1700),
@@ -33,113 +33,113 @@ _FLIGHT_MS = {
     "decoy": (15000, 20000),
 }
 _SMOKE_MS = 18_000
-_TICK_MS = 203
-"""Fire hurts about five times a second."""
+_FIRE_TICK_MS = 203
+"""Fire deals damage about five times a second."""
 
 _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.34}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.2}
 _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.25}
 _DEAD_BLINDED = 0.02
-"""The game prints a blinded line for the dead too, now and then."""
+"""The game sometimes logs a blinded line for a dead player too."""
 
 
 def throw(battle: Battle, thrower: Player, grenade: str) -> Script[None]:
-    """A grenade from the hand to its end; nothing happens when he has none such or is dead."""
+    """Play a grenade from the throw to its end; nothing happens if the player is dead or does not have it."""
     if not thrower.is_alive or grenade not in thrower.grenades:
         return
     thrower.grenades.remove(grenade)
-    dice = battle.dice
-    battle.arena.book.threw(thrower, grenade)
+    rng = battle.rng
+    battle.arena.book.grenade_thrown(thrower, grenade)
     _launch(battle, thrower, grenade)
     soonest, latest = _FLIGHT_MS[grenade]
-    yield soonest + int(dice.random() * (latest - soonest))
+    yield soonest + int(rng.random() * (latest - soonest))
     if not battle.is_here(thrower):
         return
-    battle.look_at_settings()
-    landing = text_of(battle.terrain.area(dice))
+    battle.read_log_settings()
+    landing = format_point(battle.terrain.area(rng))
     if grenade == "flashbang":
         _flash(battle, thrower, landing)
         return
-    word = "molotov" if grenade == "incgrenade" else grenade
-    battle.arena.log.write(GrenadeLanded(thrower.token, word, landing))
+    name = "molotov" if grenade == "incgrenade" else grenade
+    battle.arena.log.write(GrenadeLanded(thrower.token, name, landing))
     if grenade == "hegrenade":
-        _burst(battle, thrower)
-    elif word == "molotov":
+        _explode(battle, thrower)
+    elif name == "molotov":
         yield from _burn(battle, thrower)
     elif grenade == "smokegrenade":
         battle.smoke_until_ms = battle.arena.clock_ms + _SMOKE_MS
 
 
 def _launch(battle: Battle, thrower: Player, grenade: str) -> None:
-    roll = battle.dice.random
+    roll = battle.rng.random
     x, y, z = (float(part) for part in thrower.position.split(" "))
     x, y, z = x + roll() - 0.5, y + roll() - 0.5, z + 55 + roll()
     east, north, up = roll() * 1900 - 950, roll() * 1900 - 950, roll() * 400 - 100
     turn = int(roll() * 2401) - 1200
-    word, end = _LAUNCHED[grenade]
+    name, end = _LAUNCHED[grenade]
     log, token = battle.arena.log, thrower.token
     path = f"{x:.3f} {y:.3f} {z:.3f} 0.000 0.000 0.000 {east:.3f} {north:.3f} {up:.3f} 600.000 {turn}.000 0.000 {end}"
-    log.write(GrenadeLaunched(token, word, path))
-    if word == "molotov":
+    log.write(GrenadeLaunched(token, name, path))
+    if name == "molotov":
         log.write(MolotovSpawned(f"{x:.6f} {y:.6f} {z:.6f}", f"{east:.6f} {north:.6f} {up:.6f}"))
 
 
-def _near(battle: Battle, thrower: Player, what: str) -> list[Player]:
-    """The living who stand where it goes off."""
-    roll = battle.dice.random
+def _nearby(battle: Battle, thrower: Player, effect: str) -> list[Player]:
+    """Return the living players near the detonation."""
+    roll = battle.rng.random
     near = []
     for player in battle.arena.players:
         if not player.is_alive:
             continue
         if player is thrower:
-            share = _SELF_NEAR[what]
+            share = _SELF_NEAR[effect]
         else:
-            share = (_ENEMY_NEAR if battle.are_enemies(thrower, player) else _MATE_NEAR)[what]
+            share = (_ENEMY_NEAR if battle.are_enemies(thrower, player) else _MATE_NEAR)[effect]
         if roll() < share:
             near.append(player)
     return near
 
 
-def _burst(battle: Battle, thrower: Player) -> None:
-    roll = battle.dice.random
-    for victim in _near(battle, thrower, "hegrenade"):
+def _explode(battle: Battle, thrower: Player) -> None:
+    roll = battle.rng.random
+    for victim in _nearby(battle, thrower, "hegrenade"):
         is_friend = victim is not thrower and not battle.are_enemies(thrower, victim)
-        factor = battle.grenades_on_friends if is_friend else 1.0
-        battle.hit(thrower, victim, blast(victim, 98 * (1 - roll() ** 0.6) * factor))
+        factor = battle.team_grenade_factor if is_friend else 1.0
+        battle.apply_hit(thrower, victim, blast(victim, 98 * (1 - roll() ** 0.6) * factor))
 
 
 def _burn(battle: Battle, thrower: Player) -> Script[None]:
-    roll = battle.dice.random
-    burning = [(victim, 2 + int(roll() * 12)) for victim in _near(battle, thrower, "fire")]
-    yield _TICK_MS * (2 + int(roll() * 6))
+    roll = battle.rng.random
+    burning = [(victim, 2 + int(roll() * 12)) for victim in _nearby(battle, thrower, "fire")]
+    yield _FIRE_TICK_MS * (2 + int(roll() * 6))
     tick = 0
     while burning and battle.is_here(thrower):
         for victim, _ in burning:
             if not victim.is_alive:
                 continue
-            factor = 1.0 if victim is thrower or battle.are_enemies(thrower, victim) else battle.fire_on_friends
+            factor = 1.0 if victim is thrower or battle.are_enemies(thrower, victim) else battle.team_burn_factor
             if factor:
-                battle.hit(thrower, victim, flame(tick, factor))
-                victim.position = step_aside(battle.dice, victim.position)
+                battle.apply_hit(thrower, victim, flame(tick, factor))
+                victim.position = nearby_position(battle.rng, victim.position)
         tick += 1
         burning = [(victim, ticks) for victim, ticks in burning if victim.is_alive and ticks > tick]
-        yield _TICK_MS
+        yield _FIRE_TICK_MS
 
 
 def _flash(battle: Battle, thrower: Player, landing: str) -> None:
-    dice, arena = battle.dice, battle.arena
-    entity = 40 + int(dice.random() * 560)
+    rng, arena = battle.rng, battle.arena
+    entity = 40 + int(rng.random() * 560)
     arena.log.write(GrenadeLanded(thrower.token, "flashbang", landing, entity))
     now_ms = arena.clock_ms
-    for victim in _near(battle, thrower, "flashbang"):
-        seconds = 0.3 + 4.9 * dice.random() ** 1.5
+    for victim in _nearby(battle, thrower, "flashbang"):
+        seconds = 0.3 + 4.9 * rng.random() ** 1.5
         if now_ms + seconds * 1000 > victim.blind_until_ms:
             victim.blind_until_ms = now_ms + int(seconds * 1000)
             battle.blinded_by[victim] = thrower
-        by = battle.garbled(thrower) if victim is thrower else thrower.token
+        by = battle.self_token(thrower) if victim is thrower else thrower.token
         arena.log.write(BlindedBy(victim.token, f"{seconds:.2f}", by, entity))
         arena.book.blinded(victim, thrower)
-    for ghost in arena.playing:
-        # Not for who came in the middle of the round and waits for the next: he is not dead.
-        if not ghost.is_alive and not ghost.health and dice.random() < _DEAD_BLINDED:
-            arena.log.write(BlindedBy(ghost.token, f"{0.3 + 4 * dice.random():.2f}", thrower.token, entity))
+    for dead in arena.playing:
+        # A player who joined during the round is not alive, but has health and is not dead either.
+        if not dead.is_alive and not dead.health and rng.random() < _DEAD_BLINDED:
+            arena.log.write(BlindedBy(dead.token, f"{0.3 + 4 * rng.random():.2f}", thrower.token, entity))

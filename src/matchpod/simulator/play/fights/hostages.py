@@ -1,4 +1,4 @@
-"""What becomes of the hostages? One is fetched and carried home, with the lines and money that go with it."""
+"""Play a hostage rescue in a round, with its log lines and money."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matchpod.simulator.play.fights.combat import Battle
 from matchpod.simulator.play.fights.purse import change_money
 from matchpod.simulator.play.player import Player
 
-_WAY_HOME_MS = (12_000, 24_000)
+_CARRY_MS = (12_000, 24_000)
 
 
 class Hostages:
-    """The hostages of one round. `carrier` is whoever brings one home, for the story's good."""
+    """The hostages of one round. `carrier` is the player carrying one, who must not die meanwhile."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
@@ -21,26 +21,26 @@ class Hostages:
         self.rescuer: Player | None = None
 
     def rescue(self, until_ms: int) -> Script[None]:
-        """Fetch one and bring it home by that time, whoever of the CTs still can."""
-        arena, dice = self._battle.arena, self._battle.dice
-        while cts := arena.alive(Side.CT):
-            player = cts[int(dice.random() * len(cts))]
+        """Let a living CT pick up a hostage and bring it home by the given time; if they die, another CT tries."""
+        arena, rng = self._battle.arena, self._battle.rng
+        while cts := arena.alive_on(Side.CT):
+            player = cts[int(rng.random() * len(cts))]
             self.carrier = player
-            self._battle.terrain.put(dice, player)
+            self._battle.terrain.place(rng, player)
             arena.log.write(Triggered(player.token, "Touched_A_Hostage"))
             arena.log.write(HostageMoved(player.token, player.position, is_pick_up=True))
             change_money(arena, player, arena.variables.whole("cash_player_interact_with_hostage"))
-            soonest, latest = _WAY_HOME_MS
-            way_ms = soonest + int(dice.random() * (latest - soonest))
-            yield max(0, min(way_ms, until_ms - arena.clock_ms))
+            soonest, latest = _CARRY_MS
+            carry_ms = soonest + int(rng.random() * (latest - soonest))
+            yield max(0, min(carry_ms, until_ms - arena.clock_ms))
             self.carrier = None
             if player.is_alive:
-                self._bring_home(player)
+                self._finish_rescue(player)
                 return
 
-    def _bring_home(self, player: Player) -> None:
+    def _finish_rescue(self, player: Player) -> None:
         arena = self._battle.arena
-        self._battle.terrain.put(self._battle.dice, player)
+        self._battle.terrain.place(self._battle.rng, player)
         arena.log.write(HostageMoved(player.token, player.position, is_pick_up=False))
         arena.log.write(Triggered(player.token, "Rescued_A_Hostage"))
         change_money(arena, player, arena.variables.whole("cash_player_rescued_hostage"))

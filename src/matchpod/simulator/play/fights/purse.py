@@ -1,4 +1,4 @@
-"""How does money come and go? One change of one player's money, told to the log where money is logged."""
+"""Change a player's money and log it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from matchpod.simulator.play.player import Player
 
 
 def change_money(arena: Arena, player: Player, change: int, cause: str | None = None) -> None:
-    """Pay or charge a player. The line prints the whole change even where the limit cuts it; no line without effect."""
+    """Pay or charge a player. The log shows the full change even if the limit cuts it; no effect means no line."""
     variables = arena.variables
     before = player.money
     if change > 0:
         after = max(before, min(before + change, variables.whole("mp_maxmoney")))
     else:
         after = max(before + change, 0)
-    if after == before:  # who has the most already gets no line: seen of every player at 16000
+    if after == before:  # as in a real log, where no player at 16000 gets a line
         return
     player.money = after
     if variables.is_on("mp_logmoney"):

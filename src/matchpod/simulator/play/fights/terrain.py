@@ -1,7 +1,7 @@
-"""Where do people stand? Places of a map as whole numbers, and two players set opposite each other for a fight.
+"""Invent player positions: points of a map as whole numbers, and two players placed opposite each other for a fight.
 
-Nobody walks: a place is made up when a line needs one, so that both players of a fight are as far apart as their
-weapons want them to be.
+Movement is not simulated: a position is invented when a log line needs one, so that both players of a fight are at a
+usual distance for the weapon.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import cos, sin, tau
 from random import Random
 from zlib import crc32
 
-from matchpod.simulator.play.fights.arsenal import Kind
+from matchpod.simulator.play.fights.arsenal import ItemKind
 from matchpod.simulator.play.player import Player
 
 _AREAS = (
@@ -19,27 +19,27 @@ _AREAS = (
 )  # fmt: skip
 
 _REACH = {
-    Kind.PISTOL: (180, 1100),
-    Kind.SMG: (120, 800),
-    Kind.SHOTGUN: (60, 350),
-    Kind.RIFLE: (250, 1700),
-    Kind.SNIPER: (600, 2600),
-    Kind.MACHINE_GUN: (250, 1300),
-    Kind.TASER: (40, 170),
-    Kind.KNIFE: (30, 60),
-    Kind.THROWN: (200, 1400),
+    ItemKind.PISTOL: (180, 1100),
+    ItemKind.SMG: (120, 800),
+    ItemKind.SHOTGUN: (60, 350),
+    ItemKind.RIFLE: (250, 1700),
+    ItemKind.SNIPER: (600, 2600),
+    ItemKind.MACHINE_GUN: (250, 1300),
+    ItemKind.TASER: (40, 170),
+    ItemKind.KNIFE: (30, 60),
+    ItemKind.THROWN: (200, 1400),
 }
-"""The nearest and farthest usual distance of a fight with such a weapon, in game units."""
+"""The shortest and longest usual distance of a fight with a weapon of this kind, in game units."""
 
-_MIDDLE = (600, 1300)
+_CENTER = (600, 1300)
 _HALF_SIZE = 2400
-"""Where the areas are, and how far from there a map ends."""
+"""The center of the areas, and the distance from it to the edges of a map."""
 
 Point = tuple[int, int, int]
 
 
 class Terrain:
-    """The places of one map; another name, other places."""
+    """The positions on one map; they are shifted by the map's name, so that maps differ."""
 
     __slots__ = ("_east", "_north")
 
@@ -48,27 +48,27 @@ class Terrain:
         self._east = number % 1601 - 800
         self._north = number // 1601 % 1601 - 800
 
-    def area(self, dice: Random) -> Point:
-        """A place somewhere on the map."""
-        roll = dice.random
+    def area(self, rng: Random) -> Point:
+        """Return a random point on the map."""
+        roll = rng.random
         x, y, z = _AREAS[int(roll() * len(_AREAS))]
         return x + self._east + int(roll() * 401) - 200, y + self._north + int(roll() * 401) - 200, z
 
-    def face(self, dice: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
-        """Set two players opposite each other; answers how far apart they are."""
-        roll = dice.random
+    def place_both(self, rng: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
+        """Place two players opposite each other; return their distance."""
+        roll = rng.random
         near, far = reach
-        x, y, z = self.area(dice)
-        # Most fights are nearer than the middle of what a weapon can do.
+        x, y, z = self.area(rng)
+        # Most fights are closer than the middle of the weapon's range.
         distance = near + (far - near) * roll() * roll() * 1.3
         east, north = self._opposite(x, y, distance, roll() * tau)
         attacker.position = f"{x} {y} {z}"
         victim.position = f"{east} {north} {z + int(roll() * 40)}"
         return distance
 
-    def aim_at(self, dice: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
-        """Set a player opposite one who stands where he is; answers how far apart they are."""
-        roll = dice.random
+    def place_attacker(self, rng: Random, attacker: Player, victim: Player, reach: tuple[int, int]) -> float:
+        """Place an attacker opposite a victim who stays in place; return their distance."""
+        roll = rng.random
         near, far = reach
         distance = near + (far - near) * roll() * roll() * 1.3
         x, y, z = victim.position.split(" ")
@@ -77,34 +77,34 @@ class Terrain:
         return distance
 
     def _opposite(self, x: int, y: int, distance: float, turn: float) -> tuple[int, int]:
-        """A point so far away, on the other side of the map's middle where the first choice leaves the map."""
+        """Return a point at this distance; the direction is mirrored where it would leave the map."""
         east, north = round(distance * cos(turn)), round(distance * sin(turn))
-        from_east, from_north = x - self._east - _MIDDLE[0], y - self._north - _MIDDLE[1]
+        from_east, from_north = x - self._east - _CENTER[0], y - self._north - _CENTER[1]
         if abs(from_east + east) > _HALF_SIZE:
             east = -east
         if abs(from_north + north) > _HALF_SIZE:
             north = -north
         return x + east, y + north
 
-    def put(self, dice: Random, player: Player) -> Point:
-        """Set a player down somewhere."""
-        point = self.area(dice)
-        player.position = text_of(point)
+    def place(self, rng: Random, player: Player) -> Point:
+        """Place a player at a random point and return it."""
+        point = self.area(rng)
+        player.position = format_point(point)
         return point
 
 
-def reach_of(kind: Kind) -> tuple[int, int]:
-    """The usual nearest and farthest distance of a fight."""
+def reach_of(kind: ItemKind) -> tuple[int, int]:
+    """Return the shortest and longest usual distance of a fight."""
     return _REACH[kind]
 
 
-def text_of(point: Point) -> str:
-    """A place as the log prints it."""
+def format_point(point: Point) -> str:
+    """Format a point as in the log."""
     return f"{point[0]} {point[1]} {point[2]}"
 
 
-def step_aside(dice: Random, position: str) -> str:
-    """A place a few steps from another."""
+def nearby_position(rng: Random, position: str) -> str:
+    """Return a position a few steps away."""
     x, y, z = position.split(" ")
-    roll = dice.random
+    roll = rng.random
     return f"{int(x) + int(roll() * 61) - 30} {int(y) + int(roll() * 61) - 30} {z}"

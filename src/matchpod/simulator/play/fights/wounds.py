@@ -1,11 +1,11 @@
-"""How much does a hit hurt? Damage by weapon, distance, part of the body and armour, as the log prints it."""
+"""Compute the damage of a hit, by weapon, distance, body part and armour, as the log prints it."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import NamedTuple
 
-from matchpod.simulator.play.fights.arsenal import INFERNO, WEAPONS, Kind, Weapon
+from matchpod.simulator.play.fights.arsenal import INFERNO, WEAPONS, ItemKind, Weapon
 from matchpod.simulator.play.player import Player
 
 _FACTORS = {
@@ -27,14 +27,14 @@ _BODY = (
 _VITAL = ("chest", "chest", "chest", "stomach", "right arm")
 
 _STABS = (36, 36, 55, 61, 180)
-"""Slash, slash, and stabs from the front and from behind."""
+"""Damage of slashes, and of stabs from the front and from behind."""
 
 ARMOR_WEAR = 0.5
-"""How much of what armour holds back it loses itself; grenades wear it off wholly."""
+"""Share of the absorbed damage that the armour itself loses; for grenades it is all of it."""
 
 
-class Blow(NamedTuple):
-    """A hit as it lands: `damage` is not cut at the health that is left."""
+class Hit(NamedTuple):
+    """The effect of a hit; `damage` is not capped at the remaining health."""
 
     weapon: Weapon
     damage: int
@@ -42,46 +42,46 @@ class Blow(NamedTuple):
     hitgroup: str
 
 
-def shot(weapon: Weapon, victim: Player, hitgroup: str, factor: float) -> Blow:
-    """A bullet in some part of the body; `factor` is what distance, walls and friendship leave of its force."""
+def shot(weapon: Weapon, victim: Player, hitgroup: str, factor: float) -> Hit:
+    """Return a bullet hit; `factor` is the share of damage left after distance, walls and friendly fire reduction."""
     force = weapon.damage * _FACTORS[hitgroup] * factor
     is_covered = victim.has_helmet if hitgroup == "head" else hitgroup not in _UNARMORED
     if victim.armor and is_covered:
         passed = force * weapon.pierce
-        worn = int((force - passed) * ARMOR_WEAR)
-        return Blow(weapon, int(passed) or 1, min(worn, victim.armor), hitgroup)
-    return Blow(weapon, int(force) or 1, 0, hitgroup)
+        armor_damage = int((force - passed) * ARMOR_WEAR)
+        return Hit(weapon, int(passed) or 1, min(armor_damage, victim.armor), hitgroup)
+    return Hit(weapon, int(force) or 1, 0, hitgroup)
 
 
-def blast(victim: Player, force: float) -> Blow:
-    """A grenade going off: armour holds back two fifths, and is worn off by as much."""
+def blast(victim: Player, force: float) -> Hit:
+    """Return a hit by an HE grenade: armour absorbs two fifths of the damage and loses as much."""
     weapon = WEAPONS["hegrenade"]
     if victim.armor:
         passed = force * weapon.pierce
-        return Blow(weapon, int(passed), min(int(force - passed), victim.armor), "generic")
-    return Blow(weapon, int(force), 0, "generic")
+        return Hit(weapon, int(passed), min(int(force - passed), victim.armor), "generic")
+    return Hit(weapon, int(force), 0, "generic")
 
 
-def stab(dice: Random, weapon: Weapon, victim: Player, factor: float) -> Blow:
-    """A knife, or the taser; they know no part of the body."""
-    if weapon.kind is Kind.TASER:
-        return Blow(weapon, int(weapon.damage * factor), 0, "generic")
-    force = _STABS[int(dice.random() * len(_STABS))] * factor
+def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
+    """Return a hit with a knife or taser; these have no hit group."""
+    if weapon.kind is ItemKind.TASER:
+        return Hit(weapon, int(weapon.damage * factor), 0, "generic")
+    force = _STABS[int(rng.random() * len(_STABS))] * factor
     if victim.armor:
-        return Blow(weapon, int(force * weapon.pierce), min(int(force * 0.075), victim.armor), "generic")
-    return Blow(weapon, int(force), 0, "generic")
+        return Hit(weapon, int(force * weapon.pierce), min(int(force * 0.075), victim.armor), "generic")
+    return Hit(weapon, int(force), 0, "generic")
 
 
-def flame(tick: int, factor: float) -> Blow:
-    """Fire: more with every tick that one stands in it, armour or not."""
-    return Blow(INFERNO, max(1, int(min(1 + tick * 0.8, INFERNO.damage) * factor)), 0, "generic")
+def flame(tick: int, factor: float) -> Hit:
+    """Return a hit by fire: the damage grows with every tick and ignores armour."""
+    return Hit(INFERNO, max(1, int(min(1 + tick * 0.8, INFERNO.damage) * factor)), 0, "generic")
 
 
-def body_part(dice: Random) -> str:
-    """Where a bullet hits that was not meant for the head."""
-    return _BODY[int(dice.random() * len(_BODY))]
+def body_part(rng: Random) -> str:
+    """Return a random hit group other than the head."""
+    return _BODY[int(rng.random() * len(_BODY))]
 
 
-def vital_part(dice: Random) -> str:
-    """Where a sniper aims."""
-    return _VITAL[int(dice.random() * len(_VITAL))]
+def vital_part(rng: Random) -> str:
+    """Return a random hit group for a sniper rifle."""
+    return _VITAL[int(rng.random() * len(_VITAL))]

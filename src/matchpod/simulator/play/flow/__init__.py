@@ -1,1 +1,1 @@
-"""The flow: how a map goes from its load to its end."""
+"""The flow of a map, from its load to its end."""

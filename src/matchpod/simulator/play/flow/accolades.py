@@ -1,7 +1,7 @@
-"""Who gets which award on the end screen? One for each human who plays, out of what the book says of him.
+"""Choose the awards of the end screen: one per human player, based on the statistics in the book.
 
-How the game weighs its awards is not known. Here one is worth more the rarer it is and the larger the player's share
-in what his team did of it; as in the game, places are those within the team.
+How the game weighs its awards is not known. Here an award scores higher the rarer it is and the larger the player's
+share of the team's total; as in the game, places are those within the team.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.simulator.play.counts.tally import Tally
 from matchpod.simulator.play.player import Player
 
 CONSOLATIONS = 6
-"""`gimme_01` to `gimme_06` are for those who did nothing worth an award."""
+"""`gimme_01` to `gimme_06` are for players who earned no other award."""
 
 _AWARDS: tuple[tuple[str, float, Callable[[Tally], float]], ...] = (
     ("5k", 100, lambda tally: tally.aces),
@@ -46,34 +46,34 @@ _AWARDS: tuple[tuple[str, float, Callable[[Tally], float]], ...] = (
     ("roundssurvived", 20, lambda tally: tally.rounds_survived),
     ("chickenskilled", 5, lambda tally: tally.chicken_kills),
 )
-"""The game's word, its weight, its value. Awards for money, time and voices are left out: the book knows none."""
+"""Name in the log, weight, value. Awards for money, time and voice are missing: the book does not count those."""
 
 
 def accolades(arena: Arena) -> Iterator[Line]:
-    """One award a player, CTs first as in a real log, just before the game is over."""
+    """Yield one award per human player, CTs first as in a real log."""
     tallies = {tally.player_id: tally for tally in arena.book.tallies()}
-    consoled = 0
+    consolations = 0
     for side in (Side.CT, Side.T):
-        people = sorted((p for p in arena.on(side) if not p.person.is_bot), key=lambda player: player.user_id)
+        people = sorted((p for p in arena.players_on(side) if not p.person.is_bot), key=lambda player: player.user_id)
         team = [tallies.get(p.person.player_id) or Tally(p.person.player_id, p.person.name) for p in people]
         values = [[value(tally) for tally in team] for _, _, value in _AWARDS]
         for index, player in enumerate(people):
             award = _best_award(player, index, values)
             if award is None:
-                award = _accolade(player, f"gimme_{consoled % CONSOLATIONS + 1:02d}", 0, place=1, score=0)
-                consoled += 1
+                award = _accolade(player, f"gimme_{consolations % CONSOLATIONS + 1:02d}", 0, place=1, score=0)
+                consolations += 1
             yield award
 
 
 def _best_award(player: Player, index: int, values: list[list[float]]) -> Accolade | None:
-    """The award in which he stands highest, and of those the one worth most; None when he did nothing at all."""
+    """Return the award with the player's best place, and of those the highest score; None without any value."""
     best: tuple[int, float, str, float] | None = None
-    for (name, weight, _), of_team in zip(_AWARDS, values, strict=True):
-        value = of_team[index]
+    for (name, weight, _), team_values in zip(_AWARDS, values, strict=True):
+        value = team_values[index]
         if value <= 0:
             continue
-        place = 1 + sum(other > value for other in of_team)
-        score = weight * value / sum(of_team)
+        place = 1 + sum(other > value for other in team_values)
+        score = weight * value / sum(team_values)
         if best is None or (place, -score) < (best[0], -best[1]):
             best = place, score, name, value
     if best is None:
@@ -82,11 +82,11 @@ def _best_award(player: Player, index: int, values: list[list[float]]) -> Accola
 
 
 def _accolade(player: Player, award: str, value: float, *, place: int, score: float) -> Accolade:
-    return Accolade(award, player.person.name, player.user_id, _single(value), place, _single(score))
+    return Accolade(award, player.person.name, player.user_id, _format_single(value), place, _format_single(score))
 
 
-def _single(number: float) -> str:
-    """A number as the game prints it: two thirds of a hundred are 66.666664, for want of digits."""
+def _format_single(number: float) -> str:
+    """Format a number with single precision as the game does: two thirds of a hundred are 66.666664."""
     (single,) = struct.unpack("f", struct.pack("f", number))
     return f"{single:.6f}"
 

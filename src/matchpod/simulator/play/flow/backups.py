@@ -1,4 +1,4 @@
-"""Which rounds can be played again? The backups of a server: what stood where when a round's freeze time began."""
+"""Store round backups: the state of the map and its players when a round's freeze time began."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.player import Player
 
 MAX_BACKUPS = 100
-"""The newest that are kept: more than a best of three with overtime writes; a real server keeps all on its disk."""
+"""Only the newest are kept: more than a best of three with overtime writes. A real server keeps all on disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Belongings:
-    """Where one player stood, and what he had."""
+class PlayerBackup:
+    """The side, money and equipment of one player."""
 
     side: Side
     money: int
@@ -29,15 +29,15 @@ class Belongings:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A map between two rounds. Whoever was not there has nothing in it."""
+    """The state of a map between two rounds. Players who were not connected are not included."""
 
     map_name: str
     rounds_played: int
     score: tuple[int, int]
     team1_side: Side
-    belongings: dict[str, Belongings]
+    players: dict[str, PlayerBackup]
     economy: object
-    """The streaks, in the economy's own words."""
+    """The snapshot made by `Economy.snapshot`."""
 
 
 class Backups:
@@ -48,19 +48,19 @@ class Backups:
 
     @property
     def last(self) -> str:
-        """The newest file; empty when there is none."""
+        """The newest file; empty if there is none."""
         return next(reversed(self._files), "")
 
     def names(self) -> list[str]:
-        """The files, newest first."""
+        """Return the file names, newest first."""
         return list(reversed(self._files))
 
     def find(self, file: str) -> Backup | None:
-        """The backup of this name."""
+        """Return the backup with this file name."""
         return self._files.get(file)
 
     def write(self, prefix: str, backup: Backup) -> None:
-        """Keep a backup; one of the same name is overwritten, and the oldest goes when there are too many."""
+        """Store a backup, overwriting one of the same name, and drop the oldest if there are too many."""
         file = f"{prefix}_round{backup.rounds_played:02d}.txt"
         self._files.pop(file, None)
         self._files[file] = backup
@@ -68,10 +68,10 @@ class Backups:
             del self._files[next(iter(self._files))]
 
 
-def belongings_of(arena: Arena) -> dict[str, Belongings]:
-    """What everyone on a side has now, by player id."""
+def back_up_players(arena: Arena) -> dict[str, PlayerBackup]:
+    """Return the state of all players on a side, by player id."""
     return {
-        player.person.player_id: Belongings(
+        player.person.player_id: PlayerBackup(
             side=Side(player.team),
             money=player.money,
             primary=player.primary,
@@ -86,14 +86,14 @@ def belongings_of(arena: Arena) -> dict[str, Belongings]:
     }
 
 
-def give_back(player: Player, kept: Belongings) -> None:
-    """Let a player have again what he had; he counts as one who lived to keep it."""
+def restore_player(player: Player, backup: PlayerBackup) -> None:
+    """Restore a player's money and equipment, as if the player had survived the previous round."""
     player.is_alive = True
-    player.money = kept.money
-    player.primary = kept.primary
-    player.pistol = kept.pistol
-    player.grenades[:] = kept.grenades
-    player.armor = kept.armor
-    player.has_helmet = kept.has_helmet
-    player.has_kit = kept.has_kit
-    player.has_taser = kept.has_taser
+    player.money = backup.money
+    player.primary = backup.primary
+    player.pistol = backup.pistol
+    player.grenades[:] = backup.grenades
+    player.armor = backup.armor
+    player.has_helmet = backup.has_helmet
+    player.has_kit = backup.has_kit
+    player.has_taser = backup.has_taser

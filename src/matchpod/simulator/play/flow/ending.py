@@ -1,4 +1,4 @@
-"""How does a map end? Awards and `Game Over` at once, and long after them the noise of a server that starts anew."""
+"""End a map: log the awards and `Game Over`, and later unassign the players when the server restarts the map."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from matchpod.cs2.log_lines.player_token import player_token
 from matchpod.cs2.log_lines.world_lines import GameOver
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.flow.accolades import accolades
-from matchpod.simulator.play.flow.standing import Phase, Standing
+from matchpod.simulator.play.flow.standing import GamePhase, Standing
 from matchpod.simulator.play.player import UNASSIGNED, Player
 
 PENDING = "STEAM_ID_PENDING"
-"""The id of those the game no longer counts as connected."""
+"""The Steam id that CS2 logs for players it no longer counts as connected."""
 
 NO_MAP_GROUP = ""
-"""A server that was told a map has no group of maps: `Game Over` then has two blanks in a row."""
+"""A server started with a map has no map group: `Game Over` then has two spaces in a row."""
 
 MS_PER_MINUTE = 60_000
 
 
 def write_game_over(arena: Arena, standing: Standing, played_ms: int) -> None:
-    """Everything between the last money line and the end of the map."""
+    """Log everything from the last money line to the end of the map."""
     write = arena.log.write
     for line in accolades(arena):
         write(line)
@@ -32,12 +32,12 @@ def write_game_over(arena: Arena, standing: Standing, played_ms: int) -> None:
     # Rounded: a real map of 9:56 minutes is logged as 10.
     minutes = round(played_ms / MS_PER_MINUTE)
     write(GameOver(arena.variables.mode_name, NO_MAP_GROUP, arena.map_name, ct, t, minutes))
-    standing.phase = Phase.OVER
+    standing.phase = GamePhase.OVER
     arena.book.close()
 
 
 def deathmatch_score(arena: Arena, *, is_free_for_all: bool) -> tuple[int, int]:
-    """The kills of each team; nothing where there are no teams."""
+    """Return the kills of each team; (0, 0) in a free-for-all."""
     if is_free_for_all:
         return 0, 0
     tallies = arena.book.tallies()
@@ -45,8 +45,8 @@ def deathmatch_score(arena: Arena, *, is_free_for_all: bool) -> tuple[int, int]:
     return one, two
 
 
-def take_off_teams(arena: Arena, played: Sequence[Player]) -> None:
-    """Everybody who was on a side at the end stands on none, also those who have left since."""
+def unassign_players(arena: Arena, played: Sequence[Player]) -> None:
+    """Move all players who were on a side at the end to no team, including those who have left since."""
     for player in played:
         if player.side is None:
             continue

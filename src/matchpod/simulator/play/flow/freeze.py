@@ -1,4 +1,4 @@
-"""What does the beginning of a freeze time say? Everybody comes to life, between the game's counts and its score."""
+"""Begin a freeze time: log the game's statistics, spawn the players, and log the score."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from matchpod.simulator.play.flow.stats_rows import stats_block
 from matchpod.simulator.play.player import Player
 
 
-def _place_in_line(player: Player) -> int:
-    """People come to life in an order of the game's own: in a real match always the same, and not by number."""
+def _spawn_order(player: Player) -> int:
+    """Return the sort key for spawns: in a real match the order is always the same, and not by user id."""
     return crc32(player.person.player_id.encode())
 
 
-class Opening:
-    """Opens freeze times: those of rounds, of warmups, of matches."""
+class FreezeTime:
+    """Begins the freeze times of rounds, warmups and matches."""
 
     def __init__(self, arena: Arena, standing: Standing, economy: Economy) -> None:
         self._arena = arena
         self._standing = standing
         self._economy = economy
 
-    def open(self, *, round_number: int = 1, is_match_start: bool = False, bomb: Random | None = None) -> None:
-        """Write it all in one tick; `bomb` is the chance by which somebody gets the bomb, None where there is none."""
+    def begin(self, *, round_number: int = 1, is_match_start: bool = False, bomb_rng: Random | None = None) -> None:
+        """Log all lines in one tick; `bomb_rng` chooses the bomb carrier, None if there is no bomb."""
         arena, standing = self._arena, self._standing
         write = arena.log.write
         write(FreezeStarted())
         scores = {"ct_score": standing.side_score(Side.CT), "t_score": standing.side_score(Side.T)}
         for line in stats_block(arena, round_number=round_number, **scores):
             write(line)
-        for player in sorted(arena.playing, key=_place_in_line):
+        for player in sorted(arena.playing, key=_spawn_order):
             self._economy.spawn(arena, player)
         if is_match_start:
             standing.write_match_start()
-        if bomb is not None:
-            self._economy.give_bomb(arena, bomb)
+        if bomb_rng is not None:
+            self._economy.assign_bomb(arena, bomb_rng)
         standing.write_status()

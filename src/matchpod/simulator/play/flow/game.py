@@ -1,7 +1,7 @@
-"""What is being played, and who may change that? The flow of a server: maps, warmup, knife round, match, its end.
+"""Control what a server plays: map loads, warmup, knife round, match and its end.
 
-Commands act at once, in the tick they come; what takes time is planned. Watchers are told last, because what they do
-may call off everything that is planned here.
+Commands take effect in the tick in which they arrive; what takes time is planned. Watchers are notified last, because
+they may cancel everything planned here.
 """
 
 from __future__ import annotations
@@ -13,105 +13,105 @@ from matchpod.cs2.log_lines.world_lines import WorldTriggered
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import LOOP_DEACTIVATE
-from matchpod.simulator.play.flow.ending import take_off_teams
+from matchpod.simulator.play.flow.ending import unassign_players
 from matchpod.simulator.play.flow.map_load import load_ms, map_to_load, run_load
 from matchpod.simulator.play.flow.pauses import TIMEOUTS, Pauses
 from matchpod.simulator.play.flow.reload import reload_match
 from matchpod.simulator.play.flow.rounds import Rounds, switch_sides
-from matchpod.simulator.play.flow.slot import Slot
-from matchpod.simulator.play.flow.standing import Phase, Standing
+from matchpod.simulator.play.flow.slot import TaskSlot
+from matchpod.simulator.play.flow.standing import GamePhase, Standing
 from matchpod.simulator.play.flow.warmup import Warmup
 from matchpod.simulator.play.player import UNASSIGNED, Player
 from matchpod.simulator.play.watcher import Watcher
 
-__all__ = ["Game", "Phase"]
+__all__ = ["Game", "GamePhase"]
 
 RESTART_NOTICE_MS = 500
-"""The game looks for a restart now and then: in a real log it is announced in the second after the command."""
+"""Delay between a restart command and its announcement: in a real log it follows within a second."""
 
 MAX_RESTART_S = 60
 
 FIRST_FREEZE_MS = 3_000
-"""When a map that was just loaded opens its first freeze time, with nobody there."""
+"""Delay between a map load and the first freeze time, without players."""
 
 REJOIN_MS = 4_000
-"""How long people stand on no side after a map has started anew."""
+"""How long players are on no side after a map restart."""
 
 TV = player_token("SourceTV", 0, "BOT", "")
-"""The broadcast, which takes number 0 on every map."""
+"""SourceTV, which has user id 0 on every map."""
 
 
 class Game(Watcher):
-    """The game of one server. Nothing is loaded at first; until then, and while a map loads, commands do nothing."""
+    """The game of one server. Commands do nothing until the first map is loaded, and while a map loads."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._standing = Standing(arena)
-        self._pauses = Pauses(arena, self._look_again)
+        self._pauses = Pauses(arena, self._pauses_changed)
         self._warmup = Warmup(arena, self._pauses, self.end_warmup)
         self._rounds = Rounds(arena, self._standing, self._pauses, self._rounds_over)
-        self._asked_map = ""
+        self._requested_map = ""
         self._is_knife_next = False
         self._has_commenced = False
-        self._load = Slot(arena.agenda)
-        self._restart = Slot(arena.agenda)
-        self._afterwards = Slot(arena.agenda)
-        self._rejoining = Slot(arena.agenda)
+        self._load = TaskSlot(arena.agenda)
+        self._restart = TaskSlot(arena.agenda)
+        self._follow_up = TaskSlot(arena.agenda)
+        self._rejoin_plan = TaskSlot(arena.agenda)
         arena.watchers.append(self)
         arena.variables.observers.append(self._variable_changed)
 
-    # --- how it stands ---------------------------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------------------------
 
     @property
-    def phase(self) -> Phase:
-        """What is being played."""
+    def phase(self) -> GamePhase:
+        """What is currently played."""
         return self._standing.phase
 
     @property
     def is_paused(self) -> bool:
-        """True while a pause or a timeout holds the game, or will at the next freeze time."""
+        """True while a pause or timeout is active, or will be at the next freeze time."""
         return self._pauses.is_on
 
     @property
     def round_number(self) -> int:
-        """The round being played, from 1; 0 outside a match."""
+        """The current round, from 1; 0 outside a match."""
         return self._rounds.number
 
     @property
     def rounds_played(self) -> int:
-        """Rounds of the match that are decided."""
+        """Decided rounds of the match."""
         return self._standing.rounds_played
 
     @property
     def team1_side(self) -> Side:
-        """Where the team named by `mp_teamname_1` stands."""
+        """The side of the team named by `mp_teamname_1`."""
         return self._standing.team1_side
 
     @property
     def score(self) -> tuple[int, int]:
-        """Rounds won by the first team and the second."""
+        """Rounds won by team 1 and team 2."""
         return self._standing.score
 
     def side_score(self, side: Side) -> int:
-        """Rounds won by the team on a side."""
+        """Return the rounds won by the team on a side."""
         return self._standing.side_score(side)
 
     def team_name(self, side: Side) -> str:
-        """The name of the team on a side; empty when it has none."""
+        """Return the name of the team on a side; empty if it has none."""
         return self._standing.team_name(side)
 
     # --- maps ------------------------------------------------------------------------------------------------------
 
     def load_map(self, map_name: str) -> None:
-        """Leave the map and load another, or the same; a workshop map is asked for by its number."""
+        """Leave the map and load another or the same one; a workshop map is requested by its id."""
         arena = self._arena
-        self._call_off()
+        self._cancel_plans()
         self._warmup.stop()
         self._rounds.stop()
         self._pauses.clear()
         arena.book.close()
-        self._standing.phase = Phase.LOADING
-        self._asked_map = map_name
+        self._standing.phase = GamePhase.LOADING
+        self._requested_map = map_name
         arena.is_busy = True
         arena.map_number += 1
         self._load.call_in(load_ms(arena), self._finish_load)
@@ -133,8 +133,8 @@ class Game(Watcher):
 
     def _finish_load(self) -> None:
         arena = self._arena
-        arena.map_name = map_to_load(self._asked_map, arena.scenario)
-        # Only here: what was said of the map before has the time of the load to be sent, as on a real server.
+        arena.map_name = map_to_load(self._requested_map, arena.scenario)
+        # Only here: as on a real server, the log of the previous map can still be sent during the load.
         arena.log.begin_map()
         for line in run_load(arena.variables, arena.map_name):
             arena.log.write(line)
@@ -144,81 +144,81 @@ class Game(Watcher):
         arena.log.write(WorldTriggered("Warmup_Start"))
         arena.is_busy = False
         self._is_knife_next = self._has_commenced = False
-        self._standing.forget_sides()
-        self._standing.reset(Phase.WARMUP)
+        self._standing.reset_sides()
+        self._standing.reset(GamePhase.WARMUP)
         self._warmup.begin(is_announced=True)
-        self._afterwards.call_in(FIRST_FREEZE_MS, lambda: self._rounds.opening.open(is_match_start=True))
+        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self._rounds.freeze_time.begin(is_match_start=True))
         for watcher in tuple(arena.watchers):
             watcher.map_loaded(arena.map_name)
-        self._tell_of_warmup()
+        self._notify_warmup_began()
 
     # --- warmup and starts -----------------------------------------------------------------------------------------
 
     def start_warmup(self) -> None:
-        """Go to warmup, from wherever; the first team begins as CT after it."""
-        if self.phase is Phase.LOADING:
+        """Go to warmup from any phase; team 1 begins as CT after it."""
+        if self.phase is GamePhase.LOADING:
             return
-        self._standing.forget_sides()
+        self._standing.reset_sides()
         self._open_warmup()
-        self._tell_of_warmup()
+        self._notify_warmup_began()
 
     def end_warmup(self) -> None:
-        """Start the match, or the knife round before it, if this is warmup."""
-        if self.phase is Phase.WARMUP:
+        """End warmup and start the match, or the knife round before it."""
+        if self.phase is GamePhase.WARMUP:
             self._warmup.end()
             self._start()
 
     def restart(self, seconds: int) -> None:
-        """Start the match anew in some seconds; warmup and knife round begin anew as what they are."""
-        if self.phase is not Phase.LOADING and seconds > 0:
+        """Restart the match in some seconds; in warmup or a knife round, restart that."""
+        if self.phase is not GamePhase.LOADING and seconds > 0:
             self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
 
     def start_knife_round(self) -> None:
-        """Let the next start be a knife round."""
+        """Make the next start a knife round."""
         self._is_knife_next = True
 
     def swap_teams(self) -> None:
-        """The teams change sides, and what is played starts anew."""
-        if self.phase is not Phase.LOADING:
+        """Swap the sides of the teams and restart."""
+        if self.phase is not GamePhase.LOADING:
             self._standing.swap_teams()
             self._rounds.economy.swap_sides()
             switch_sides(self._arena)
             self.restart(1)
 
     def end_now(self) -> None:
-        """Break the match off without an end: back to warmup."""
-        self._call_off()
+        """Abort the match without `Game Over` and go to warmup."""
+        self._cancel_plans()
         self._is_knife_next = False
         self._pauses.clear()
         self.start_warmup()
 
     def _restart_in(self, seconds: int) -> Script[None]:
         yield RESTART_NOTICE_MS
-        word = "second" if seconds == 1 else "seconds"
-        self._arena.log.write(WorldTriggered(f"Restart_Round_({seconds}_{word})"))
+        unit = "second" if seconds == 1 else "seconds"
+        self._arena.log.write(WorldTriggered(f"Restart_Round_({seconds}_{unit})"))
         self._standing.write_scores()
         yield seconds * 1000
-        if self.phase is Phase.WARMUP:
+        if self.phase is GamePhase.WARMUP:
             self._open_warmup()
-            self._tell_of_warmup()
+            self._notify_warmup_began()
         else:
             self._start()
 
     def _start(self) -> None:
-        self._afterwards.cancel()
+        self._follow_up.cancel()
         self._rounds.begin(is_knife=self._is_knife_next)
 
     def _open_warmup(self) -> None:
-        self._afterwards.cancel()
+        self._follow_up.cancel()
         self._rounds.stop()
         self._arena.book.close()
-        self._standing.reset(Phase.WARMUP)
+        self._standing.reset(GamePhase.WARMUP)
         self._rounds.economy.start_half(self._arena)
-        self._rounds.opening.open(is_match_start=True)
+        self._rounds.freeze_time.begin(is_match_start=True)
         self._warmup.begin()
 
     def _commence(self, player: Player) -> None:
-        """The first player of a map stands on a side: the game begins, still in warmup."""
+        """Commence the game, still in warmup, when the first player has joined a side."""
         self._has_commenced = True
         self._arena.log.write(WorldTriggered("Game_Commencing"))
         self._standing.write_teams()
@@ -228,117 +228,117 @@ class Game(Watcher):
     # --- pauses and backups ----------------------------------------------------------------------------------------
 
     def pause(self, by: str) -> None:
-        """Hold the game in freeze time, this one or the next; `by` is the word of the log for who does.
+        """Pause the game in the current or next freeze time; `by` is the cause as named in the log.
 
-        Timeouts are for matches: there is none in warmup.
+        Timeouts exist in matches and knife rounds only, not in warmup.
         """
-        if by not in TIMEOUTS or self.phase in (Phase.KNIFE, Phase.LIVE):
+        if by not in TIMEOUTS or self.phase in (GamePhase.KNIFE, GamePhase.LIVE):
             self._pauses.pause(by)
 
     def unpause(self, by: str) -> None:
-        """Let go of a pause; what does not hold the game is passed over."""
+        """End a pause; ignored if it is not active."""
         self._pauses.unpause(by)
 
     def backups(self) -> list[str]:
-        """The files of rounds that can be played again, newest first."""
+        """Return the names of the backup files, newest first."""
         return self._rounds.backups.names()
 
     @property
     def last_backup(self) -> str:
-        """The newest of them; empty when there is none."""
+        """The newest backup file; empty if there is none."""
         return self._rounds.backups.last
 
     def restore(self, file: str) -> bool:
-        """Go back to a backup of this map, out of a match, out of warmup or after the end; False when there is none."""
+        """Restore a backup of this map, also in warmup or after the end; return False if there is none."""
         arena, rounds = self._arena, self._rounds
         backup = rounds.backups.find(file)
-        if backup is None or backup.map_name != arena.map_name or self.phase is Phase.LOADING:
+        if backup is None or backup.map_name != arena.map_name or self.phase is GamePhase.LOADING:
             return False
-        self._call_off()
+        self._cancel_plans()
         self._is_knife_next = False
         self._warmup.stop()
         rounds.stop()
         reload_match(arena, self._standing, rounds.economy, backup)
-        rounds.go_on()
+        rounds.resume()
         for watcher in tuple(arena.watchers):
             watcher.restored(backup.rounds_played)
-        rounds.tell_of_freeze()
+        rounds.notify_freeze_began()
         return True
 
     # --- after the last round --------------------------------------------------------------------------------------
 
     def _rounds_over(self) -> None:
-        if self.phase is Phase.KNIFE:
+        if self.phase is GamePhase.KNIFE:
             self._is_knife_next = False
             self.start_warmup()
             return
-        self._afterwards.run(self._go_on_after(tuple(self._arena.playing)))
+        self._follow_up.run(self._continue_after_map(tuple(self._arena.playing)))
         for watcher in tuple(self._arena.watchers):
             watcher.map_ended()
 
-    def _go_on_after(self, played: tuple[Player, ...]) -> Script[None]:
-        """What a server does with a map that is over, when nobody tells it anything else."""
+    def _continue_after_map(self, played: tuple[Player, ...]) -> Script[None]:
+        """Restart or reload the map after its end, as a server does without other commands."""
         arena = self._arena
         yield int(arena.variables.number("mp_match_restart_delay") * 1000)
         if not arena.variables.is_on("mp_match_end_restart"):
-            self.load_map(self._asked_map)
+            self.load_map(self._requested_map)
             return
         sides = {player: player.team for player in played}
         self._rounds.stop()
-        take_off_teams(arena, played)
-        self._standing.forget_score()
+        unassign_players(arena, played)
+        self._standing.reset_score()
         self._has_commenced = False
         self._rounds.economy.start_half(arena)
-        self._rounds.opening.open(is_match_start=True)
-        self._standing.forget_sides()
-        self._standing.reset(Phase.WARMUP)
+        self._rounds.freeze_time.begin(is_match_start=True)
+        self._standing.reset_sides()
+        self._standing.reset(GamePhase.WARMUP)
         self._warmup.begin()
-        self._rejoining.call_in(REJOIN_MS, lambda: self._rejoin(sides))
-        self._tell_of_warmup()
+        self._rejoin_plan.call_in(REJOIN_MS, lambda: self._rejoin(sides))
+        self._notify_warmup_began()
 
     def _rejoin(self, sides: dict[Player, str]) -> None:
-        """Who is still here takes his side again."""
+        """Move the players who are still connected back to their sides."""
         arena = self._arena
         for player, side in sides.items():
             if player not in arena.players or player.team != UNASSIGNED:
                 continue
-            team = arena.team_of(player) or side
+            team = arena.required_team(player) or side
             arena.log.write(SwitchedTeam(player.teamless_token, UNASSIGNED, team))
             player.team = team
             for watcher in tuple(arena.watchers):
                 watcher.player_joined(player)
 
-    # --- what happens on the server --------------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------------------------
 
     def player_joined(self, player: Player) -> None:
-        """Somebody took a team: the game may begin with him, or he with the game."""
-        if player.is_playing and self.phase is Phase.WARMUP:
+        """Commence the game with the first player, or let the player into the running game."""
+        if player.is_playing and self.phase is GamePhase.WARMUP:
             if self._has_commenced:
                 self._rounds.economy.spawn(self._arena, player)
             else:
                 self._commence(player)
         elif player.is_playing:
-            self._rounds.came(player)
-        self._warmup.look_again()
+            self._rounds.player_joined(player)
+        self._warmup.update()
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Somebody is gone: warmup may have to wait again."""
-        self._warmup.look_again()
+        """Update warmup, which may have to wait for players again."""
+        self._warmup.update()
 
     def _variable_changed(self, name: str) -> None:
         if name == "mp_warmuptime":
             self._warmup.restart_countdown()
         elif name == "mp_warmup_pausetimer":
-            self._warmup.look_again()
+            self._warmup.update()
 
-    def _look_again(self) -> None:
-        self._rounds.look_again()
-        self._warmup.look_again()
+    def _pauses_changed(self) -> None:
+        self._rounds.update_freeze()
+        self._warmup.update()
 
-    def _call_off(self) -> None:
-        for slot in (self._load, self._restart, self._afterwards, self._rejoining):
+    def _cancel_plans(self) -> None:
+        for slot in (self._load, self._restart, self._follow_up, self._rejoin_plan):
             slot.cancel()
 
-    def _tell_of_warmup(self) -> None:
+    def _notify_warmup_began(self) -> None:
         for watcher in tuple(self._arena.watchers):
             watcher.warmup_began()

@@ -1,7 +1,7 @@
-"""What does a map load say, and how long does it take? The lines from `Loading map` to `Started`, all of one tick.
+"""Build the log lines of a map load, from `Loading map` to `Started`, all in one tick.
 
-A load lists the variables as they are, passwords in clear, and then runs the config of the mode: every listed variable
-of that config first falls back to what the game is born with and then takes the mode's value, each with a line.
+A load lists the current variables, with passwords in clear, and then runs the config of the mode: every listed
+variable of that config is first reset to the game's default and then set to the mode's value, each with a line.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SLOW_LOAD_MS = 90_000
 
 WRONG_MAP = "de_dust2"
 OTHER_WRONG_MAP = "de_mirage"
-"""For who asked for the wrong map itself."""
+"""Loaded instead if `WRONG_MAP` itself was requested."""
 
 WORKSHOP_NAMES = MappingProxyType({"125444404": "cs_office", "3070284539": "de_train", "3121217565": "de_thera"})
-"""Names of workshop maps by number, as far as the log of a load needs one."""
+"""Names of some workshop maps by id, for the log of a map load."""
 
 UNKNOWN_WORKSHOP_NAME = "de_workshop"
 
@@ -59,32 +59,32 @@ metamod_version=2.0.0-dev+1406
 """
 
 LISTED = MappingProxyType({name: value for name, _, value in (pair.partition("=") for pair in _LISTED.split())})
-"""The variables a load lists, in the order of a real server, with what they are where nothing else is known of them."""
+"""The variables that a load lists, in the order of a real server, with the values of those that are not simulated."""
 
 
 def load_ms(arena: Arena) -> int:
-    """How long the server is silent over a map load."""
+    """Return how long a map load takes; the server is silent meanwhile."""
     if arena.scenario is Scenario.SLOW_MAP_LOAD:
         return SLOW_LOAD_MS
     return int(arena.variables.number("sim_map_load") * 1000)
 
 
-def map_to_load(asked: str, scenario: Scenario) -> str:
-    """The map that will really be loaded, as the log names it; a workshop map is asked for by its number."""
+def map_to_load(requested: str, scenario: Scenario) -> str:
+    """Return the map that is actually loaded, as named in the log; a workshop map is requested by its id."""
     if scenario is Scenario.WRONG_MAP:
-        return OTHER_WRONG_MAP if asked == WRONG_MAP else WRONG_MAP
-    if asked.isascii() and asked.isdigit():
-        return f"workshop/{asked}/{WORKSHOP_NAMES.get(asked, UNKNOWN_WORKSHOP_NAME)}"
-    return asked
+        return OTHER_WRONG_MAP if requested == WRONG_MAP else WRONG_MAP
+    if requested.isascii() and requested.isdigit():
+        return f"workshop/{requested}/{WORKSHOP_NAMES.get(requested, UNKNOWN_WORKSHOP_NAME)}"
+    return requested
 
 
 def is_hostage_map(map_name: str) -> bool:
-    """True for maps with hostages, which are named for them, workshop or not."""
+    """True for hostage maps, whose names begin with `cs_`; workshop maps too."""
     return map_name.rpartition("/")[2].startswith("cs_")
 
 
 def run_load(variables: Variables, map_name: str) -> Iterator[Line]:
-    """The lines of a load up to `Started`; the config of the mode takes hold on the way."""
+    """Apply the config of the mode and yield the lines of the load up to `Started`."""
     before = {name: variables.text(name) or value for name, value in LISTED.items()}
     variables.load_mode()
     yield LoadingMap(map_name)
@@ -92,12 +92,12 @@ def run_load(variables: Variables, map_name: str) -> Iterator[Line]:
     for name, value in before.items():
         yield CvarListed(name, value)
     yield CvarsListed(is_start=False)
-    born = Variables()
-    of_mode = [name for name in LISTED if name in MODE_CONFIGS[variables.mode_name]]
-    for name in of_mode:
-        if before[name] != born.text(name):
-            yield CvarChanged(name, born.text(name))
-    for name in of_mode:
-        if variables.text(name) != born.text(name):
+    defaults = Variables()
+    mode_names = [name for name in LISTED if name in MODE_CONFIGS[variables.mode_name]]
+    for name in mode_names:
+        if before[name] != defaults.text(name):
+            yield CvarChanged(name, defaults.text(name))
+    for name in mode_names:
+        if variables.text(name) != defaults.text(name):
             yield CvarChanged(name, variables.text(name))
     yield MapStarted()

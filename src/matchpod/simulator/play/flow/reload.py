@@ -1,4 +1,4 @@
-"""How does a match go back to a backup? All that a restore says and sets right, in one tick."""
+"""Restore a match from a backup: log and set everything in one tick."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from matchpod.cs2.log_lines.player_lines import Suicide, SwitchedTeam
 from matchpod.cs2.log_lines.world_lines import WorldTriggered
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.economy import Economy
-from matchpod.simulator.play.flow.backups import Backup, give_back
-from matchpod.simulator.play.flow.standing import Phase, Standing
+from matchpod.simulator.play.flow.backups import Backup, restore_player
+from matchpod.simulator.play.flow.standing import GamePhase, Standing
 from matchpod.simulator.play.player import SPECTATOR, Player
 from matchpod.simulator.play.watcher import RoundEnd
 
 DRAW = RoundEnd(None, "Round_Draw")
-"""What the round that is broken off counts as; it is none of those played."""
+"""The logged end of the interrupted round, which does not count as played."""
 
 
 def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Backup) -> None:
-    """Everybody dies, is taken from his side and put back on the one of the backup; then the match is as it was."""
+    """Kill all players, move them to their sides in the backup, and restore score, money and equipment."""
     arena.book.rewind(backup.rounds_played)
     players = arena.playing
-    sides = {player: _side_then(standing, backup, player) for player in players}
+    sides = {player: _side_in_backup(standing, backup, player) for player in players}
     for player in players:
         if player.is_alive:
             arena.log.write(Suicide(player.token, player.position, "world"))
@@ -28,22 +28,24 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
     for player in players:
         arena.log.write(SwitchedTeam(player.teamless_token, SPECTATOR, sides[player]))
         player.team = sides[player].value
-    standing.set_to(Phase.LIVE, score=backup.score, rounds_played=backup.rounds_played, team1_side=backup.team1_side)
+    standing.set_to(
+        GamePhase.LIVE, score=backup.score, rounds_played=backup.rounds_played, team1_side=backup.team1_side
+    )
     arena.log.write(WorldTriggered("Match_Reloaded", arena.map_name))
     standing.write_teams()
     standing.write_round_end(DRAW)
     economy.start_half(arena)
     economy.restore(backup.economy)
     for player in players:
-        kept = backup.belongings.get(player.person.player_id)
-        if kept is not None:
-            give_back(player, kept)
+        player_backup = backup.players.get(player.person.player_id)
+        if player_backup is not None:
+            restore_player(player, player_backup)
 
 
-def _side_then(standing: Standing, backup: Backup, player: Player) -> Side:
-    """Where he stood; who was not there goes with his team."""
-    kept = backup.belongings.get(player.person.player_id)
-    if kept is not None:
-        return kept.side
+def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
+    """Return the player's side in the backup; a player who is not in it goes with their team."""
+    player_backup = backup.players.get(player.person.player_id)
+    if player_backup is not None:
+        return player_backup.side
     side = Side(player.team)
     return side if standing.team1_side is backup.team1_side else side.other

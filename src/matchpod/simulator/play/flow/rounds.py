@@ -1,9 +1,9 @@
-"""How do the rounds of a map follow one another? Freeze time, play, decision, and what comes after it.
+"""Play the rounds of a map: freeze time, play, decision, and what follows.
 
-Chance is taken from streams named by how many maps were played to their end before, the round, and how often it was
-begun in this match: neither what happened before nor what somebody sent over the console changes a round, a match that
-is started anew is the same one, and a round that is played again from a backup differs.
-Watchers are told last, and a script waits once after it told them: they may call off all that goes on here.
+Random streams are keyed by the number of maps finished before, the round, and how often that round was started in this
+match. So neither earlier events nor console commands change a round, a restarted match repeats itself, and a round
+replayed from a backup differs.
+Watchers are notified last, and a script yields once after notifying them: they may cancel everything planned here.
 """
 
 from __future__ import annotations
@@ -20,69 +20,69 @@ from matchpod.simulator.play.fights.deathmatch import play_deathmatch
 from matchpod.simulator.play.fights.economy import Economy
 from matchpod.simulator.play.fights.fate import choose_winner
 from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
-from matchpod.simulator.play.flow.backups import Backup, Backups, belongings_of
+from matchpod.simulator.play.flow.backups import Backup, Backups, back_up_players
 from matchpod.simulator.play.flow.ending import MS_PER_MINUTE, deathmatch_score, write_game_over
-from matchpod.simulator.play.flow.freeze import Opening
+from matchpod.simulator.play.flow.freeze import FreezeTime
 from matchpod.simulator.play.flow.map_load import is_hostage_map
 from matchpod.simulator.play.flow.pauses import Pauses
-from matchpod.simulator.play.flow.schedule import Next, follows, rules_of
-from matchpod.simulator.play.flow.slot import Slot
-from matchpod.simulator.play.flow.standing import Phase, Standing
+from matchpod.simulator.play.flow.schedule import NextStep, next_step, rules_of
+from matchpod.simulator.play.flow.slot import TaskSlot
+from matchpod.simulator.play.flow.standing import GamePhase, Standing
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.play.watcher import RoundEnd
 
 MIN_BUY_MS = 2_000
-"""People buy on into the round where the freeze time is too short for it."""
+"""Minimum time for buying; it extends into the round if the freeze time is shorter."""
 
-LEAST_PAUSE_MS = 100
-"""Between two rounds, whatever is set: a round can be over in the tick it starts in, and the next one too."""
+MIN_PAUSE_MS = 100
+"""Minimum pause between two rounds: a round can end in the tick in which it starts, and so can the next one."""
 
 ENDLESS_MS = 365 * 24 * 3_600_000
-"""A deathmatch without a time limit."""
+"""Length of a deathmatch without a time limit."""
 
 
 class Rounds:
-    """The rounds of the map being played."""
+    """The rounds of the current map."""
 
-    def __init__(self, arena: Arena, standing: Standing, pauses: Pauses, over: Callable[[], None]) -> None:
-        """`over` is called when nothing more is to be played: after a knife round, and after `Game Over`."""
+    def __init__(self, arena: Arena, standing: Standing, pauses: Pauses, on_over: Callable[[], None]) -> None:
+        """`on_over` is called after a knife round and after `Game Over`."""
         self._arena = arena
         self._standing = standing
         self._pauses = pauses
-        self._over = over
+        self._on_over = on_over
         self.economy = Economy()
-        self.opening = Opening(arena, standing, self.economy)
+        self.freeze_time = FreezeTime(arena, standing, self.economy)
         self.backups = Backups()
         self.number = 0
-        """The round being played; 0 outside a match."""
+        """The current round; 0 outside a match."""
         self._maps_over = 0
-        """Maps played to their end; the present one not yet, since it can be opened again by a backup."""
+        """Finished maps, without the current one, which a backup can reopen."""
         self._is_over = False
-        self._begun: dict[int, int] = {}
-        """How often each round of this match was begun."""
-        self._next = Next.ROUND
+        self._start_counts: dict[int, int] = {}
+        """How often each round of this match was started."""
+        self._next = NextStep.ROUND
         self._is_freeze = False
         self._is_idle = False
         self._started_tick = 0
-        self._round_start = Slot(arena.agenda)
-        self._flow = Slot(arena.agenda)
-        self._aside = Slot(arena.agenda)
+        self._round_start = TaskSlot(arena.agenda)
+        self._flow = TaskSlot(arena.agenda)
+        self._background = TaskSlot(arena.agenda)
 
     def stop(self) -> None:
-        """Call off whatever goes on."""
-        for slot in (self._round_start, self._flow, self._aside):
+        """Cancel all plans."""
+        for slot in (self._round_start, self._flow, self._background):
             slot.cancel()
         self.number = 0
         self._is_freeze = self._is_idle = False
-        self._next = Next.ROUND
+        self._next = NextStep.ROUND
 
     def begin(self, *, is_knife: bool) -> None:
-        """A match starts from nothing, or the knife round before it."""
+        """Start a match from the beginning, or the knife round before it."""
         self.stop()
         arena = self._arena
-        self._standing.reset(Phase.KNIFE if is_knife else Phase.LIVE)
+        self._standing.reset(GamePhase.KNIFE if is_knife else GamePhase.LIVE)
         self._started_tick = arena.agenda.tick
-        self._begun.clear()
+        self._start_counts.clear()
         self._maps_over += self._is_over
         self._is_over = False
         if is_knife:
@@ -90,27 +90,27 @@ class Rounds:
         else:
             arena.book.open(is_free_for_all=self._is_free_for_all, has_respawns=self._is_deathmatch)
         self.economy.start_half(arena)
-        self._open_freeze(is_match_start=True)
+        self._begin_freeze(is_match_start=True)
         if not is_knife:
             for watcher in tuple(arena.watchers):
                 watcher.went_live()
-            self.tell_of_freeze()
+            self.notify_freeze_began()
 
-    def go_on(self) -> None:
-        """The standing was set to a backup: its next round is played now, and time counts anew."""
+    def resume(self) -> None:
+        """Play the next round after the standing was set from a backup; the time limit starts again."""
         self._started_tick = self._arena.agenda.tick
         self._is_over = False
-        self._open_freeze()
+        self._begin_freeze()
 
-    def tell_of_freeze(self) -> None:
-        """Let the watchers know of a freeze time that was opened, as long as it lasts."""
+    def notify_freeze_began(self) -> None:
+        """Notify the watchers of a freeze time; stop if one of them ends it."""
         number = self.number
         for watcher in tuple(self._arena.watchers):
             if self._is_freeze and self.number == number:
                 watcher.freeze_began(number)
 
-    def look_again(self) -> None:
-        """A pause began or ended: freeze time does not end under one, and after it lasts its full length again."""
+    def update_freeze(self) -> None:
+        """Hold the freeze time while a pause is active; after the pause it lasts its full length again."""
         if not self._is_freeze:
             return
         if self._pauses.is_on:
@@ -119,44 +119,44 @@ class Rounds:
         else:
             self._round_start.call_in(self._freeze_ms, self._start_round)
 
-    def came(self, player: Player) -> None:
-        """Somebody took a side: in freeze time he comes to life, in a round he waits, an idle game goes on."""
+    def player_joined(self, player: Player) -> None:
+        """Spawn a player who joined a side in freeze time; during a round they wait. An idle game resumes."""
         if self._is_idle:
-            self._open_next()
+            self._begin_next()
         elif self._is_freeze:
             self.economy.spawn(self._arena, player)
 
-    def _open_next(self) -> None:
-        """The freeze time of the next round; where nobody is left the game waits for somebody."""
+    def _begin_next(self) -> None:
+        """Begin the freeze time of the next round; without players, wait for the first one."""
         arena, standing = self._arena, self._standing
         self._is_idle = not arena.playing
         if self._is_idle:
             return
         self.economy.pay_for_dead(arena)
-        if self._next is Next.HALF:
+        if self._next is NextStep.HALF:
             standing.change_sides()
             self.economy.swap_sides()
             switch_sides(arena)
-        if self._next is not Next.ROUND:
+        if self._next is not NextStep.ROUND:
             self.economy.start_half(arena)
-        self._next = Next.ROUND
-        self._open_freeze()
-        self.tell_of_freeze()
+        self._next = NextStep.ROUND
+        self._begin_freeze()
+        self.notify_freeze_began()
 
-    def _open_freeze(self, *, is_match_start: bool = False) -> None:
+    def _begin_freeze(self, *, is_match_start: bool = False) -> None:
         arena, standing = self._arena, self._standing
-        is_knife = standing.phase is Phase.KNIFE
+        is_knife = standing.phase is GamePhase.KNIFE
         self.number = 0 if is_knife else standing.rounds_played + 1
         has_bomb = self._style in (RoundStyle.BOMB, RoundStyle.RETAKE) and not self._is_deathmatch
-        bomb = self._dice("bomb") if has_bomb else None
-        self.opening.open(round_number=standing.rounds_played + 1, is_match_start=is_match_start, bomb=bomb)
+        rng = self._rng("bomb") if has_bomb else None
+        self.freeze_time.begin(round_number=standing.rounds_played + 1, is_match_start=is_match_start, bomb_rng=rng)
         self._is_freeze = True
-        self.look_again()
-        self._aside.cancel()
+        self.update_freeze()
+        self._background.cancel()
         if is_knife or self._is_deathmatch:
             return
         self._write_backup()
-        self._aside.run(self.economy.buy(arena, self._dice("buy"), max(self._freeze_ms, MIN_BUY_MS)))
+        self._background.run(self.economy.buy(arena, self._rng("buy"), max(self._freeze_ms, MIN_BUY_MS)))
 
     def _start_round(self) -> None:
         arena = self._arena
@@ -166,74 +166,75 @@ class Rounds:
             return
         arena.restart_clock()
         arena.log.write(WorldTriggered("Round_Start"))
-        if self._standing.phase is Phase.KNIFE:
-            self._flow.run(self._play_knife(self._dice("knife")))
+        if self._standing.phase is GamePhase.KNIFE:
+            self._flow.run(self._play_knife(self._rng("knife")))
             return
-        dice, fate = self._dice("round"), self._dice("fate")
-        self._begun[self.number] = self._begun.get(self.number, 0) + 1
+        rng, winner_rng = self._rng("round"), self._rng("fate")
+        self._start_counts[self.number] = self._start_counts.get(self.number, 0) + 1
         one = self._standing.team1_side
-        arena.book.round_started(self.number, arena.on(one), arena.on(one.other))
-        self._flow.run(self._play_deathmatch(dice) if self._is_deathmatch else self._play_round(dice, fate))
+        arena.book.round_started(self.number, arena.players_on(one), arena.players_on(one.other))
+        self._flow.run(self._play_deathmatch(rng) if self._is_deathmatch else self._play_round(rng, winner_rng))
         for watcher in tuple(arena.watchers):
             watcher.round_started(self.number)
 
-    def _play_knife(self, dice: Random) -> Script[None]:
+    def _play_knife(self, rng: Random) -> Script[None]:
         side = self._standing.team1_side
-        winner = choose_winner(self._arena, dice, round_number=0, team1_side=side, score=(0, 0))
-        end = yield from play_round(self._arena, dice, winner, RoundStyle.KNIFE)
-        self._standing.count(end.side)
+        winner = choose_winner(self._arena, rng, round_number=0, team1_side=side, score=(0, 0))
+        end = yield from play_round(self._arena, rng, winner, RoundStyle.KNIFE)
+        self._standing.count_round(end.side)
         self._standing.write_round_end(end)
-        self._tell_of_end(0, end)
+        self._notify_round_ended(0, end)
         yield 0
-        self._over()
+        self._on_over()
 
-    def _play_round(self, dice: Random, fate: Random) -> Script[None]:
+    def _play_round(self, rng: Random, winner_rng: Random) -> Script[None]:
         arena, standing, number = self._arena, self._standing, self.number
-        winner = choose_winner(arena, fate, round_number=number, team1_side=standing.team1_side, score=standing.score)
-        end = yield from play_round(arena, dice, winner, self._style)
-        standing.count(end.side)
+        side = standing.team1_side
+        winner = choose_winner(arena, winner_rng, round_number=number, team1_side=side, score=standing.score)
+        end = yield from play_round(arena, rng, winner, self._style)
+        standing.count_round(end.side)
         standing.write_round_end(end)
         self.economy.pay(arena, end)
-        arena.book.decided(standing.team_on(end.side), end.mvp)
-        self._next = self._what_follows()
-        # At once: whom the bomb killed dies in this tick, before the map is over.
-        self._aside.start(play_aftermath(arena, self._dice("aftermath")))
-        if self._next is Next.OVER:
+        arena.book.round_decided(standing.team_on(end.side), end.mvp)
+        self._next = self._next_step()
+        # At once: players killed by the bomb die in this tick, before the map ends.
+        self._background.start(play_aftermath(arena, self._rng("aftermath")))
+        if self._next is NextStep.OVER:
             self._end_map()
-        self._tell_of_end(number, end)
+        self._notify_round_ended(number, end)
         yield 0
-        if self._next is Next.OVER:
-            self._over()
+        if self._next is NextStep.OVER:
+            self._on_over()
             return
         pause_s = arena.variables.number("mp_round_restart_delay")
-        if self._next is Next.HALF:
+        if self._next is NextStep.HALF:
             pause_s += arena.variables.number("mp_halftime_duration")
-        yield max(int(pause_s * 1000), LEAST_PAUSE_MS)
-        self._open_next()
+        yield max(int(pause_s * 1000), MIN_PAUSE_MS)
+        self._begin_next()
 
-    def _play_deathmatch(self, dice: Random) -> Script[None]:
+    def _play_deathmatch(self, rng: Random) -> Script[None]:
         arena, is_ffa = self._arena, self._is_free_for_all
         limit_ms = int(arena.variables.number("mp_timelimit") * MS_PER_MINUTE) or ENDLESS_MS
         until_ms = limit_ms - self._played_ms
-        yield from play_deathmatch(arena, dice, is_free_for_all=is_ffa, until_ms=until_ms)
+        yield from play_deathmatch(arena, rng, is_free_for_all=is_ffa, until_ms=until_ms)
         self._standing.score = deathmatch_score(arena, is_free_for_all=is_ffa)
         self._end_map()
-        self._over()
+        self._on_over()
 
     def _end_map(self) -> None:
         write_game_over(self._arena, self._standing, self._played_ms)
         self._is_over = True
 
-    def _tell_of_end(self, number: int, end: RoundEnd) -> None:
+    def _notify_round_ended(self, number: int, end: RoundEnd) -> None:
         for watcher in tuple(self._arena.watchers):
             watcher.round_ended(number, end)
 
-    def _what_follows(self) -> Next:
+    def _next_step(self) -> NextStep:
         arena, standing = self._arena, self._standing
         limit_ms = arena.variables.number("mp_timelimit") * MS_PER_MINUTE
         if 0 < limit_ms <= self._played_ms:
-            return Next.OVER
-        return follows(rules_of(arena.variables, arena.scenario), standing.rounds_played, standing.score)
+            return NextStep.OVER
+        return next_step(rules_of(arena.variables, arena.scenario), standing.rounds_played, standing.score)
 
     def _write_backup(self) -> None:
         arena, standing = self._arena, self._standing
@@ -243,13 +244,13 @@ class Rounds:
                 rounds_played=standing.rounds_played,
                 score=standing.score,
                 team1_side=standing.team1_side,
-                belongings=belongings_of(arena),
+                players=back_up_players(arena),
                 economy=self.economy.snapshot(),
             )
             self.backups.write(arena.variables.text("mp_backup_round_file"), backup)
 
-    def _dice(self, purpose: str) -> Random:
-        return self._arena.dice(purpose, self._maps_over + 1, self.number, self._begun.get(self.number, 0))
+    def _rng(self, purpose: str) -> Random:
+        return self._arena.rng(purpose, self._maps_over + 1, self.number, self._start_counts.get(self.number, 0))
 
     @property
     def _played_ms(self) -> int:
@@ -269,7 +270,7 @@ class Rounds:
 
     @property
     def _style(self) -> RoundStyle:
-        if self._standing.phase is Phase.KNIFE:
+        if self._standing.phase is GamePhase.KNIFE:
             return RoundStyle.KNIFE
         if self._arena.variables.mode_name == "retakes":
             return RoundStyle.RETAKE
@@ -277,7 +278,7 @@ class Rounds:
 
 
 def switch_sides(arena: Arena) -> None:
-    """Everybody goes to the other side; nobody dies of it."""
+    """Move all players to the other side without killing them."""
     for player in arena.playing:
         side = Side(player.team).other
         arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))

@@ -1,7 +1,7 @@
-"""When do sides change, and when is a map over? The rules of halves, overtime and early wins, as pure functions.
+"""Decide what follows a round: the rules of halves, overtime and early wins, as pure functions.
 
-The game counts rounds, not wins: a drawn round is a round played. Overtime is played in sets; teams go into a set on
-the sides they stand on and change in its middle.
+The game counts rounds, not wins: a drawn round counts as played. Overtime is played in sets; teams start a set on
+their current sides and change sides in its middle.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variables import Variables
 
 
-class Next(StrEnum):
+class NextStep(StrEnum):
     """What follows a round."""
 
     ROUND = "round"
-    """The next one, as it is."""
+    """The next round of the same half."""
     HALF = "half"
-    """Sides change, and everybody begins with fresh money."""
+    """The next half: sides change and money is reset."""
     OVERTIME = "overtime"
-    """Another set of overtime on the same sides, with fresh money."""
+    """The next set of overtime, on the same sides with money reset."""
     OVER = "over"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How long a map is played. No `max_rounds` at all means that it has no end."""
+    """The length of a map. With `max_rounds` 0 it never ends."""
 
     max_rounds: int
     has_halves: bool = True
     can_clinch: bool = True
     overtime_rounds: int = 0
-    """Rounds of each set of overtime; 0 where there is none."""
+    """Rounds per set of overtime; 0 for no overtime."""
 
     def overtime_of(self, rounds_played: int) -> int:
-        """Which set of overtime the last of these rounds belongs to; 0 in regulation."""
+        """Return the number of the overtime set that the last of these rounds belongs to; 0 in regulation."""
         extra = rounds_played - self.max_rounds
         return -(-extra // self.overtime_rounds) if extra > 0 and self.overtime_rounds else 0
 
 
 def rules_of(variables: Variables, scenario: Scenario) -> Rules:
-    """The rules as the variables say them now. The story of a tie has no overtime."""
+    """Return the rules set by the variables. The tie scenario has no overtime."""
     has_overtime = variables.is_on("mp_overtime_enable") and scenario is not Scenario.TIE
     return Rules(
         max_rounds=variables.whole("mp_maxrounds"),
@@ -52,24 +52,24 @@ def rules_of(variables: Variables, scenario: Scenario) -> Rules:
     )
 
 
-def follows(rules: Rules, rounds_played: int, score: tuple[int, int]) -> Next:
-    """What comes after the round just played; the score is by team and counts it."""
+def next_step(rules: Rules, rounds_played: int, score: tuple[int, int]) -> NextStep:
+    """Return what follows the last round; the score is by team and includes that round."""
     if rules.max_rounds <= 0:
-        return Next.ROUND
+        return NextStep.ROUND
     overtime = rules.overtime_of(rounds_played)
     if rules.can_clinch and max(score) >= _wins_to_clinch(rules, overtime):
-        return Next.OVER
+        return NextStep.OVER
     first, length = 0, rules.max_rounds
     if overtime:
         first, length = rules.max_rounds + (overtime - 1) * rules.overtime_rounds, rules.overtime_rounds
     if rounds_played >= first + length:
         is_level = score[0] == score[1]
-        return Next.OVERTIME if is_level and rules.overtime_rounds else Next.OVER
+        return NextStep.OVERTIME if is_level and rules.overtime_rounds else NextStep.OVER
     if rules.has_halves and rounds_played - first == length // 2:
-        return Next.HALF
-    return Next.ROUND
+        return NextStep.HALF
+    return NextStep.ROUND
 
 
 def _wins_to_clinch(rules: Rules, overtime: int) -> int:
-    """More than half of regulation, and half of every set of overtime begun."""
+    """Return the wins that end a map early: more than half of regulation, plus half of each started overtime set."""
     return rules.max_rounds // 2 + 1 + overtime * (rules.overtime_rounds // 2)

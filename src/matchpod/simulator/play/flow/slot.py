@@ -1,48 +1,48 @@
-"""What is under way here? A place for one plan at a time: a new one calls the old one off."""
+"""Hold at most one scheduled task: a new task cancels the previous one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from matchpod.simulator.agenda import Agenda, Planned, Script
+from matchpod.simulator.agenda import Agenda, ScheduledTask, Script
 
 
-class Slot:
-    """At most one plan."""
+class TaskSlot:
+    """Holds at most one task."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
-        self._planned: Planned | None = None
+        self._task: ScheduledTask | None = None
 
     @property
-    def is_taken(self) -> bool:
-        """True while something is planned or runs here."""
-        return self._planned is not None and not self._planned.is_over
+    def is_active(self) -> bool:
+        """True while a task is pending or running."""
+        return self._task is not None and not self._task.is_over
 
-    def call_in(self, wait_ms: int, act: Callable[[], None]) -> None:
-        """Plan an act."""
+    def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:
+        """Call a function after a wait."""
         self.cancel()
-        self._planned = self._agenda.call_in(wait_ms, act)
+        self._task = self._agenda.call_in(wait_ms, callback)
 
     def run(self, script: Script[None]) -> None:
-        """Run a script, from later in this tick on.
+        """Run a script, starting later in this tick.
 
-        Not at once: its first step may lead back here, and the plan it makes then would be lost behind its own.
+        Not at once: its first step may use this slot again, and that new task would be overwritten.
         """
         self.cancel()
-        self._planned = self._agenda.start(_soon(script))
+        self._task = self._agenda.start(_delayed(script))
 
     def start(self, script: Script[None]) -> None:
-        """Run a script, its first step at once; only for one that cannot lead back here."""
+        """Run a script, its first step at once; only for a script that does not use this slot."""
         self.cancel()
-        self._planned = self._agenda.start(script)
+        self._task = self._agenda.start(script)
 
     def cancel(self) -> None:
-        """Call off what is planned, if anything is."""
-        if self._planned is not None:
-            self._planned.cancel()
+        """Cancel the task, if there is one."""
+        if self._task is not None:
+            self._task.cancel()
 
 
-def _soon(script: Script[None]) -> Script[None]:
+def _delayed(script: Script[None]) -> Script[None]:
     yield 0
     yield from script

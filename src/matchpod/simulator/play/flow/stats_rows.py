@@ -1,6 +1,6 @@
-"""What does the game print of its own counts? The `round_stats` block of a freeze start, in the layout of the game.
+"""Build the `round_stats` block that the game logs at the start of a freeze time.
 
-The values are the book's. Labels past column 20 are wrong in the game itself: build 10603 prints burn damage under
+The values come from the book. Labels past column 20 are wrong in the game itself: build 10603 prints burn damage under
 `bombk`, grenade damage under `firedmg`, kills of bomb carriers under `uniquek`, weapons used under `dinks`.
 """
 
@@ -22,14 +22,14 @@ FIELDS = (
 )
 
 TEAM_NUMBERS = {SPECTATOR: 1, Side.T.value: 2, Side.CT.value: 3}
-"""Everybody else, also who is still loading, has 0."""
+"""All other players, including those still loading, have 0."""
 
 _DINKS = 0
-"""Nobody counts shots that rang a helmet; real rows of a whole match have 0 to 2 here."""
+"""Headshots stopped by a helmet are not simulated; rows of a real match have 0 to 2 here."""
 
 
 def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int) -> Iterator[Line]:
-    """The block before a round, nothing where it is switched off; rows by number, of everybody on the server."""
+    """Yield the block before a round, if it is enabled, with one row per connected player ordered by user id."""
     variables = arena.variables
     if not variables.is_on("sv_log_roundstats"):
         return
@@ -49,19 +49,19 @@ def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int)
 
 def _rows(arena: Arena) -> Iterator[str]:
     players = sorted(arena.players, key=lambda player: player.user_id)
-    nothing = Tally("", "")
-    # The broadcast has number 0 and is no player, but has a row like one.
+    zeros = Tally("", "")
+    # SourceTV has user id 0 and is not a player, but has a row like one.
     if arena.variables.is_on("tv_enable") and not (players and players[0].user_id == 0):
-        yield _row(0, 0, arena.variables.whole("mp_startmoney"), nothing)
+        yield _row(0, 0, arena.variables.whole("mp_startmoney"), zeros)
     tallies = _tallies_of_rounds_before(arena)
     for player in players:
         person = player.person
-        tally = tallies.get(person.player_id, nothing)
+        tally = tallies.get(person.player_id, zeros)
         yield _row(person.account, TEAM_NUMBERS.get(player.team, 0), player.money, tally)
 
 
 def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
-    """Nothing before the first decision: a deathmatch, whose one round never has any, shows zeros throughout."""
+    """Return no tallies before the first decided round: a deathmatch, whose round is never decided, shows zeros."""
     book = arena.book
     if not book.is_open or book.rounds_played() == 0:
         return {}
@@ -71,9 +71,9 @@ def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
 def _row(account: int, team: int, money: int, tally: Tally) -> str:
     kills, deaths, rounds = tally.kills, tally.deaths, tally.rounds_played
     hs_percent = 100 * tally.headshots / kills if kills else 0.0
-    # A real row with 2 kills and no death has 0.00 here, not 2.00.
+    # A row of a real log with 2 kills and no death has 0.00 here, not 2.00.
     kd_ratio = kills / deaths if deaths else 0.0
-    # Rounded: 105 of 105 real values, and truncating fits only 47 of them.
+    # Rounding matches all 105 values of a real log, truncating only 47 of them.
     adr = round(tally.damage / rounds) if rounds else 0
     counts = (
         tally.mvps, tally.enemies_flashed, tally.utility_damage, tally.triple_kills, tally.quad_kills, tally.aces,

@@ -1,1 +1,1 @@
-"""The people: who comes to a server, when, and what they do there besides playing."""
+"""Simulated people: who comes to a server, when, and what they do there besides playing."""

@@ -1,4 +1,4 @@
-"""What do people call themselves? Invented nicknames as they stand in server lists: plain, spaced, tagged, foreign."""
+"""List invented nicknames as seen on real servers: plain, with spaces, clan tags and foreign letters."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ NICKNAMES = (
     "treacle", "truffle", "tugboat", "tumbleweed", "turnip", "umbrella", "undertow", "vanilla", "velcro",
     "vinaigrette", "wallflower", "walnut", "wasabi", "waterlily", "weathervane", "wheelbarrow", "whirligig", "wicker",
     "windfall", "wombat", "woodpecker", "yarrow", "yodel", "zabaglione", "zeppelin", "zigzag", "zucchini",
-    # Clan tags, as brackets of every kind:
+    # Clan tags and special characters:
     "[KVK] mandolin", "[9th]oatcake", "<TNT> fizz", "<3 waffles", "{soup} ladle", "|MOSS| fern", "-=RUG=- tassel",
     "(afk) Gunnar", "»velvet«", "xX_gravy_Xx", "/dev/sofa", "50% off", "a'b", "name;name", "C:\\>_", "<none>", "<>",
     "....", "$tonefruit",
-    # Other alphabets, accents, pictures:
+    # Other alphabets, accents, emoji:
     "Øyvind", "Żubr", "Señor Pan", "naïve", "Ärger", "çilek", "ěščř", "Грибник", "Самовар", "Ёжик", "Капуста", "Ψάρι",
     "たぬき", "おにぎり", "豆腐", "小笼包", "감자", "김밥", "ฟักทอง", "ღვინო", "חומוס", "bread 🍞", "🦆",
     "ツ lazy ツ", "Ｗｉｄｅ",
 )  # fmt: skip
-"""None of these is meant to be anybody's; brackets and foreign letters are there because real lists have them."""
+"""None of these refers to a real person; brackets and foreign letters are included because real names have them."""

@@ -1,6 +1,6 @@
-"""What would somebody write to fool whoever reads the log? Names, new names and chat that imitate its lines.
+"""List names and chat messages that imitate log lines, to test readers of the log against spoofing.
 
-The client takes quotes out of names, but a name in a log is never to be trusted for that: some here have them.
+The client removes quotes from names, but a log reader must not rely on it: some names here contain quotes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPOOF_NAMES = (
     "JSON_BEGIN{\u2029}}JSON_END",
     "[U:1:1]><CT>" + "<1><[U:1:1]><CT>" * 7,
 )
-"""At most 127 bytes each, no line break: what a name can hold."""
+"""At most 127 bytes each and no line break: the limits of a name."""
 
 SPOOF_RENAMES = (
     'a" changed name to "b',
@@ -50,4 +50,4 @@ SPOOF_CHAT = (
     "\\",
     "😀" * 64,
 )  # fmt: skip
-"""At most 256 bytes each, no line break: what a message can hold."""
+"""At most 256 bytes each and no line break: the limits of a message."""

@@ -1,7 +1,7 @@
-"""Who comes to this server, and what do they do to it? The people of a match, by its roster and its scenario.
+"""Decide who comes to a server and what they do, by roster and scenario.
 
-Nobody comes before somebody is expected, and then only when the server has been left alone for a while. Who comes, in
-which order, to which team is a matter of the seed and the roster alone, never of when commands were sent.
+People come only when they are expected, and after the server has received no commands for some time. Who comes, in
+which order and to which team depends only on the seed and the roster, not on when commands were sent.
 """
 
 from __future__ import annotations
@@ -12,60 +12,60 @@ from dataclasses import replace
 from enum import StrEnum
 
 from matchpod.cs2.steam_id import MAX_ACCOUNT, account_of
-from matchpod.simulator.agenda import Planned
+from matchpod.simulator.agenda import ScheduledTask
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.people.chatter import Chatter
-from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, PlayedGame, Stage, by_rank, spread
+from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
 from matchpod.simulator.play.people.departures import AllLeave, RageQuit
 from matchpod.simulator.play.people.impostor import Impostors, disguise
-from matchpod.simulator.play.people.interruptions import Pauses, RoundRestore
+from matchpod.simulator.play.people.interruptions import PauseStory, RoundRestore
 from matchpod.simulator.play.people.persons import make_people, with_one_awper
 from matchpod.simulator.play.people.stories import Story
-from matchpod.simulator.play.player import Person, Player
+from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.scenarios import Scenario
 
-STRANGERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
-"""How many come where nobody is named."""
+PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
+"""Number of players who come without a roster."""
 
-USUAL_STRANGERS = 10
+DEFAULT_PLAYERS = 10
 
-TRICKLE_MS = (5_000, 25_000)
-"""How long it takes until the last of them has connected."""
+ARRIVAL_MS = (5_000, 25_000)
+"""Time until the last of them has connected."""
 
 LATE_MS = 180_000
 
 STRANGER_AFTER_MS = (1_000, 8_000)
-"""After the last of the others: whenever he is sent away, nobody else's number depends on it."""
+"""Delay after the last other guest, so that the stranger's visits do not change the user ids of others."""
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
-"""Far above what anybody does for a whole match: 60 % are outstanding."""
+"""Far above what a player reaches in a whole match: 60 % is outstanding."""
 
 STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.ALL_LEAVE: AllLeave,
     Scenario.RAGE_QUIT_REJOIN: RageQuit,
     Scenario.ROUND_RESTORE: RoundRestore,
-    Scenario.PAUSES: Pauses,
+    Scenario.PAUSES: PauseStory,
     Scenario.SPOOFER: Impostors,
 }
-"""What people do in a live match; in all other scenarios they just play."""
+"""The story of each scenario; in all other scenarios people just play."""
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
 
 
 class Expectation(StrEnum):
-    """Whom the server waits for."""
+    """Who is expected on the server."""
 
-    NOBODY = "nobody"
+    NO_ONE = "no_one"
     ROSTER = "roster"
     ANYBODY = "anybody"
 
 
 class Visitors(Watcher):
-    """The people of one server; they watch its arena from the start."""
+    """The visitors of one server; a watcher of its arena from the start."""
 
     def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
         self._arena = arena
@@ -73,14 +73,14 @@ class Visitors(Watcher):
         self._crowd = Crowd(arena, door, game)
         self._chatter = Chatter(self._crowd)
         self._story: Story | None = None
-        self._expects = Expectation.NOBODY
-        self._is_anybody_named = False
-        self._countdown: Planned | None = None
+        self._expects = Expectation.NO_ONE
+        self._are_players_invited = False
+        self._countdown: ScheduledTask | None = None
         arena.watchers.append(self)
 
     @property
     def stays_after_map(self) -> bool:
-        """True while another map of the series is to come: people do not leave after this one."""
+        """True if another map of the series follows: people do not leave after this one."""
         return self._crowd.stays_after_map
 
     @stays_after_map.setter
@@ -88,84 +88,84 @@ class Visitors(Watcher):
         self._crowd.stays_after_map = stays
 
     def expect(self, team1: Sequence[tuple[int, str]], team2: Sequence[tuple[int, str]]) -> None:
-        """These people will come: account and nick, or no nick. The same match told again brings nobody back."""
+        """Expect these people (account and nick, may be empty). Repeating a match does not bring back those gone."""
         is_same_match = self._expects is Expectation.ROSTER
         self._expects = Expectation.ROSTER
         nicks = {account: nick for account, nick in (*team1, *team2) if 0 < account <= MAX_ACCOUNT}
         first = _distinct([account for account, _ in team1 if account in nicks])
         second = _distinct([account for account, _ in team2 if account in nicks and account not in first])
         guests = self._crowd.guests
-        gone = [account for account, guest in guests.items() if is_same_match and guest.stage is Stage.GONE]
+        gone = [account for account, guest in guests.items() if is_same_match and guest.stage is GuestStage.GONE]
         self._crowd.uninvite([guest for account, guest in guests.items() if account not in nicks])
         for number, team in enumerate(self._make_teams(first, second, nicks), 1):
             for person in team:
                 guest = self._crowd.invite(person, number, is_listed=True)
                 if person.account in gone:
-                    guest.stage = Stage.GONE
+                    guest.stage = GuestStage.GONE
         if not is_same_match:
             self._crowd.is_over = False
         for guest in self._crowd.present():
             if guest.player is not None and guest.player.is_playing:
                 self._chatter.player_joined(guest.player)
-        self._count_down()
+        self._start_countdown()
 
-    def expect_anybody(self) -> None:
-        """Whoever likes to will come; where people are expected already it only begins the wait anew."""
-        if self._expects is not Expectation.NOBODY:
-            self.settle()
+    def expect_anyone(self) -> None:
+        """Expect random people, or those in `sim_players`; if people are already expected, only restart the wait."""
+        if self._expects is not Expectation.NO_ONE:
+            self.restart_countdown()
             return
         self._expects = Expectation.ANYBODY
-        self._is_anybody_named = False
-        self._count_down()
+        self._are_players_invited = False
+        self._start_countdown()
 
-    def forget(self) -> None:
-        """The match was ended: nobody new comes; whoever is here stays."""
-        self._expects = Expectation.NOBODY
+    def forget_roster(self) -> None:
+        """Stop expecting people because the match was ended; connected players stay."""
+        self._expects = Expectation.NO_ONE
         if self._countdown is not None:
             self._countdown.cancel()
         self._crowd.uninvite(list(self._crowd.guests.values()))
         stranger = self._crowd.stranger
         if stranger is not None and stranger.player is None:
-            stranger.call_off()
+            stranger.cancel_plans()
             self._crowd.stranger = None
 
-    def settle(self) -> None:
-        """Somebody just configured the server: the wait for people begins anew if it is not over."""
+    def restart_countdown(self) -> None:
+        """Restart the wait for people, unless it is over, because the server was just configured."""
         if self._countdown is not None and not self._countdown.is_over:
-            self._count_down()
+            self._start_countdown()
 
-    # --- what happens --------------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------------
 
     def map_loaded(self, map_name: str) -> None:
-        """Everybody comes back; whoever was still expected is waited for anew."""
+        """Let the guests return, and restart the wait for those still expected."""
         self._chatter.map_loaded(map_name)
-        self._crowd.gather()
-        if self._expects is not Expectation.NOBODY:
-            self._count_down()
+        self._crowd.map_loaded()
+        if self._expects is not Expectation.NO_ONE:
+            self._start_countdown()
 
     def map_closing(self) -> None:
-        """Everybody was disconnected."""
-        self._close_story()
+        """Cancel all plans on the old map."""
+        self._end_story()
         self._chatter.map_closing()
-        self._crowd.scatter()
+        self._crowd.map_closing()
 
     def player_joined(self, player: Player) -> None:
-        """Somebody took a team."""
+        """Let the player write `.ready` if the match lists them."""
         self._chatter.player_joined(player)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Somebody is gone."""
-        self._crowd.left(player, reason)
+        """Let the crowd decide whether the player returns."""
+        self._crowd.player_left(player, reason)
 
     def warmup_began(self) -> None:
-        """Nothing counts yet, or any more."""
-        self._close_story()
+        """End the story: the match has not started or was aborted."""
+        self._end_story()
         self._chatter.warmup_began()
 
     def went_live(self) -> None:
-        """The story of the scenario begins."""
+        """Start the story of the scenario."""
         self._crowd.is_over = False
-        self._close_story()
+        self._end_story()
         make_story = STORIES.get(self._arena.scenario)
         if make_story is not None:
             self._story = make_story(self._crowd)
@@ -173,107 +173,107 @@ class Visitors(Watcher):
         self._chatter.went_live()
 
     def freeze_began(self, round_number: int) -> None:
-        """The freeze time of a round began."""
+        """Pass the event to the story."""
         if self._story is not None:
             self._story.freeze_began(round_number)
 
     def round_started(self, round_number: int) -> None:
-        """Freeze time is over."""
+        """Pass the event to the story."""
         if self._story is not None:
             self._story.round_started(round_number)
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """A round was decided."""
+        """Let players comment on the round."""
         self._chatter.round_ended(round_number, end)
 
     def map_ended(self) -> None:
-        """People say good-bye."""
-        self._close_story()
+        """Let people write farewells and leave."""
+        self._end_story()
         self._chatter.map_ended()
-        self._crowd.say_farewell()
+        self._crowd.map_ended()
 
-    # --- who comes -----------------------------------------------------------------------------------------------
+    # --- arrivals ------------------------------------------------------------------------------------------------
 
-    def _close_story(self) -> None:
+    def _end_story(self) -> None:
         if self._story is not None:
-            self._story.close()
+            self._story.cancel()
             self._story = None
 
-    def _count_down(self) -> None:
+    def _start_countdown(self) -> None:
         if self._countdown is not None:
             self._countdown.cancel()
         delay_ms = int(self._arena.variables.number("sim_roster_delay") * 1000)
-        self._countdown = self._arena.agenda.call_in(delay_ms, self._let_come)
+        self._countdown = self._arena.agenda.call_in(delay_ms, self._schedule_arrivals)
 
-    def _let_come(self) -> None:
-        """The wait is over. While a map is loading nobody can come: its end begins the wait anew."""
+    def _schedule_arrivals(self) -> None:
+        """Schedule the visits when the wait is over. Skipped during a map load, whose end restarts the wait."""
         scenario = self._arena.scenario
         if self._arena.is_busy or scenario is Scenario.NO_SHOW:
             return
-        if self._expects is Expectation.ANYBODY and not self._is_anybody_named:
-            self._is_anybody_named = True
-            self._name_anybody()
+        if self._expects is Expectation.ANYBODY and not self._are_players_invited:
+            self._are_players_invited = True
+            self._invite_players()
         guests = sorted(self._crowd.guests.values(), key=by_rank)
-        self._cast(scenario, guests)
-        dice = self._arena.dice("visitors", "trickle")
-        waits_ms = spread(dice, len(guests), 0, dice.randint(*TRICKLE_MS))
+        self._assign_roles(scenario, guests)
+        rng = self._arena.rng("visitors", "trickle")
+        waits_ms = random_times(rng, len(guests), 0, rng.randint(*ARRIVAL_MS))
         if scenario is Scenario.INCOMPLETE_ROSTER:
-            # A lone player is missing himself; of two one is.
-            guests = guests[: -min(dice.randint(1, 2), max(1, len(guests) - 1))]
+            # A roster of one loses its only player, a roster of two loses one.
+            guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
         elif scenario is Scenario.LATE_JOIN and waits_ms:
             waits_ms[-1] += LATE_MS
         for guest, wait_ms in zip(guests, waits_ms, strict=False):
-            if guest.stage is Stage.EXPECTED:
-                self._crowd.come(guest, wait_ms)
+            if guest.stage is GuestStage.EXPECTED:
+                self._crowd.schedule_visit(guest, wait_ms)
         if scenario is Scenario.STRANGER and self._crowd.stranger is None:
             self._send_stranger(max(waits_ms, default=0))
 
-    def _cast(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
-        """Give out the parts that people play by what they are."""
+    def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
+        """Choose the impostors or the cheater of the scenario."""
         if scenario is Scenario.SPOOFER:
             disguise(self._arena, guests)
         elif scenario is Scenario.CHEATER and guests:
-            cheater = self._arena.dice("visitors", "cheater").choice(guests)
+            cheater = self._arena.rng("visitors", "cheater").choice(guests)
             if cheater.visits == 0:
                 cheater.person = replace(
                     cheater.person, skill=CHEATER_SKILL, headshots=CHEATER_HEADSHOTS, is_cheater=True
                 )
 
-    def _name_anybody(self) -> None:
+    def _invite_players(self) -> None:
         accounts = _accounts_in(self._arena.variables.text("sim_players"))
-        count = len(accounts) or STRANGERS_BY_MODE.get(self._arena.variables.mode_name, USUAL_STRANGERS)
-        count = min(count, self._door.seats)
-        people = make_people(self._arena.dice("visitors", "people"), count, accounts=accounts)
+        count = len(accounts) or PLAYERS_BY_MODE.get(self._arena.variables.mode_name, DEFAULT_PLAYERS)
+        count = min(count, self._door.max_players)
+        people = make_people(self._arena.rng("visitors", "people"), count, accounts=accounts)
         half = (count + 1) // 2
         for number, team in enumerate(self._with_awpers(people, half), 1):
             for person in team:
                 self._crowd.invite(person, number, is_listed=False)
 
-    def _make_teams(self, first: list[int], second: list[int], nicks: dict[int, str]) -> list[list[Person]]:
+    def _make_teams(self, first: list[int], second: list[int], nicks: dict[int, str]) -> list[list[Participant]]:
         accounts = [*first, *second]
-        dice = self._arena.dice("visitors", "people")
-        people = make_people(dice, len(accounts), accounts=accounts, nicks=nicks)
+        rng = self._arena.rng("visitors", "people")
+        people = make_people(rng, len(accounts), accounts=accounts, nicks=nicks)
         return self._with_awpers(people, len(first))
 
-    def _with_awpers(self, people: list[Person], first_team_size: int) -> list[list[Person]]:
-        dice = self._arena.dice("visitors", "awpers")
-        return [with_one_awper(dice, people[:first_team_size]), with_one_awper(dice, people[first_team_size:])]
+    def _with_awpers(self, people: list[Participant], first_team_size: int) -> list[list[Participant]]:
+        rng = self._arena.rng("visitors", "awpers")
+        return [with_one_awper(rng, people[:first_team_size]), with_one_awper(rng, people[first_team_size:])]
 
     def _send_stranger(self, last_ms: int) -> None:
-        dice = self._arena.dice("visitors", "stranger")
+        rng = self._arena.rng("visitors", "stranger")
         names = [guest.person.name for guest in self._crowd.guests.values()]
-        person = make_people(dice, 1, taken_names=names)[0]
+        person = make_people(rng, 1, taken_names=names)[0]
         stranger = self._crowd.stranger = Guest(person, 0, LAST_RANK)
-        self._crowd.come(stranger, last_ms + dice.randint(*STRANGER_AFTER_MS))
+        self._crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
 
 
 def _accounts_in(text: str) -> list[int]:
-    """The accounts of a list of SteamID64s and account numbers; whatever is neither is passed over."""
+    """Return the accounts in a list of SteamID64s and account numbers; anything else is ignored."""
     accounts = []
-    for word in _SEPARATORS.split(text):
-        account = account_of(word)
-        if account is None and _ACCOUNT.fullmatch(word) and int(word) <= MAX_ACCOUNT:
-            account = int(word)
+    for item in _SEPARATORS.split(text):
+        account = account_of(item)
+        if account is None and _ACCOUNT.fullmatch(item) and int(item) <= MAX_ACCOUNT:
+            account = int(item)
         if account is not None:
             accounts.append(account)
     return _distinct(accounts)

@@ -1,4 +1,4 @@
-"""The simulator's own count of a map, rule by rule, in little rounds made by hand."""
+"""Test the simulator's own statistics of a map, rule by rule, with small hand-made rounds."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 from matchpod.core.model import Side
 from matchpod.simulator.play.counts.book import Book
 from matchpod.simulator.play.counts.tally import Tally
-from matchpod.simulator.play.player import SPECTATOR, Person, Player
+from matchpod.simulator.play.player import SPECTATOR, Participant, Player
 
 
-def people(side: Side, *names: str) -> list[Player]:
-    """Living players of a side; their accounts follow from their names."""
+def players(side: Side, *names: str) -> list[Player]:
+    """Return living players of a side; their accounts are derived from their names."""
     return [
-        Player(Person(name, sum(map(ord, name))), number, team=side.value, is_in_game=True, is_alive=True)
+        Player(Participant(name, sum(map(ord, name))), number, team=side.value, is_in_game=True, is_alive=True)
         for number, name in enumerate(names)
     ]
 
 
-class Told:
-    """An open book with teams of three to tell it about; kills are a second apart unless said otherwise."""
+class BookAndTeams:
+    """An open book and two teams of three in round 1; kills are a second apart by default."""
 
     def __init__(self, size: int = 3, *, is_free_for_all: bool = False, has_respawns: bool = False) -> None:
         self.book = Book()
         self.book.open(is_free_for_all=is_free_for_all, has_respawns=has_respawns)
-        self.ours = people(Side.CT, *"abcdef"[:size])
-        self.theirs = people(Side.T, *"uvwxyz"[:size])
+        self.ours = players(Side.CT, *"abcdef"[:size])
+        self.theirs = players(Side.T, *"uvwxyz"[:size])
         self.now_ms = 0
         self.start(1)
 
@@ -45,72 +45,72 @@ class Told:
         self.book.died(victim, self.now_ms)
 
     def leave(self, player: Player) -> None:
-        self.book.left(player, self.now_ms)
+        self.book.player_left(player, self.now_ms)
 
-    def of(self, player: Player) -> Tally:
+    def tally(self, player: Player) -> Tally:
         found = [tally for tally in self.book.tallies() if tally.player_id == player.person.player_id]
         assert len(found) == 1
         return found[0]
 
 
-def test_new_book_is_closed_and_hears_nothing() -> None:
-    book, (ann,), (ben,) = Book(), people(Side.CT, "a"), people(Side.T, "u")
+def test_new_book_is_closed_and_counts_nothing() -> None:
+    book, (ann,), (ben,) = Book(), players(Side.CT, "a"), players(Side.T, "u")
     book.round_started(1, [ann], [ben])
     book.hit(ann, ben, "ak47", 30)
     book.kill(ann, ben, "ak47", is_headshot=True, at_ms=1)
     book.died(ann, 2)
     book.assist(ann, ben, is_flash=False)
     book.blinded(ben, ann)
-    book.threw(ann, "decoy")
-    book.chicken(ann)
-    book.planted(ben)
-    book.defused(ann)
-    book.left(ben, 3)
-    book.decided(1, ann)
+    book.grenade_thrown(ann, "decoy")
+    book.chicken_killed(ann)
+    book.bomb_planted(ben)
+    book.bomb_defused(ann)
+    book.player_left(ben, 3)
+    book.round_decided(1, ann)
     assert (book.is_open, book.tallies(), book.rounds_played()) == (False, [], 0)
 
 
-def test_open_book_hears_nothing_before_the_first_round() -> None:
-    book, (ann,), (ben,) = Book(), people(Side.CT, "a"), people(Side.T, "u")
+def test_open_book_counts_nothing_before_the_first_round() -> None:
+    book, (ann,), (ben,) = Book(), players(Side.CT, "a"), players(Side.T, "u")
     book.open(is_free_for_all=False, has_respawns=False)
     book.kill(ann, ben, "ak47", is_headshot=True, at_ms=1)
     assert (book.is_open, book.tallies()) == (True, [])
 
 
-def test_closed_book_keeps_its_counts_and_hears_no_more() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.close()
-    told.kill(told.ours[0], told.theirs[1])
-    told.start(2)
-    assert not told.book.is_open
-    assert (told.of(told.ours[0]).kills, told.of(told.ours[0]).rounds_played) == (1, 1)
+def test_closed_book_keeps_its_counts_and_counts_nothing_more() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.close()
+    game.kill(game.ours[0], game.theirs[1])
+    game.start(2)
+    assert not game.book.is_open
+    assert (game.tally(game.ours[0]).kills, game.tally(game.ours[0]).rounds_played) == (1, 1)
 
 
-def test_backup_opens_the_book_again_with_its_rounds() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.decided(1, None)
-    told.book.close()
-    told.book.rewind(1)
-    assert (told.book.is_open, told.book.rounds_played(), told.of(told.ours[0]).kills) == (True, 1, 1)
+def test_rewind_reopens_a_closed_book_with_its_rounds() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.round_decided(1, None)
+    game.book.close()
+    game.book.rewind(1)
+    assert (game.book.is_open, game.book.rounds_played(), game.tally(game.ours[0]).kills) == (True, 1, 1)
 
 
-def test_opening_forgets_the_map_before() -> None:
-    told = Told()
-    told.book.decided(1, None)
-    told.start(2)
-    told.book.open(is_free_for_all=False, has_respawns=False)
-    assert (told.book.tallies(), told.book.rounds_played()) == ([], 0)
+def test_opening_discards_the_previous_map() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(1, None)
+    game.start(2)
+    game.book.open(is_free_for_all=False, has_respawns=False)
+    assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
 
 
-# Acts that count by themselves
+# Events that count on their own
 
 
-def test_kill_counts_for_one_and_death_for_the_other() -> None:
-    told = Told()
-    told.book.kill(told.ours[0], told.theirs[0], "ak47", is_headshot=True, at_ms=1)
-    killer, victim = told.of(told.ours[0]), told.of(told.theirs[0])
+def test_kill_counts_for_the_killer_and_death_for_the_victim() -> None:
+    game = BookAndTeams()
+    game.book.kill(game.ours[0], game.theirs[0], "ak47", is_headshot=True, at_ms=1)
+    killer, victim = game.tally(game.ours[0]), game.tally(game.theirs[0])
     assert (killer.kills, killer.headshots, killer.deaths, killer.weapon_kills) == (1, 1, 0, {"ak47": 1})
     assert (victim.kills, victim.deaths) == (0, 1)
 
@@ -125,21 +125,21 @@ def test_kill_counts_for_one_and_death_for_the_other() -> None:
         *((weapon, None) for weapon in ["ak47", "hegrenade", "inferno", "taser"]),
     ],
 )
-def test_weapon_puts_a_kill_into_one_class_at_most(weapon: str, counter: str | None) -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0], weapon=weapon)
-    tally = told.of(told.ours[0])
+def test_kill_counts_in_at_most_one_weapon_class(weapon: str, counter: str | None) -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0], weapon=weapon)
+    tally = game.tally(game.ours[0])
     classes = ("pistol_kills", "sniper_kills", "knife_kills")
     assert [name for name in classes if getattr(tally, name)] == ([counter] if counter else [])
 
 
-def test_damage_is_what_enemies_lost() -> None:
-    told = Told()
-    ann, bob, eve = told.ours[0], told.ours[1], told.theirs[0]
-    told.book.hit(ann, eve, "ak47", 27)
-    told.book.hit(ann, bob, "ak47", 30)
-    told.book.hit(ann, ann, "hegrenade", 40)
-    assert (told.of(ann).damage, told.of(ann).utility_damage) == (27, 0)
+def test_only_damage_to_enemies_counts() -> None:
+    game = BookAndTeams()
+    ann, bob, eve = game.ours[0], game.ours[1], game.theirs[0]
+    game.book.hit(ann, eve, "ak47", 27)
+    game.book.hit(ann, bob, "ak47", 30)
+    game.book.hit(ann, ann, "hegrenade", 40)
+    assert (game.tally(ann).damage, game.tally(ann).utility_damage) == (27, 0)
 
 
 @pytest.mark.parametrize(
@@ -155,213 +155,213 @@ def test_damage_is_what_enemies_lost() -> None:
         ("awp", 0, 0, 0),
     ],
 )
-def test_utility_damage_is_by_grenades_and_fire(weapon: str, utility: int, burn: int, grenade: int) -> None:
-    told = Told()
-    told.book.hit(told.ours[0], told.theirs[0], weapon, 10)
-    tally = told.of(told.ours[0])
+def test_utility_damage_is_damage_by_grenades_and_fire(weapon: str, utility: int, burn: int, grenade: int) -> None:
+    game = BookAndTeams()
+    game.book.hit(game.ours[0], game.theirs[0], weapon, 10)
+    tally = game.tally(game.ours[0])
     assert (tally.damage, tally.utility_damage, tally.burn_damage, tally.he_damage) == (10, utility, burn, grenade)
 
 
-def test_team_kill_is_a_death_and_nothing_else() -> None:
-    told = Told()
-    ann, bob, cat = told.ours
-    told.kill(told.theirs[0], cat)
-    told.kill(ann, bob)
-    killer = told.of(ann)
+def test_team_kill_counts_only_as_a_death_and_a_team_kill() -> None:
+    game = BookAndTeams()
+    ann, bob, cat = game.ours
+    game.kill(game.theirs[0], cat)
+    game.kill(ann, bob)
+    killer = game.tally(ann)
     assert (killer.team_kills, killer.kills, killer.weapon_kills, killer.trade_kills) == (1, 0, {}, 0)
-    assert (killer.clutch_kills, killer.kast_rounds, told.of(bob).deaths) == (0, 0, 1)
+    assert (killer.clutch_kills, killer.kast_rounds, game.tally(bob).deaths) == (0, 0, 1)
 
 
-def test_kill_of_oneself_is_a_death_only() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.ours[0], weapon="hegrenade")
-    tally = told.of(told.ours[0])
+def test_suicide_counts_only_as_a_death() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.ours[0], weapon="hegrenade")
+    tally = game.tally(game.ours[0])
     assert (tally.deaths, tally.kills, tally.team_kills, tally.first_deaths) == (1, 0, 0, 1)
 
 
 def test_death_by_bomb_or_fall_counts() -> None:
-    told = Told()
-    told.die(told.ours[0])
-    assert told.of(told.ours[0]).deaths == 1
+    game = BookAndTeams()
+    game.die(game.ours[0])
+    assert game.tally(game.ours[0]).deaths == 1
 
 
-def test_nobody_dies_twice_in_a_round() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.die(told.ours[0])
-    told.start(2)
-    told.die(told.ours[0])
-    assert told.of(told.ours[0]).deaths == 2
+def test_player_dies_at_most_once_per_round() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.die(game.ours[0])
+    game.start(2)
+    game.die(game.ours[0])
+    assert game.tally(game.ours[0]).deaths == 2
 
 
-def test_flash_assist_is_an_assist_too() -> None:
-    told = Told()
-    told.book.assist(told.ours[0], told.theirs[0], is_flash=True)
-    told.book.assist(told.ours[0], told.theirs[1], is_flash=False)
-    assert (told.of(told.ours[0]).assists, told.of(told.ours[0]).flash_assists) == (2, 1)
+def test_flash_assist_also_counts_as_an_assist() -> None:
+    game = BookAndTeams()
+    game.book.assist(game.ours[0], game.theirs[0], is_flash=True)
+    game.book.assist(game.ours[0], game.theirs[1], is_flash=False)
+    assert (game.tally(game.ours[0]).assists, game.tally(game.ours[0]).flash_assists) == (2, 1)
 
 
-def test_helping_to_kill_a_team_mate_is_no_assist() -> None:
-    told = Told()
-    told.book.assist(told.ours[0], told.ours[1], is_flash=False)
-    assert (told.of(told.ours[0]).assists, told.of(told.ours[0]).kast_rounds) == (0, 0)
+def test_assist_on_a_team_mate_does_not_count() -> None:
+    game = BookAndTeams()
+    game.book.assist(game.ours[0], game.ours[1], is_flash=False)
+    assert (game.tally(game.ours[0]).assists, game.tally(game.ours[0]).kast_rounds) == (0, 0)
 
 
 def test_only_enemies_count_as_flashed() -> None:
-    told = Told()
-    for victim in (told.theirs[0], told.theirs[0], told.ours[0], told.ours[1]):
-        told.book.blinded(victim, told.ours[0])
-    assert told.of(told.ours[0]).enemies_flashed == 2
+    game = BookAndTeams()
+    for victim in (game.theirs[0], game.theirs[0], game.ours[0], game.ours[1]):
+        game.book.blinded(victim, game.ours[0])
+    assert game.tally(game.ours[0]).enemies_flashed == 2
 
 
-def test_grenades_are_counted_by_kind() -> None:
-    told = Told()
+def test_thrown_grenades_are_counted_by_kind() -> None:
+    game = BookAndTeams()
     for grenade in ["hegrenade", "flashbang", "flashbang", "smokegrenade", "molotov", "incgrenade", "decoy"]:
-        told.book.threw(told.ours[0], grenade)
-    tally = told.of(told.ours[0])
+        game.book.grenade_thrown(game.ours[0], grenade)
+    tally = game.tally(game.ours[0])
     thrown = (tally.he_thrown, tally.flash_thrown, tally.smoke_thrown, tally.molly_thrown, tally.decoy_thrown)
     assert thrown == (1, 2, 1, 2, 1)
 
 
-def test_bomb_and_chickens_are_counted() -> None:
-    told = Told()
-    told.book.planted(told.theirs[0])
-    told.book.defused(told.ours[0])
-    told.book.chicken(told.ours[0])
-    assert told.of(told.theirs[0]).bomb_plants == 1
-    assert (told.of(told.ours[0]).bomb_defuses, told.of(told.ours[0]).chicken_kills) == (1, 1)
+def test_plants_defuses_and_chickens_are_counted() -> None:
+    game = BookAndTeams()
+    game.book.bomb_planted(game.theirs[0])
+    game.book.bomb_defused(game.ours[0])
+    game.book.chicken_killed(game.ours[0])
+    assert game.tally(game.theirs[0]).bomb_plants == 1
+    assert (game.tally(game.ours[0]).bomb_defuses, game.tally(game.ours[0]).chicken_kills) == (1, 1)
 
 
-def test_kill_while_blind_and_kill_of_the_carrier_are_noted() -> None:
-    told = Told()
-    told.theirs[0].has_bomb = True
-    told.kill(told.ours[0], told.theirs[0], is_blind=True)
-    told.kill(told.ours[0], told.theirs[1])
-    assert (told.of(told.ours[0]).blind_kills, told.of(told.ours[0]).carrier_kills) == (1, 1)
+def test_kills_while_blind_and_kills_of_the_carrier_are_counted() -> None:
+    game = BookAndTeams()
+    game.theirs[0].has_bomb = True
+    game.kill(game.ours[0], game.theirs[0], is_blind=True)
+    game.kill(game.ours[0], game.theirs[1])
+    assert (game.tally(game.ours[0]).blind_kills, game.tally(game.ours[0]).carrier_kills) == (1, 1)
 
 
-# Openings
+# First kills and deaths
 
 
-def test_first_kill_and_first_death_are_one_each() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.kill(told.theirs[1], told.ours[0])
-    assert [told.of(p).first_kills for p in (told.ours[0], told.theirs[1])] == [1, 0]
-    assert [told.of(p).first_deaths for p in (told.theirs[0], told.ours[0])] == [1, 0]
+def test_only_the_first_kill_and_death_count_as_first() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.kill(game.theirs[1], game.ours[0])
+    assert [game.tally(p).first_kills for p in (game.ours[0], game.theirs[1])] == [1, 0]
+    assert [game.tally(p).first_deaths for p in (game.theirs[0], game.ours[0])] == [1, 0]
 
 
-def test_team_kill_is_no_first_kill_but_a_first_death() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.ours[1])
-    told.kill(told.theirs[0], told.ours[0])
-    assert (told.of(told.ours[1]).first_deaths, told.of(told.ours[0]).first_deaths) == (1, 0)
-    assert (told.of(told.ours[0]).first_kills, told.of(told.theirs[0]).first_kills) == (0, 1)
+def test_team_kill_can_be_the_first_death_but_not_the_first_kill() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.ours[1])
+    game.kill(game.theirs[0], game.ours[0])
+    assert (game.tally(game.ours[1]).first_deaths, game.tally(game.ours[0]).first_deaths) == (1, 0)
+    assert (game.tally(game.ours[0]).first_kills, game.tally(game.theirs[0]).first_kills) == (0, 1)
 
 
-def test_fall_can_be_the_first_death() -> None:
-    told = Told()
-    told.die(told.ours[2])
-    told.kill(told.ours[0], told.theirs[0])
-    assert (told.of(told.ours[2]).first_deaths, told.of(told.theirs[0]).first_deaths) == (1, 0)
+def test_suicide_can_be_the_first_death() -> None:
+    game = BookAndTeams()
+    game.die(game.ours[2])
+    game.kill(game.ours[0], game.theirs[0])
+    assert (game.tally(game.ours[2]).first_deaths, game.tally(game.theirs[0]).first_deaths) == (1, 0)
 
 
-def test_leaving_is_no_death() -> None:
-    told = Told()
-    told.leave(told.ours[0])
-    told.kill(told.ours[1], told.theirs[0])
-    assert (told.of(told.ours[0]).deaths, told.of(told.ours[0]).first_deaths) == (0, 0)
-    assert told.of(told.theirs[0]).first_deaths == 1
+def test_leaving_is_not_a_death() -> None:
+    game = BookAndTeams()
+    game.leave(game.ours[0])
+    game.kill(game.ours[1], game.theirs[0])
+    assert (game.tally(game.ours[0]).deaths, game.tally(game.ours[0]).first_deaths) == (0, 0)
+    assert game.tally(game.theirs[0]).first_deaths == 1
 
 
-def test_kill_after_the_decision_is_no_first_kill() -> None:
-    told = Told()
-    told.book.decided(1, None)
-    told.kill(told.theirs[0], told.ours[0])
-    assert (told.of(told.theirs[0]).kills, told.of(told.theirs[0]).first_kills) == (1, 0)
+def test_kill_after_the_decision_is_not_a_first_kill() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(1, None)
+    game.kill(game.theirs[0], game.ours[0])
+    assert (game.tally(game.theirs[0]).kills, game.tally(game.theirs[0]).first_kills) == (1, 0)
 
 
-def test_whoever_dies_after_the_decision_opened_nothing() -> None:
-    told = Told()
-    told.book.decided(2, None)
-    told.die(told.ours[0])
-    assert told.of(told.ours[0]).first_deaths == 0
+def test_death_after_the_decision_is_not_a_first_death() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(2, None)
+    game.die(game.ours[0])
+    assert game.tally(game.ours[0]).first_deaths == 0
 
 
 # Trades
 
 
 @pytest.mark.parametrize(("wait_ms", "trades"), [(0, 1), (5000, 1), (5001, 0)])
-def test_trade_takes_five_seconds_at_most(wait_ms: int, trades: int) -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.ours[1], told.theirs[0], after_ms=wait_ms)
-    assert (told.of(told.ours[1]).trade_kills, told.of(told.ours[0]).traded_deaths) == (trades, trades)
+def test_trade_must_follow_within_five_seconds(wait_ms: int, trades: int) -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.ours[1], game.theirs[0], after_ms=wait_ms)
+    assert (game.tally(game.ours[1]).trade_kills, game.tally(game.ours[0]).traded_deaths) == (trades, trades)
 
 
-def test_one_kill_is_one_trade_but_avenges_everybody() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.theirs[0], told.ours[1])
-    told.kill(told.ours[2], told.theirs[0])
-    assert told.of(told.ours[2]).trade_kills == 1
-    assert [told.of(player).traded_deaths for player in told.ours] == [1, 1, 0]
+def test_one_kill_is_one_trade_kill_but_trades_all_victims() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.theirs[0], game.ours[1])
+    game.kill(game.ours[2], game.theirs[0])
+    assert game.tally(game.ours[2]).trade_kills == 1
+    assert [game.tally(player).traded_deaths for player in game.ours] == [1, 1, 0]
 
 
-def test_killing_somebody_else_is_no_trade() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.ours[1], told.theirs[1])
-    assert (told.of(told.ours[1]).trade_kills, told.of(told.ours[0]).traded_deaths) == (0, 0)
+def test_killing_another_enemy_is_not_a_trade() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.ours[1], game.theirs[1])
+    assert (game.tally(game.ours[1]).trade_kills, game.tally(game.ours[0]).traded_deaths) == (0, 0)
 
 
-def test_dead_man_does_not_avenge_himself() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.ours[0], told.theirs[0], weapon="inferno")
-    tally = told.of(told.ours[0])
+def test_dead_player_does_not_trade_their_own_death() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.ours[0], game.theirs[0], weapon="inferno")
+    tally = game.tally(game.ours[0])
     assert (tally.kills, tally.trade_kills, tally.traded_deaths) == (1, 0, 0)
 
 
-def test_dead_man_can_avenge_a_team_mate() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.theirs[0], told.ours[1])
-    told.kill(told.ours[0], told.theirs[0], weapon="inferno")
-    assert told.of(told.ours[0]).trade_kills == 1
-    assert [told.of(player).traded_deaths for player in told.ours] == [0, 1, 0]
+def test_dead_player_can_trade_a_team_mate() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.theirs[0], game.ours[1])
+    game.kill(game.ours[0], game.theirs[0], weapon="inferno")
+    assert game.tally(game.ours[0]).trade_kills == 1
+    assert [game.tally(player).traded_deaths for player in game.ours] == [0, 1, 0]
 
 
 def test_team_kill_neither_trades_nor_is_traded() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.ours[1])
-    told.kill(told.ours[2], told.ours[0])
-    assert (told.of(told.ours[2]).trade_kills, told.of(told.ours[1]).traded_deaths) == (0, 0)
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.ours[1])
+    game.kill(game.ours[2], game.ours[0])
+    assert (game.tally(game.ours[2]).trade_kills, game.tally(game.ours[1]).traded_deaths) == (0, 0)
 
 
-def test_enemy_who_kills_a_team_killer_trades_nobody() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.ours[1])
-    told.kill(told.theirs[0], told.ours[0])
-    assert (told.of(told.theirs[0]).trade_kills, told.of(told.ours[1]).traded_deaths) == (0, 0)
+def test_killing_a_team_killer_is_not_a_trade() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.ours[1])
+    game.kill(game.theirs[0], game.ours[0])
+    assert (game.tally(game.theirs[0]).trade_kills, game.tally(game.ours[1]).traded_deaths) == (0, 0)
 
 
 def test_trade_after_the_decision_counts() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.book.decided(2, None)
-    told.kill(told.ours[1], told.theirs[0])
-    assert (told.of(told.ours[1]).trade_kills, told.of(told.ours[0]).traded_deaths) == (1, 1)
-    assert told.of(told.ours[0]).kast_rounds == 1
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.book.round_decided(2, None)
+    game.kill(game.ours[1], game.theirs[0])
+    assert (game.tally(game.ours[1]).trade_kills, game.tally(game.ours[0]).traded_deaths) == (1, 1)
+    assert game.tally(game.ours[0]).kast_rounds == 1
 
 
-def test_trades_do_not_reach_into_the_next_round() -> None:
-    told = Told()
-    told.kill(told.theirs[0], told.ours[0])
-    told.book.decided(2, None)
-    told.start(2)
-    told.kill(told.ours[1], told.theirs[0])
-    assert told.of(told.ours[1]).trade_kills == 0
+def test_trade_does_not_count_across_rounds() -> None:
+    game = BookAndTeams()
+    game.kill(game.theirs[0], game.ours[0])
+    game.book.round_decided(2, None)
+    game.start(2)
+    game.kill(game.ours[1], game.theirs[0])
+    assert game.tally(game.ours[1]).trade_kills == 0
 
 
 # Clutches
@@ -371,441 +371,443 @@ def clutches(tally: Tally) -> list[int]:
     return [tally.clutch1v1, tally.clutch1v2, tally.clutch1v3, tally.clutch1v4, tally.clutch1v5]
 
 
-@pytest.mark.parametrize(("fallen_enemies", "won"), [(2, [1, 0, 0, 0, 0]), (1, [0, 1, 0, 0, 0]), (0, [0, 0, 1, 0, 0])])
-def test_clutch_class_is_the_enemies_left_when_the_team_drops_to_one(fallen_enemies: int, won: list[int]) -> None:
-    told = Told()
-    for enemy in told.theirs[:fallen_enemies]:
-        told.die(enemy)
-    told.die(told.ours[0])
-    told.die(told.ours[1])
-    for enemy in told.theirs[fallen_enemies:]:
-        told.kill(told.ours[2], enemy)
-    told.book.decided(1, None)
-    assert clutches(told.of(told.ours[2])) == won
-    assert told.of(told.ours[2]).clutch_kills == 3 - fallen_enemies
+@pytest.mark.parametrize(("dead_enemies", "won"), [(2, [1, 0, 0, 0, 0]), (1, [0, 1, 0, 0, 0]), (0, [0, 0, 1, 0, 0])])
+def test_clutch_size_is_the_number_of_enemies_when_one_player_is_left(dead_enemies: int, won: list[int]) -> None:
+    game = BookAndTeams()
+    for enemy in game.theirs[:dead_enemies]:
+        game.die(enemy)
+    game.die(game.ours[0])
+    game.die(game.ours[1])
+    for enemy in game.theirs[dead_enemies:]:
+        game.kill(game.ours[2], enemy)
+    game.book.round_decided(1, None)
+    assert clutches(game.tally(game.ours[2])) == won
+    assert game.tally(game.ours[2]).clutch_kills == 3 - dead_enemies
 
 
 def test_more_than_five_enemies_count_as_five() -> None:
-    told = Told(6)
-    for player in told.ours[:5]:
-        told.die(player)
-    told.book.decided(1, None)
-    assert clutches(told.of(told.ours[5])) == [0, 0, 0, 0, 1]
+    game = BookAndTeams(6)
+    for player in game.ours[:5]:
+        game.die(player)
+    game.book.round_decided(1, None)
+    assert clutches(game.tally(game.ours[5])) == [0, 0, 0, 0, 1]
 
 
-def test_lost_or_drawn_round_is_no_clutch_won() -> None:
+def test_lost_or_drawn_round_is_not_a_won_clutch() -> None:
     for winner in (2, None):
-        told = Told()
-        told.die(told.ours[0])
-        told.die(told.ours[1])
-        told.book.decided(winner, None)
-        assert clutches(told.of(told.ours[2])) == [0] * 5
+        game = BookAndTeams()
+        game.die(game.ours[0])
+        game.die(game.ours[1])
+        game.book.round_decided(winner, None)
+        assert clutches(game.tally(game.ours[2])) == [0] * 5
 
 
-def test_both_sides_can_be_in_a_clutch_and_the_winner_has_it() -> None:
-    told = Told(2)
-    told.kill(told.ours[0], told.theirs[0])
-    told.kill(told.theirs[1], told.ours[0])
-    told.kill(told.theirs[1], told.ours[1])
-    told.book.decided(2, None)
-    assert clutches(told.of(told.theirs[1])) == [0, 1, 0, 0, 0]
-    assert clutches(told.of(told.ours[1])) == [0] * 5
+def test_only_the_winner_gets_the_clutch_if_both_sides_are_in_one() -> None:
+    game = BookAndTeams(2)
+    game.kill(game.ours[0], game.theirs[0])
+    game.kill(game.theirs[1], game.ours[0])
+    game.kill(game.theirs[1], game.ours[1])
+    game.book.round_decided(2, None)
+    assert clutches(game.tally(game.theirs[1])) == [0, 1, 0, 0, 0]
+    assert clutches(game.tally(game.ours[1])) == [0] * 5
 
 
-def test_clutch_is_won_by_the_dead_too() -> None:
-    told = Told(2)
-    told.die(told.theirs[0])
-    told.kill(told.ours[0], told.theirs[1])
-    told.book.decided(2, None)
-    assert clutches(told.of(told.theirs[1])) == [0, 1, 0, 0, 0]
+def test_dead_player_can_win_a_clutch() -> None:
+    game = BookAndTeams(2)
+    game.die(game.theirs[0])
+    game.kill(game.ours[0], game.theirs[1])
+    game.book.round_decided(2, None)
+    assert clutches(game.tally(game.theirs[1])) == [0, 1, 0, 0, 0]
 
 
-def test_team_of_one_is_in_no_clutch() -> None:
-    told = Told()
-    told.book.round_started(1, told.ours[:1], told.theirs)
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.decided(1, None)
-    assert clutches(told.of(told.ours[0])) == [0] * 5
+def test_team_of_one_is_not_in_a_clutch() -> None:
+    game = BookAndTeams()
+    game.book.round_started(1, game.ours[:1], game.theirs)
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.round_decided(1, None)
+    assert clutches(game.tally(game.ours[0])) == [0] * 5
 
 
-def test_last_one_without_enemies_is_in_no_clutch() -> None:
-    told = Told(2)
-    told.die(told.theirs[0])
-    told.die(told.theirs[1])
-    told.die(told.ours[0])
-    told.book.decided(1, None)
-    assert clutches(told.of(told.ours[1])) == [0] * 5
+def test_last_player_without_enemies_is_not_in_a_clutch() -> None:
+    game = BookAndTeams(2)
+    game.die(game.theirs[0])
+    game.die(game.theirs[1])
+    game.die(game.ours[0])
+    game.book.round_decided(1, None)
+    assert clutches(game.tally(game.ours[1])) == [0] * 5
 
 
-def test_leaving_makes_a_team_mate_the_last_one() -> None:
-    told = Told(2)
-    told.leave(told.ours[0])
-    told.kill(told.ours[1], told.theirs[0])
-    told.book.decided(1, None)
-    assert clutches(told.of(told.ours[1])) == [0, 1, 0, 0, 0]
-    assert told.of(told.ours[1]).clutch_kills == 1
+def test_leaving_can_put_a_team_mate_into_a_clutch() -> None:
+    game = BookAndTeams(2)
+    game.leave(game.ours[0])
+    game.kill(game.ours[1], game.theirs[0])
+    game.book.round_decided(1, None)
+    assert clutches(game.tally(game.ours[1])) == [0, 1, 0, 0, 0]
+    assert game.tally(game.ours[1]).clutch_kills == 1
 
 
-def test_leaving_dead_or_twice_changes_nothing() -> None:
-    told = Told()
-    told.die(told.ours[0])
-    told.leave(told.ours[0])
-    told.leave(told.ours[0])
-    told.kill(told.ours[1], told.theirs[0])
-    told.book.decided(1, None)
-    assert (told.of(told.ours[1]).clutch_kills, clutches(told.of(told.ours[1]))) == (0, [0] * 5)
+def test_leaving_while_dead_or_twice_changes_nothing() -> None:
+    game = BookAndTeams()
+    game.die(game.ours[0])
+    game.leave(game.ours[0])
+    game.leave(game.ours[0])
+    game.kill(game.ours[1], game.theirs[0])
+    game.book.round_decided(1, None)
+    assert (game.tally(game.ours[1]).clutch_kills, clutches(game.tally(game.ours[1]))) == (0, [0] * 5)
 
 
-def test_clutch_does_not_begin_after_the_decision() -> None:
-    told = Told(2)
-    told.book.decided(1, None)
-    told.die(told.ours[0])
-    told.kill(told.ours[1], told.theirs[0])
-    assert (told.of(told.ours[1]).clutch_kills, clutches(told.of(told.ours[1]))) == (0, [0] * 5)
+def test_clutch_does_not_start_after_the_decision() -> None:
+    game = BookAndTeams(2)
+    game.book.round_decided(1, None)
+    game.die(game.ours[0])
+    game.kill(game.ours[1], game.theirs[0])
+    assert (game.tally(game.ours[1]).clutch_kills, clutches(game.tally(game.ours[1]))) == (0, [0] * 5)
 
 
-def test_kills_after_the_decision_are_no_clutch_kills() -> None:
-    told = Told(2)
-    told.die(told.ours[0])
-    told.book.decided(1, None)
-    told.kill(told.ours[1], told.theirs[0])
-    assert told.of(told.ours[1]).clutch_kills == 0
+def test_kills_after_the_decision_are_not_clutch_kills() -> None:
+    game = BookAndTeams(2)
+    game.die(game.ours[0])
+    game.book.round_decided(1, None)
+    game.kill(game.ours[1], game.theirs[0])
+    assert game.tally(game.ours[1]).clutch_kills == 0
 
 
-def test_grenade_of_a_dead_man_makes_no_clutch_kill() -> None:
-    told = Told(2)
-    told.die(told.ours[0])
-    told.kill(told.ours[0], told.theirs[0], weapon="hegrenade")
-    assert told.of(told.ours[0]).clutch_kills == 0
+def test_kill_by_a_dead_player_is_not_a_clutch_kill() -> None:
+    game = BookAndTeams(2)
+    game.die(game.ours[0])
+    game.kill(game.ours[0], game.theirs[0], weapon="hegrenade")
+    assert game.tally(game.ours[0]).clutch_kills == 0
 
 
-# Multi kills, survival, KAST, stars
+# Multi-kills, survival, KAST, MVPs
 
 
 @pytest.mark.parametrize(
     ("kills", "classes"),
     [(1, (0, 0, 0, 0)), (2, (1, 0, 0, 0)), (3, (0, 1, 0, 0)), (4, (0, 0, 1, 0)), (5, (0, 0, 0, 1)), (6, (0, 0, 0, 1))],
 )
-def test_round_is_in_one_class_of_multi_kills(kills: int, classes: tuple[int, ...]) -> None:
-    told = Told(6)
-    for enemy in told.theirs[:kills]:
-        told.kill(told.ours[0], enemy)
-    tally = told.of(told.ours[0])
+def test_round_counts_in_one_multi_kill_class(kills: int, classes: tuple[int, ...]) -> None:
+    game = BookAndTeams(6)
+    for enemy in game.theirs[:kills]:
+        game.kill(game.ours[0], enemy)
+    tally = game.tally(game.ours[0])
     assert (tally.double_kills, tally.triple_kills, tally.quad_kills, tally.aces) == classes
 
 
-def test_kills_after_the_decision_are_part_of_a_multi_kill() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.decided(1, None)
-    told.kill(told.ours[0], told.theirs[1])
-    assert told.of(told.ours[0]).double_kills == 1
+def test_kills_after_the_decision_count_for_multi_kills() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.round_decided(1, None)
+    game.kill(game.ours[0], game.theirs[1])
+    assert game.tally(game.ours[0]).double_kills == 1
 
 
-def test_multi_kills_are_counted_by_round() -> None:
-    told = Told()
+def test_multi_kills_are_counted_per_round() -> None:
+    game = BookAndTeams()
     for number in (1, 2):
-        told.start(number)
-        told.kill(told.ours[0], told.theirs[0])
-        told.kill(told.ours[0], told.theirs[1])
-        told.book.decided(1, None)
-    assert (told.of(told.ours[0]).double_kills, told.of(told.ours[0]).quad_kills) == (2, 0)
+        game.start(number)
+        game.kill(game.ours[0], game.theirs[0])
+        game.kill(game.ours[0], game.theirs[1])
+        game.book.round_decided(1, None)
+    assert (game.tally(game.ours[0]).double_kills, game.tally(game.ours[0]).quad_kills) == (2, 0)
 
 
-def test_kast_is_a_kill_an_assist_a_trade_or_survival() -> None:
-    told = Told(4)
-    killer, helper, traded, flasher = told.ours
-    told.kill(told.theirs[0], traded)
-    told.kill(killer, told.theirs[0])
-    told.book.assist(helper, told.theirs[0], is_flash=False)
-    told.book.assist(flasher, told.theirs[0], is_flash=True)
+def test_kast_counts_kill_assist_survival_or_traded_death() -> None:
+    game = BookAndTeams(4)
+    killer, helper, traded, flasher = game.ours
+    game.kill(game.theirs[0], traded)
+    game.kill(killer, game.theirs[0])
+    game.book.assist(helper, game.theirs[0], is_flash=False)
+    game.book.assist(flasher, game.theirs[0], is_flash=True)
     for player in (killer, helper, flasher):
-        told.die(player)
-    told.book.decided(2, None)
-    assert [told.of(player).kast_rounds for player in told.ours] == [1, 1, 1, 0]
-    assert [told.of(player).kast_rounds for player in told.theirs] == [1, 1, 1, 1]
+        game.die(player)
+    game.book.round_decided(2, None)
+    assert [game.tally(player).kast_rounds for player in game.ours] == [1, 1, 1, 0]
+    assert [game.tally(player).kast_rounds for player in game.theirs] == [1, 1, 1, 1]
 
 
-def test_survival_is_being_alive_and_present_at_the_decision() -> None:
-    told = Told()
-    told.leave(told.ours[0])
-    told.die(told.ours[1])
-    told.book.decided(2, None)
-    told.die(told.ours[2])
-    told.leave(told.theirs[0])
-    assert [told.of(player).kast_rounds for player in (*told.ours, told.theirs[0])] == [0, 0, 1, 1]
-    assert told.of(told.ours[2]).deaths == 1
+def test_survival_means_alive_and_connected_at_the_decision() -> None:
+    game = BookAndTeams()
+    game.leave(game.ours[0])
+    game.die(game.ours[1])
+    game.book.round_decided(2, None)
+    game.die(game.ours[2])
+    game.leave(game.theirs[0])
+    assert [game.tally(player).kast_rounds for player in (*game.ours, game.theirs[0])] == [0, 0, 1, 1]
+    assert game.tally(game.ours[2]).deaths == 1
 
 
-def test_kast_counts_a_round_once() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.kill(told.ours[0], told.theirs[1])
-    told.book.assist(told.ours[0], told.theirs[2], is_flash=False)
-    told.book.decided(1, None)
-    assert told.of(told.ours[0]).kast_rounds == 1
+def test_kast_counts_each_round_once() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.kill(game.ours[0], game.theirs[1])
+    game.book.assist(game.ours[0], game.theirs[2], is_flash=False)
+    game.book.round_decided(1, None)
+    assert game.tally(game.ours[0]).kast_rounds == 1
 
 
-def test_star_is_given_with_the_first_decision_only() -> None:
-    told = Told()
-    told.book.decided(1, told.ours[0])
-    told.book.decided(2, told.theirs[0])
-    assert (told.of(told.ours[0]).mvps, told.of(told.theirs[0]).mvps, told.book.rounds_played()) == (1, 0, 1)
+def test_only_the_first_decision_of_a_round_counts() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(1, game.ours[0])
+    game.book.round_decided(2, game.theirs[0])
+    assert (game.tally(game.ours[0]).mvps, game.tally(game.theirs[0]).mvps, game.book.rounds_played()) == (1, 0, 1)
 
 
-# Who is who
+# Players and teams
 
 
-def test_line_up_at_the_start_played_the_round() -> None:
-    told = Told()
-    told.book.decided(1, None)
-    told.book.round_started(2, told.ours[1:], told.theirs)
-    assert [told.of(player).rounds_played for player in (told.ours[0], told.ours[1])] == [1, 2]
-    assert told.book.rounds_played() == 1
+def test_only_players_in_the_line_up_have_played_the_round() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(1, None)
+    game.book.round_started(2, game.ours[1:], game.theirs)
+    assert [game.tally(player).rounds_played for player in (game.ours[0], game.ours[1])] == [1, 2]
+    assert game.book.rounds_played() == 1
 
 
-def test_somebody_who_comes_in_mid_round_counts_without_the_round() -> None:
-    told = Told()
-    (late,) = people(Side.CT, "late")
-    told.book.hit(late, told.theirs[0], "ak47", 50)
-    told.book.hit(late, told.ours[0], "ak47", 50)
-    told.kill(late, told.theirs[0])
-    told.die(late)
-    told.book.decided(1, None)
-    tally = told.of(late)
+def test_player_who_joins_mid_round_is_counted_without_the_round() -> None:
+    game = BookAndTeams()
+    (late,) = players(Side.CT, "late")
+    game.book.hit(late, game.theirs[0], "ak47", 50)
+    game.book.hit(late, game.ours[0], "ak47", 50)
+    game.kill(late, game.theirs[0])
+    game.die(late)
+    game.book.round_decided(1, None)
+    tally = game.tally(late)
     assert (tally.team, tally.rounds_played, tally.kills, tally.damage, tally.deaths) == (1, 0, 1, 50, 1)
     assert (tally.kast_rounds, tally.rounds_survived) == (0, 0)
 
 
-def test_late_comer_belongs_to_the_team_on_his_side() -> None:
-    told = Told()
-    told.book.round_started(1, told.theirs, told.ours)
-    late = people(Side.CT, "late")[0]
-    told.kill(late, told.theirs[0])
-    assert (told.of(late).team, told.of(late).kills) == (2, 1)
+def test_late_player_belongs_to_the_team_on_their_side() -> None:
+    game = BookAndTeams()
+    game.book.round_started(1, game.theirs, game.ours)
+    late = players(Side.CT, "late")[0]
+    game.kill(late, game.theirs[0])
+    assert (game.tally(late).team, game.tally(late).kills) == (2, 1)
 
 
 @pytest.mark.parametrize(("side", "team"), [(Side.CT, 1), (Side.T, 2)])
-def test_where_only_team_two_stands_the_other_side_is_team_one(side: Side, team: int) -> None:
-    told = Told()
-    told.book.round_started(1, [], told.theirs)
-    late = people(side, "late")[0]
-    told.book.chicken(late)
-    assert told.of(late).team == team
+def test_team_one_is_opposite_team_two_if_only_team_two_is_present(side: Side, team: int) -> None:
+    game = BookAndTeams()
+    game.book.round_started(1, [], game.theirs)
+    late = players(side, "late")[0]
+    game.book.chicken_killed(late)
+    assert game.tally(late).team == team
 
 
 @pytest.mark.parametrize(("side", "team"), [(Side.CT, 1), (Side.T, 2)])
-def test_where_nobody_stands_team_one_is_ct(side: Side, team: int) -> None:
-    told = Told()
-    told.book.round_started(1, [], [])
-    late = people(side, "late")[0]
-    told.book.chicken(late)
-    assert told.of(late).team == team
+def test_team_one_is_ct_without_players(side: Side, team: int) -> None:
+    game = BookAndTeams()
+    game.book.round_started(1, [], [])
+    late = players(side, "late")[0]
+    game.book.chicken_killed(late)
+    assert game.tally(late).team == team
 
 
-def test_side_is_looked_for_past_those_without_one() -> None:
-    told = Told()
-    gone, gone_too = people(Side.T, "gone", "more")
+def test_players_without_a_side_do_not_determine_the_team_sides() -> None:
+    game = BookAndTeams()
+    gone, gone_too = players(Side.T, "gone", "more")
     gone.team = gone_too.team = SPECTATOR
-    told.book.round_started(1, [gone], [gone_too, *told.theirs])
-    late = people(Side.T, "late")[0]
-    told.book.chicken(late)
-    assert told.of(late).team == 2
+    game.book.round_started(1, [gone], [gone_too, *game.theirs])
+    late = players(Side.T, "late")[0]
+    game.book.chicken_killed(late)
+    assert game.tally(late).team == 2
 
 
 def test_spectator_has_no_team() -> None:
-    told = Told()
-    watcher = people(Side.CT, "late")[0]
-    watcher.team = SPECTATOR
-    told.book.chicken(watcher)
-    assert told.of(watcher).team == 0
+    game = BookAndTeams()
+    spectator = players(Side.CT, "late")[0]
+    spectator.team = SPECTATOR
+    game.book.chicken_killed(spectator)
+    assert game.tally(spectator).team == 0
 
 
-def test_stranger_who_leaves_is_not_written_down() -> None:
-    told = Told()
-    before = len(told.book.tallies())
-    told.leave(people(Side.CT, "late")[0])
-    assert len(told.book.tallies()) == before
+def test_unknown_player_who_leaves_gets_no_tally() -> None:
+    game = BookAndTeams()
+    before = len(game.book.tallies())
+    game.leave(players(Side.CT, "late")[0])
+    assert len(game.book.tallies()) == before
 
 
-def test_team_is_that_of_the_line_up_and_enemies_are_by_side() -> None:
-    told = Told()
-    told.ours[0].team = Side.T.value
-    told.kill(told.ours[0], told.theirs[0])
-    told.kill(told.ours[0], told.ours[1])
-    mine = told.of(told.ours[0])
+def test_team_is_that_of_the_line_up_but_enemies_are_by_side() -> None:
+    game = BookAndTeams()
+    game.ours[0].team = Side.T.value
+    game.kill(game.ours[0], game.theirs[0])
+    game.kill(game.ours[0], game.ours[1])
+    mine = game.tally(game.ours[0])
     assert (mine.kills, mine.team_kills, mine.team) == (1, 1, 1)
 
 
-def test_somebody_who_comes_back_is_the_same_under_his_last_name() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.leave(told.ours[0])
-    account = told.ours[0].person.account
-    back = Player(Person("renamed", account), 9, team=Side.CT.value, is_in_game=True)
-    told.book.chicken(back)
-    told.book.decided(1, None)
-    assert (told.of(back).name, told.of(back).kills, told.of(back).chicken_kills) == ("renamed", 1, 1)
-    assert told.of(back).kast_rounds == 1
-    assert told.of(back).rounds_survived == 0
+def test_returning_player_keeps_the_tally_under_the_latest_name() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.leave(game.ours[0])
+    account = game.ours[0].person.account
+    back = Player(Participant("renamed", account), 9, team=Side.CT.value, is_in_game=True)
+    game.book.chicken_killed(back)
+    game.book.round_decided(1, None)
+    assert (game.tally(back).name, game.tally(back).kills, game.tally(back).chicken_kills) == ("renamed", 1, 1)
+    assert game.tally(back).kast_rounds == 1
+    assert game.tally(back).rounds_survived == 0
 
 
-def test_bots_have_tallies_by_name() -> None:
-    told = Told()
-    bots = [Player(Person(name, 0), n, team=Side.CT.value) for n, name in enumerate(["Han", "Leo"])]
-    told.book.round_started(1, bots, told.theirs)
-    told.kill(bots[0], told.theirs[0])
-    assert (told.of(bots[0]).player_id, told.of(bots[0]).kills, told.of(bots[1]).kills) == ("BOT:Han", 1, 0)
+def test_bots_are_identified_by_name() -> None:
+    game = BookAndTeams()
+    bots = [Player(Participant(name, 0), n, team=Side.CT.value) for n, name in enumerate(["Han", "Leo"])]
+    game.book.round_started(1, bots, game.theirs)
+    game.kill(bots[0], game.theirs[0])
+    assert (game.tally(bots[0]).player_id, game.tally(bots[0]).kills, game.tally(bots[1]).kills) == ("BOT:Han", 1, 0)
 
 
-# Rounds that are told again, or never were
+# Repeated and discarded rounds
 
 
-def test_round_started_again_replaces_itself() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.start(1)
-    assert (told.of(told.ours[0]).kills, told.of(told.ours[0]).rounds_played) == (0, 1)
+def test_restarted_round_replaces_the_current_one() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.start(1)
+    assert (game.tally(game.ours[0]).kills, game.tally(game.ours[0]).rounds_played) == (0, 1)
 
 
-def test_earlier_round_started_again_replaces_itself() -> None:
-    told = Told()
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.decided(1, None)
-    told.start(2)
-    told.book.decided(1, None)
-    told.start(1)
-    assert (told.of(told.ours[0]).kills, told.of(told.ours[0]).rounds_played, told.book.rounds_played()) == (0, 2, 1)
+def test_restarted_earlier_round_replaces_the_stored_one() -> None:
+    game = BookAndTeams()
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.round_decided(1, None)
+    game.start(2)
+    game.book.round_decided(1, None)
+    game.start(1)
+    tally = game.tally(game.ours[0])
+    assert (tally.kills, tally.rounds_played, game.book.rounds_played()) == (0, 2, 1)
 
 
-def test_rewind_forgets_rounds_above_and_the_open_one() -> None:
-    told = Told()
+def test_rewind_discards_later_rounds_and_the_undecided_one() -> None:
+    game = BookAndTeams()
     for number in (1, 2, 3):
-        told.start(number)
-        told.kill(told.ours[0], told.theirs[0])
-        told.book.decided(1, told.ours[0])
-    told.start(4)
-    told.kill(told.ours[0], told.theirs[0])
-    told.book.rewind(2)
-    tally = told.of(told.ours[0])
-    assert (tally.kills, tally.mvps, tally.rounds_played, told.book.rounds_played()) == (2, 2, 2, 2)
+        game.start(number)
+        game.kill(game.ours[0], game.theirs[0])
+        game.book.round_decided(1, game.ours[0])
+    game.start(4)
+    game.kill(game.ours[0], game.theirs[0])
+    game.book.rewind(2)
+    tally = game.tally(game.ours[0])
+    assert (tally.kills, tally.mvps, tally.rounds_played, game.book.rounds_played()) == (2, 2, 2, 2)
 
 
-def test_rewind_to_the_present_keeps_the_round_just_decided() -> None:
-    told = Told()
-    told.book.decided(1, None)
-    told.book.rewind(1)
-    told.kill(told.ours[0], told.theirs[0])
-    assert (told.of(told.ours[0]).rounds_played, told.of(told.ours[0]).kills, told.book.rounds_played()) == (1, 0, 1)
+def test_rewind_to_the_current_round_keeps_it_if_decided() -> None:
+    game = BookAndTeams()
+    game.book.round_decided(1, None)
+    game.book.rewind(1)
+    game.kill(game.ours[0], game.theirs[0])
+    tally = game.tally(game.ours[0])
+    assert (tally.rounds_played, tally.kills, game.book.rounds_played()) == (1, 0, 1)
 
 
-def test_rewind_forgets_an_open_round_of_a_lower_number() -> None:
-    told = Told()
-    told.book.rewind(5)
-    assert (told.book.tallies(), told.book.rounds_played()) == ([], 0)
+def test_rewind_discards_an_undecided_round_of_a_lower_number() -> None:
+    game = BookAndTeams()
+    game.book.rewind(5)
+    assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
 
 
-def test_tallies_handed_out_do_not_change_later() -> None:
-    told = Told()
-    before = told.of(told.ours[0])
-    told.kill(told.ours[0], told.theirs[0])
+def test_returned_tallies_do_not_change_later() -> None:
+    game = BookAndTeams()
+    before = game.tally(game.ours[0])
+    game.kill(game.ours[0], game.theirs[0])
     assert (before.kills, before.weapon_kills) == (0, {})
 
 
-# Other games
+# Other modes
 
 
-def test_round_with_respawns_says_nothing_as_a_whole() -> None:
-    told = Told(2, has_respawns=True)
-    ann, eve = told.ours[0], told.theirs[0]
-    told.kill(eve, told.ours[1])
-    told.kill(ann, eve)
-    told.kill(ann, eve)
-    told.book.assist(ann, eve, is_flash=False)
-    told.leave(told.ours[1])
-    told.book.decided(1, ann)
-    tally = told.of(ann)
-    whole = (tally.first_kills, tally.trade_kills, tally.double_kills, tally.kast_rounds, tally.clutch_kills)
-    assert whole == (0, 0, 0, 0, 0)
+def test_respawn_mode_has_no_round_statistics() -> None:
+    game = BookAndTeams(2, has_respawns=True)
+    ann, eve = game.ours[0], game.theirs[0]
+    game.kill(eve, game.ours[1])
+    game.kill(ann, eve)
+    game.kill(ann, eve)
+    game.book.assist(ann, eve, is_flash=False)
+    game.leave(game.ours[1])
+    game.book.round_decided(1, ann)
+    tally = game.tally(ann)
+    round_stats = (tally.first_kills, tally.trade_kills, tally.double_kills, tally.kast_rounds, tally.clutch_kills)
+    assert round_stats == (0, 0, 0, 0, 0)
     assert (tally.kills, tally.assists, tally.mvps, clutches(tally)) == (2, 1, 1, [0] * 5)
-    assert (told.of(eve).deaths, told.of(eve).first_deaths, told.of(told.ours[1]).traded_deaths) == (2, 0, 0)
+    assert (game.tally(eve).deaths, game.tally(eve).first_deaths, game.tally(game.ours[1]).traded_deaths) == (2, 0, 0)
 
 
-def test_everybody_is_an_enemy_in_a_free_for_all() -> None:
-    told = Told(is_free_for_all=True, has_respawns=True)
-    ann, bob, _ = told.ours
-    told.kill(ann, bob)
-    told.kill(ann, ann)
-    told.book.hit(ann, bob, "ak47", 10)
-    told.book.blinded(bob, ann)
-    tally = told.of(ann)
+def test_all_players_are_enemies_in_a_free_for_all() -> None:
+    game = BookAndTeams(is_free_for_all=True, has_respawns=True)
+    ann, bob, _ = game.ours
+    game.kill(ann, bob)
+    game.kill(ann, ann)
+    game.book.hit(ann, bob, "ak47", 10)
+    game.book.blinded(bob, ann)
+    tally = game.tally(ann)
     assert (tally.team, tally.kills, tally.team_kills, tally.deaths, tally.damage) == (0, 1, 0, 1, 10)
     assert tally.enemies_flashed == 1
 
 
-def test_free_for_all_without_respawns_has_no_teams_to_trade_or_clutch_for() -> None:
-    told = Told(2, is_free_for_all=True)
-    told.kill(told.theirs[0], told.ours[0])
-    told.kill(told.ours[1], told.theirs[0])
-    told.kill(told.ours[1], told.theirs[1])
-    told.kill(told.ours[1], told.theirs[1], after_ms=0)
-    told.book.decided(1, None)
-    tally = told.of(told.ours[1])
+def test_free_for_all_has_no_trades_or_clutches() -> None:
+    game = BookAndTeams(2, is_free_for_all=True)
+    game.kill(game.theirs[0], game.ours[0])
+    game.kill(game.ours[1], game.theirs[0])
+    game.kill(game.ours[1], game.theirs[1])
+    game.kill(game.ours[1], game.theirs[1], after_ms=0)
+    game.book.round_decided(1, None)
+    tally = game.tally(game.ours[1])
     assert (tally.trade_kills, tally.clutch_kills, clutches(tally), tally.kast_rounds) == (0, 0, [0] * 5, 1)
 
 
-def test_late_comer_in_a_free_for_all_has_no_team() -> None:
-    told = Told(is_free_for_all=True, has_respawns=True)
-    late = people(Side.CT, "late")[0]
-    told.kill(late, told.ours[0])
-    assert (told.of(late).team, told.of(late).kills) == (0, 1)
+def test_late_player_in_a_free_for_all_has_no_team() -> None:
+    game = BookAndTeams(is_free_for_all=True, has_respawns=True)
+    late = players(Side.CT, "late")[0]
+    game.kill(late, game.ours[0])
+    assert (game.tally(late).team, game.tally(late).kills) == (0, 1)
 
 
-# Laws
+# Properties
 
 Act = tuple[str, int, int]
-acts = st.lists(st.tuples(st.sampled_from(["kill", "fall", "leave", "decide"]), st.integers(0, 5), st.integers(0, 5)))
+acts = st.lists(st.tuples(st.sampled_from(["kill", "die", "leave", "decide"]), st.integers(0, 5), st.integers(0, 5)))
 games = st.lists(acts, min_size=1, max_size=4)
 
 
-def play(told: Told, number: int, round_acts: list[Act]) -> int:
-    """Play a round in which only the living die; answers how many died by no one's hand."""
-    told.start(number)
-    everybody = [*told.ours, *told.theirs]
-    alive, falls = set(range(6)), 0
+def play(game: BookAndTeams, number: int, round_acts: list[Act]) -> int:
+    """Play a round in which only living players die; return the number of deaths without a killer."""
+    game.start(number)
+    everyone = [*game.ours, *game.theirs]
+    alive, suicides = set(range(6)), 0
     for act, one, other in round_acts:
         if act == "decide":
-            told.book.decided(one % 3 or None, everybody[other])
+            game.book.round_decided(one % 3 or None, everyone[other])
         elif other not in alive:
             continue
         elif act == "leave":
-            told.leave(everybody[other])
+            game.leave(everyone[other])
             alive.discard(other)
         else:
             alive.discard(other)
-            if act == "fall" or one == other:
-                told.die(everybody[other])
-                falls += 1
+            if act == "die" or one == other:
+                game.die(everyone[other])
+                suicides += 1
             else:
-                told.kill(everybody[one], everybody[other])
-    told.book.decided(None, None)
-    return falls
+                game.kill(everyone[one], everyone[other])
+    game.book.round_decided(None, None)
+    return suicides
 
 
 @given(games)
-def test_every_death_is_a_kill_a_team_kill_or_a_fall(rounds: list[list[Act]]) -> None:
-    told = Told()
-    falls = sum([play(told, number, each) for number, each in enumerate(rounds, start=1)])
-    tallies = told.book.tallies()
-    assert sum(t.deaths for t in tallies) == sum(t.kills + t.team_kills for t in tallies) + falls
+def test_every_death_is_a_kill_a_team_kill_or_a_suicide(rounds: list[list[Act]]) -> None:
+    game = BookAndTeams()
+    suicides = sum([play(game, number, each) for number, each in enumerate(rounds, start=1)])
+    tallies = game.book.tallies()
+    assert sum(t.deaths for t in tallies) == sum(t.kills + t.team_kills for t in tallies) + suicides
 
 
 @given(games)
 def test_counts_stay_within_their_bounds(rounds: list[list[Act]]) -> None:
-    told = Told()
+    game = BookAndTeams()
     for number, each in enumerate(rounds, start=1):
-        play(told, number, each)
-    tallies = told.book.tallies()
+        play(game, number, each)
+    tallies = game.book.tallies()
     for tally in tallies:
         assert tally.rounds_played == len(rounds)
         assert tally.kast_rounds <= tally.rounds_played
@@ -818,9 +820,9 @@ def test_counts_stay_within_their_bounds(rounds: list[list[Act]]) -> None:
 
 
 @given(games, st.data())
-def test_rewinding_equals_never_having_played_more(rounds: list[list[Act]], draw: st.DataObject) -> None:
+def test_rewind_equals_not_having_played_the_later_rounds(rounds: list[list[Act]], draw: st.DataObject) -> None:
     kept = draw.draw(st.integers(1, len(rounds)))
-    long, short = Told(), Told()
+    long, short = BookAndTeams(), BookAndTeams()
     for number, each in enumerate(rounds, start=1):
         play(long, number, each)
         if number <= kept:
@@ -835,10 +837,10 @@ def test_rewinding_equals_never_having_played_more(rounds: list[list[Act]], draw
 
 @given(games)
 def test_map_is_the_sum_of_its_rounds(rounds: list[list[Act]]) -> None:
-    whole, kills = Told(), 0
+    whole, kills = BookAndTeams(), 0
     for number, each in enumerate(rounds, start=1):
         play(whole, number, each)
-        alone = Told()
+        alone = BookAndTeams()
         play(alone, 1, each)
         kills += sum(tally.kills for tally in alone.book.tallies())
     assert sum(tally.kills for tally in whole.book.tallies()) == kills

@@ -1,4 +1,4 @@
-"""A player's counters add up."""
+"""Test that the counters of a player are summed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tally(values: list[int], weapons: dict[str, int]) -> Tally:
 
 
 @given(counts, counts)
-def test_every_counter_is_the_sum(first: Tally, second: Tally) -> None:
+def test_every_counter_is_summed(first: Tally, second: Tally) -> None:
     totals: dict[str, Tally] = {}
     add_all(totals, [first, second])
     total = totals["1"]
@@ -32,7 +32,7 @@ def test_every_counter_is_the_sum(first: Tally, second: Tally) -> None:
     assert sum(total.weapon_kills.values()) == sum(first.weapon_kills.values()) + sum(second.weapon_kills.values())
 
 
-def test_every_number_of_a_result_has_a_counter() -> None:
+def test_every_statistic_of_a_result_has_a_counter() -> None:
     assert {field.name for field in msgspec.structs.fields(PlayerRound)} <= set(COUNTERS)
 
 
@@ -42,19 +42,19 @@ def test_name_and_team_are_the_latest() -> None:
     assert (total.name, total.team) == ("Anne", 2)
 
 
-def test_team_stays_while_he_has_none() -> None:
+def test_missing_team_does_not_replace_a_team() -> None:
     total = Tally("1", "Ann", 1)
     total.add(Tally("1", "Ann", 0))
     assert total.team == 1
 
 
-def test_players_are_added_apart() -> None:
+def test_players_are_summed_separately() -> None:
     totals = {"1": Tally("1", "Ann", kills=1)}
     add_all(totals, [Tally("2", "Ben", kills=2), Tally("1", "Ann", kills=3)])
     assert {player_id: tally.kills for player_id, tally in totals.items()} == {"1": 4, "2": 2}
 
 
-def test_adding_leaves_what_was_added_alone() -> None:
+def test_adding_does_not_change_the_added_tally() -> None:
     later = Tally("1", "Ann", kills=1, weapon_kills={"awp": 1})
     totals: dict[str, Tally] = {}
     add_all(totals, [later, later])

@@ -1,4 +1,4 @@
-"""An arena with people in it and nobody who runs it: builders for the tests of fights, money and rounds."""
+"""Builders for the tests of fights, money and rounds: an arena with players, but without a game."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.cs2.log_lines.reader import Line
 from matchpod.simulator.agenda import Agenda, Script
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.economy import Economy
-from matchpod.simulator.play.player import Person, Player
+from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.variables import Variables
 
 START_MS = 1_768_848_936_000
@@ -22,8 +22,8 @@ _Result = TypeVar("_Result")
 _Kind = TypeVar("_Kind", bound=Line)
 
 
-class KeptLog:
-    """Keeps every line."""
+class RecordingLog:
+    """Records every line."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -38,12 +38,12 @@ class KeptLog:
     def texts(self) -> list[str]:
         return [line.text() for line in self.lines]
 
-    def of(self, kind: type[_Kind]) -> list[_Kind]:
+    def lines_of(self, kind: type[_Kind]) -> list[_Kind]:
         return [line for line in self.lines if isinstance(line, kind)]
 
 
-class Fixed(Random):
-    """Chance that always says the same, or what it is told one after the other and then the last for ever."""
+class FixedRng(Random):
+    """A random generator that returns the given values in order, and then the last one forever."""
 
     def __init__(self, *values: float) -> None:
         super().__init__(0)
@@ -54,10 +54,10 @@ class Fixed(Random):
 
 
 class Battlefield:
-    """Two teams, alive, with pistols, on a map; CTs have the lower numbers."""
+    """Two teams on a map; CTs have the lower user ids."""
 
     def __init__(self, *, cts: int = 5, ts: int = 5, seed: str = "1", settings: dict[str, str] | None = None) -> None:
-        self.log = KeptLog()
+        self.log = RecordingLog()
         self.agenda = Agenda(START_MS)
         self.variables = Variables()
         self.variables.set("game_mode", "1")
@@ -72,8 +72,8 @@ class Battlefield:
         self.economy.start_half(self.arena)
         self.log.lines.clear()
 
-    def add(self, number: int, team: str, person: Person | None = None) -> Player:
-        person = person or Person(f"player {number}", 1000 + 7 * number, skill=0.8 + 0.05 * (number % 7))
+    def add(self, number: int, team: str, person: Participant | None = None) -> Player:
+        person = person or Participant(f"player {number}", 1000 + 7 * number, skill=0.8 + 0.05 * (number % 7))
         player = Player(person, number, team=team, is_in_game=True, position="10 20 30")
         self.arena.players.append(player)
         return player
@@ -87,28 +87,28 @@ class Battlefield:
     def go_live(self, *, is_free_for_all: bool = False, has_respawns: bool = False) -> None:
         arena = self.arena
         arena.book.open(is_free_for_all=is_free_for_all, has_respawns=has_respawns)
-        arena.book.round_started(1, arena.on(Side.CT), arena.on(Side.T))
+        arena.book.round_started(1, arena.players_on(Side.CT), arena.players_on(Side.T))
 
     def leave(self, player: Player) -> None:
         player.is_alive = False
         self.arena.players.remove(player)
 
     def run(self, script: Script[_Result]) -> _Result:
-        """Let a script run to its end; it must have one."""
+        """Run a script to its end and return its result."""
         results: list[_Result] = []
 
-        def keep() -> Script[None]:
+        def run_and_store() -> Script[None]:
             results.append((yield from script))
 
-        self.agenda.start(keep())
+        self.agenda.start(run_and_store())
         while not results:
-            assert self.agenda.run_next(), "nothing is planned any more"
+            assert self.agenda.run_next(), "no plans left"
         return results[0]
 
     @property
     def cts(self) -> Sequence[Player]:
-        return self.arena.on(Side.CT)
+        return self.arena.players_on(Side.CT)
 
     @property
     def ts(self) -> Sequence[Player]:
-        return self.arena.on(Side.T)
+        return self.arena.players_on(Side.T)

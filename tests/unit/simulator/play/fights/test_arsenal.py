@@ -1,11 +1,11 @@
-"""Weapons, items and their names."""
+"""Test weapons, items and their names."""
 
 from __future__ import annotations
 
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.simulator.play.fights.arsenal import INFERNO, ITEMS, WEAPONS, Kind, picked_name, weapon_named
+from matchpod.simulator.play.fights.arsenal import INFERNO, ITEMS, WEAPONS, ItemKind, pick_up_name, weapon_named
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from matchpod.simulator.play.fights.arsenal import INFERNO, ITEMS, WEAPONS, Kind
         ("defuser", "purchase: item_defuser", "item_defuser", "defuser"),
     ],
 )
-def test_item_has_the_names_of_the_real_log(name: str, cause: str, bought: str, picked: str) -> None:
+def test_item_names_are_those_of_a_real_log(name: str, cause: str, bought: str, picked: str) -> None:
     item = ITEMS[name]
     assert (item.cause, item.bought, item.picked) == (cause, bought, picked)
 
@@ -28,26 +28,26 @@ def test_item_has_the_names_of_the_real_log(name: str, cause: str, bought: str, 
 @pytest.mark.parametrize(
     ("name", "price"), [("awp", 4750), ("ak47", 2700), ("m4a1", 2900), ("deagle", 700), ("decoy", 50)]
 )
-def test_price_is_that_of_the_real_log(name: str, price: int) -> None:
+def test_prices_are_those_of_a_real_log(name: str, price: int) -> None:
     assert ITEMS[name].price == price
 
 
-def test_attacked_names_the_base_model() -> None:
+def test_attacked_lines_name_the_base_model() -> None:
     assert WEAPONS["usp_silencer"].logged == "hkp2000"
 
 
-def test_knife_of_any_skin_is_a_knife() -> None:
+def test_any_knife_skin_is_a_knife() -> None:
     knife = weapon_named("knife_butterfly")
-    assert (knife.kind, knife.logged, knife.reward) == (Kind.KNIFE, "knife", 1500)
+    assert (knife.kind, knife.logged, knife.reward) == (ItemKind.KNIFE, "knife", 1500)
 
 
-def test_whatever_else_burns() -> None:
+def test_unknown_weapon_is_fire() -> None:
     assert weapon_named("inferno") is INFERNO
 
 
-def test_pistol_is_picked_up_under_its_base_name() -> None:
-    assert (picked_name("usp_silencer"), picked_name("knife_t"), picked_name("c4")) == ("hkp2000", "knife", "c4")
+def test_pick_up_lines_name_the_base_model() -> None:
+    assert (pick_up_name("usp_silencer"), pick_up_name("knife_t"), pick_up_name("c4")) == ("hkp2000", "knife", "c4")
 
 
-def test_rifles_belong_to_sides() -> None:
+def test_rifles_are_limited_to_a_side() -> None:
     assert (WEAPONS["ak47"].side, WEAPONS["m4a1"].side, WEAPONS["awp"].side) == (Side.T, Side.CT, None)

@@ -1,4 +1,4 @@
-"""The bomb."""
+"""Test the bomb of a round."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from matchpod.core.model import Side
 from matchpod.cs2.log_lines.player_lines import MoneyChange, Triggered
 from matchpod.simulator.play.fights.bomb import DEFUSE_MS, DEFUSE_WITH_KIT_MS, PLANT_MS, Bomb
 from matchpod.simulator.play.fights.combat import Battle
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
-def field_with_bomb(dice: Random | None = None) -> tuple[Battlefield, Bomb]:
+def field_with_bomb(rng: Random | None = None) -> tuple[Battlefield, Bomb]:
     field = Battlefield().spawn_all()
     field.go_live()
     field.ts[2].has_bomb = True
-    return field, Bomb(Battle(field.arena, dice or Fixed(0.3)))
+    return field, Bomb(Battle(field.arena, rng or FixedRng(0.3)))
 
 
 def triggers(field: Battlefield) -> list[str]:
-    return [line.trigger for line in field.log.of(Triggered)]
+    return [line.trigger for line in field.log.lines_of(Triggered)]
 
 
-def test_plant_is_paid_just_before_its_line() -> None:
+def test_plant_is_paid_right_before_its_line() -> None:
     field, bomb = field_with_bomb()
     field.run(bomb.plant(PLANT_MS))
     assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
@@ -35,14 +35,14 @@ def test_plant_is_paid_just_before_its_line() -> None:
     assert sum(tally.bomb_plants for tally in field.arena.book.tallies()) == 1
 
 
-def test_lost_bomb_is_picked_up_to_be_planted() -> None:
+def test_lost_bomb_is_picked_up_before_the_plant() -> None:
     field, bomb = field_with_bomb()
     field.ts[2].has_bomb = False
     field.run(bomb.plant(PLANT_MS))
     assert triggers(field) == ["Got_The_Bomb", "Bomb_Begin_Plant", "Planted_The_Bomb"]
 
 
-def test_another_plants_when_the_first_is_gone() -> None:
+def test_another_player_plants_if_the_first_left() -> None:
     field, bomb = field_with_bomb()
     script = bomb.plant(PLANT_MS)
     next(script)
@@ -55,7 +55,7 @@ def test_another_plants_when_the_first_is_gone() -> None:
     assert bomb.planter is not first
 
 
-def test_nobody_left_nothing_planted() -> None:
+def test_bomb_is_not_planted_without_terrorists() -> None:
     field, bomb = field_with_bomb()
     for player in list(field.ts):
         field.leave(player)
@@ -63,17 +63,17 @@ def test_nobody_left_nothing_planted() -> None:
     assert not bomb.is_planted
 
 
-def test_loose_bomb_changes_hands_only_while_it_lies_there() -> None:
+def test_bomb_is_picked_up_only_if_dropped() -> None:
     field, bomb = field_with_bomb()
-    bomb.change_hands()
+    bomb.pick_up()
     assert field.log.lines == []
     field.ts[2].has_bomb = False
-    bomb._battle.is_bomb_loose = True
-    bomb.change_hands()
+    bomb._battle.is_bomb_dropped = True
+    bomb.pick_up()
     assert triggers(field) == ["Got_The_Bomb"]
 
 
-def test_kit_halves_the_time() -> None:
+def test_kit_halves_the_defuse_time() -> None:
     field, bomb = field_with_bomb()
     field.cts[3].has_kit = True
     before_ms = field.arena.clock_ms
@@ -83,7 +83,7 @@ def test_kit_halves_the_time() -> None:
     assert triggers(field) == ["Begin_Bomb_Defuse_With_Kit"]
 
 
-def test_defuser_is_paid_and_no_line_names_the_defuse() -> None:
+def test_defuser_is_paid_and_the_defuse_itself_is_not_logged() -> None:
     field, bomb = field_with_bomb()
     field.run(bomb.defuse(may_abort=False))
     assert triggers(field) == ["Begin_Bomb_Defuse_Without_Kit"]
@@ -91,13 +91,13 @@ def test_defuser_is_paid_and_no_line_names_the_defuse() -> None:
     assert sum(tally.bomb_defuses for tally in field.arena.book.tallies()) == 1
 
 
-def test_defuse_may_be_broken_off_once() -> None:
-    field, bomb = field_with_bomb(Fixed(0.1))
+def test_defuse_may_be_aborted_once() -> None:
+    field, bomb = field_with_bomb(FixedRng(0.1))
     field.run(bomb.defuse(may_abort=True))
     assert len(triggers(field)) == 2
 
 
-def test_another_defuses_when_the_first_is_gone() -> None:
+def test_another_player_defuses_if_the_first_left() -> None:
     field, bomb = field_with_bomb()
     script = bomb.defuse(may_abort=False)
     next(script)
@@ -107,15 +107,15 @@ def test_another_defuses_when_the_first_is_gone() -> None:
     assert len(triggers(field)) == 2
 
 
-def test_nobody_defuses_where_nobody_is() -> None:
-    field, bomb = field_with_bomb(Fixed(0.1))
+def test_bomb_is_not_defused_without_cts() -> None:
+    field, bomb = field_with_bomb(FixedRng(0.1))
     for player in list(field.cts):
         field.leave(player)
     field.run(bomb.defuse(may_abort=True))
     assert bomb.defuser is None
 
 
-def test_time_to_defuse_is_that_of_who_may_be_left() -> None:
+def test_expected_defuse_time_is_short_only_if_all_cts_have_a_kit() -> None:
     field, bomb = field_with_bomb()
     field.cts[0].has_kit = True
     assert bomb.defuse_time_ms() == DEFUSE_MS
@@ -124,8 +124,8 @@ def test_time_to_defuse_is_that_of_who_may_be_left() -> None:
     assert bomb.defuse_time_ms() == DEFUSE_WITH_KIT_MS
 
 
-def test_explosion_leaves_no_health_to_those_near() -> None:
-    field, bomb = field_with_bomb(Fixed(0.1))
-    bomb.blow_up()
+def test_explosion_sets_the_health_of_nearby_players_to_zero() -> None:
+    field, bomb = field_with_bomb(FixedRng(0.1))
+    bomb.explode()
     assert {player.team for player in field.arena.players if not player.health} == {Side.CT}
     assert all(player.is_alive for player in field.arena.players)

@@ -1,4 +1,4 @@
-"""Fights to the death."""
+"""Test fights between two players."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from matchpod.cs2.log_lines.player_lines import Attacked, Killed
 from matchpod.simulator.play.fights.combat import Battle
-from matchpod.simulator.play.fights.duel import draw_weapon, duel, graze, spray
-from matchpod.simulator.play.player import Person
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from matchpod.simulator.play.fights.duel import choose_weapon, duel, graze, spray
+from matchpod.simulator.play.player import Participant
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
 def armed_field(gun: str = "ak47", **settings: str) -> Battlefield:
@@ -28,49 +28,49 @@ def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
     field.run(duel(battle, field.cts[0], field.ts[0]))
     assert not field.ts[0].is_alive
     assert field.cts[0].is_alive
-    lethal = [line for line in field.log.of(Attacked) if line.health == 0]
-    (kill,) = field.log.of(Killed)
+    lethal = [line for line in field.log.lines_of(Attacked) if line.health == 0]
+    (kill,) = field.log.lines_of(Killed)
     assert len(lethal) == 1
     assert ("headshot" in kill.modifiers) == (lethal[0].hitgroup == "head")
 
 
-def test_health_goes_down_by_the_printed_damage() -> None:
+def test_health_decreases_by_the_logged_damage() -> None:
     field = armed_field()
     health = {player.token: 100 for player in field.arena.players}
     for seed in range(4):
         field.run(duel(Battle(field.arena, Random(seed)), field.cts[seed], field.ts[seed]))
-    for line in field.log.of(Attacked):
+    for line in field.log.lines_of(Attacked):
         assert line.health == max(0, health[line.victim] - line.damage)
         health[line.victim] = line.health
 
 
 @pytest.mark.parametrize("is_quick", [False, True])
-def test_no_gun_hits_twice_in_a_tick(is_quick: bool) -> None:
+def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
     for seed in range(20):
         field = armed_field()
         script = duel(Battle(field.arena, Random(seed)), field.cts[0], field.ts[0], is_quick=is_quick)
         for _ in script:
-            mine = [line for line in field.log.of(Attacked) if line.player is field.cts[0].token]
+            mine = [line for line in field.log.lines_of(Attacked) if line.player is field.cts[0].token]
             assert len(mine) <= 1
             field.log.lines.clear()
 
 
-def test_victim_who_was_just_seen_is_where_he_was() -> None:
+def test_located_victim_keeps_the_position() -> None:
     field = armed_field()
     field.ts[0].position = "100 200 30"
-    next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_seen=True), None)
-    assert field.log.of(Attacked)[0].victim_position == "100 200 30"
+    next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_located=True), None)
+    assert field.log.lines_of(Attacked)[0].victim_position == "100 200 30"
 
 
-def test_duel_ends_when_somebody_leaves() -> None:
+def test_duel_ends_when_the_victim_leaves() -> None:
     field = armed_field("")
-    script = duel(Battle(field.arena, Fixed(0.3)), field.cts[0], field.ts[0])
+    script = duel(Battle(field.arena, FixedRng(0.3)), field.cts[0], field.ts[0])
     next(script)
     field.leave(field.ts[0])
     assert list(script) == []
 
 
-def test_duel_ends_when_the_story_spares_the_victim() -> None:
+def test_duel_ends_when_the_victim_must_live() -> None:
     field = armed_field()
     battle = Battle(field.arena, Random(1), must_live=lambda _player: True)
     field.run(duel(battle, field.cts[0], field.ts[0]))
@@ -79,27 +79,27 @@ def test_duel_ends_when_the_story_spares_the_victim() -> None:
     assert field.ts[0].health == 1
 
 
-def test_friends_get_less() -> None:
+def test_team_mates_take_reduced_damage() -> None:
     field = armed_field()
     field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.cts[1]))
-    assert max(line.damage for line in field.log.of(Attacked) if line.hitgroup != "head") < 20
+    assert max(line.damage for line in field.log.lines_of(Attacked) if line.hitgroup != "head") < 20
 
 
-def test_cheaters_kills_are_marked() -> None:
+def test_cheater_kills_have_suspicious_modifiers() -> None:
     field = Battlefield(cts=0, ts=0)
-    cheater = field.add(0, "CT", Person("x", 9, is_cheater=True))
+    cheater = field.add(0, "CT", Participant("x", 9, is_cheater=True))
     victims = [field.add(number, "TERRORIST") for number in range(1, 60)]
     field.spawn_all()
     cheater.primary = "m4a1"
     battle = Battle(field.arena, Random(1))
     for victim in victims:
         field.run(duel(battle, cheater, victim, is_quick=True))
-    kills = [line for line in field.log.of(Killed) if not line.weapon.startswith("knife")]
+    kills = [line for line in field.log.lines_of(Killed) if not line.weapon.startswith("knife")]
     assert sum("headshot" in line.modifiers for line in kills) >= 50
     assert sum(len(line.modifiers) > 1 for line in kills) >= 15
 
 
-def test_marks_of_a_kill_follow_from_how_it_was_done() -> None:
+def test_kill_modifiers_include_all_kinds() -> None:
     field = Battlefield(cts=1, ts=600).spawn_all()
     killer = field.cts[0]
     killer.primary = "awp"
@@ -107,11 +107,11 @@ def test_marks_of_a_kill_follow_from_how_it_was_done() -> None:
     battle.smoke_until_ms = killer.blind_until_ms = field.arena.clock_ms + 10_000_000
     for victim in field.ts:
         field.run(duel(battle, killer, victim, is_quick=True))
-    words = {word for line in field.log.of(Killed) for word in line.modifiers}
-    assert words == {"headshot", "penetrated", "noscope", "throughsmoke", "attackerblind", "attackerinair"}
+    modifiers = {modifier for line in field.log.lines_of(Killed) for modifier in line.modifiers}
+    assert modifiers == {"headshot", "penetrated", "noscope", "throughsmoke", "attackerblind", "attackerinair"}
 
 
-def test_graze_kills_nobody() -> None:
+def test_spray_does_not_kill() -> None:
     field = armed_field()
     field.ts[0].health = 3
     field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5))
@@ -119,37 +119,37 @@ def test_graze_kills_nobody() -> None:
     assert field.log.lines == []
 
 
-def test_graze_without_friendly_fire_takes_no_health() -> None:
+def test_spray_on_team_mates_without_friendly_fire_deals_no_damage() -> None:
     field = armed_field(mp_friendlyfire="0")
     field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2))
-    assert [line.damage for line in field.log.of(Attacked)] == [0, 0]
+    assert [line.damage for line in field.log.lines_of(Attacked)] == [0, 0]
     assert field.cts[1].health == 100
 
 
-def test_nobody_grazes_with_a_knife() -> None:
+def test_graze_needs_a_gun() -> None:
     field = armed_field("")
     field.cts[0].pistol = ""
     assert not graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
     assert field.log.lines == []
 
 
-def test_spray_ends_with_the_life_of_who_is_hit() -> None:
+def test_spray_ends_when_the_victim_leaves() -> None:
     field = armed_field()
     script = spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=3)
     next(script)
     field.leave(field.ts[0])
     assert list(script) == []
-    assert len(field.log.of(Attacked)) == 1
+    assert len(field.log.lines_of(Attacked)) == 1
 
 
 def test_taser_has_one_shot() -> None:
     field = armed_field()
     player = field.cts[0]
     player.has_taser = True
-    assert draw_weapon(Fixed(0.01), player).name == "taser"
-    assert draw_weapon(Fixed(0.01), player).name == player.pistol
+    assert choose_weapon(FixedRng(0.01), player).name == "taser"
+    assert choose_weapon(FixedRng(0.01), player).name == player.pistol
 
 
-def test_now_and_then_the_knife_is_in_hand() -> None:
+def test_knife_is_sometimes_used() -> None:
     field = armed_field()
-    assert draw_weapon(Fixed(0.999), field.ts[0]).name == "knife_t"
+    assert choose_weapon(FixedRng(0.999), field.ts[0]).name == "knife_t"

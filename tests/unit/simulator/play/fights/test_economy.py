@@ -1,4 +1,4 @@
-"""Life, weapons and money from round to round."""
+"""Test spawns, purchases and money."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from random import Random
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.player_lines import Item, LeftBuyzone, MoneyChange
-from matchpod.simulator.play.fights.economy import equip, leave_buyzone, purchase
+from matchpod.cs2.log_lines.player_lines import ItemTransfer, LeftBuyzone, MoneyChange
+from matchpod.simulator.play.fights.economy import equip, log_buyzone_exit, purchase
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.play.watcher import RoundEnd
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
-def acts(field: Battlefield, player: Player) -> list[str]:
-    heads = (f"{player.token.text()} ", f"{player.money_token.text()} ")
-    return [text.partition("> ")[2] or text.split('" ', 1)[1] for text in field.log.texts if text.startswith(heads)]
+def texts_of(field: Battlefield, player: Player) -> list[str]:
+    prefixes = (f"{player.token.text()} ", f"{player.money_token.text()} ")
+    return [text.partition("> ")[2] or text.split('" ', 1)[1] for text in field.log.texts if text.startswith(prefixes)]
 
 
-def test_half_starts_with_start_money_and_nothing_else() -> None:
+def test_half_starts_with_start_money_and_no_weapons() -> None:
     field = Battlefield().spawn_all()
     player = field.cts[0]
     player.money, player.primary, player.grenades = 9000, "awp", ["decoy"]
@@ -32,7 +32,7 @@ def test_overtime_has_its_own_start_money() -> None:
     field.arena.book.open(is_free_for_all=False, has_respawns=False)
     for number in (1, 2):
         field.arena.book.round_started(number, field.cts, field.ts)
-        field.arena.book.decided(number, None)
+        field.arena.book.round_decided(number, None)
     field.economy.start_half(field.arena)
     assert field.cts[0].money == 12500
 
@@ -41,11 +41,11 @@ def test_dead_player_picks_up_knife_and_pistol() -> None:
     field = Battlefield()
     field.economy.spawn(field.arena, field.cts[0])
     field.economy.spawn(field.arena, field.ts[0])
-    assert [line.item for line in field.log.of(Item)] == ["knife", "hkp2000", "knife", "glock"]
+    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["knife", "hkp2000", "knife", "glock"]
     assert (field.cts[0].is_alive, field.cts[0].health) == (True, 100)
 
 
-def test_survivor_keeps_his_weapons_in_silence() -> None:
+def test_survivor_keeps_weapons_without_log_lines() -> None:
     field = Battlefield().spawn_all()
     player = field.cts[0]
     player.primary, player.health, player.armor = "awp", 12, 40
@@ -53,7 +53,7 @@ def test_survivor_keeps_his_weapons_in_silence() -> None:
     assert (player.primary, player.health, player.armor, field.log.lines) == ("awp", 100, 40, [])
 
 
-def test_dead_player_loses_his_weapons() -> None:
+def test_dead_player_loses_weapons() -> None:
     field = Battlefield().spawn_all()
     player = field.cts[0]
     player.primary, player.has_kit, player.is_alive = "awp", True, False
@@ -61,40 +61,40 @@ def test_dead_player_loses_his_weapons() -> None:
     assert (player.primary, player.has_kit) == ("", False)
 
 
-def test_spectator_is_not_brought_to_life() -> None:
+def test_spectator_does_not_spawn() -> None:
     field = Battlefield()
     player = field.add(20, "Spectator")
     field.economy.spawn(field.arena, player)
     assert not player.is_alive
 
 
-def test_casual_play_gives_armour_and_kits() -> None:
+def test_free_armor_and_kits_are_given_at_spawn() -> None:
     field = Battlefield(settings={"mp_free_armor": "2", "mp_defuser_allocation": "2"}).spawn_all()
     ct, t = field.cts[0], field.ts[0]
     assert (ct.armor, ct.has_helmet, ct.has_kit, t.has_kit) == (100, True, True, False)
 
 
-def test_no_pistol_where_the_settings_give_none() -> None:
+def test_no_pistol_at_spawn_if_the_settings_have_none() -> None:
     field = Battlefield(settings={"mp_ct_default_secondary": ""})
     field.economy.spawn(field.arena, field.cts[0])
-    assert [line.item for line in field.log.of(Item)] == ["knife"]
+    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["knife"]
 
 
 def test_one_terrorist_gets_the_bomb() -> None:
     field = Battlefield().spawn_all()
     field.ts[4].has_bomb = True
-    field.economy.give_bomb(field.arena, Fixed(0.0))
+    field.economy.assign_bomb(field.arena, FixedRng(0.0))
     assert [player.has_bomb for player in field.ts] == [True, False, False, False, False]
-    assert acts(field, field.ts[0])[-1].endswith('triggered "Got_The_Bomb"')
+    assert texts_of(field, field.ts[0])[-1].endswith('triggered "Got_The_Bomb"')
 
 
-def test_no_terrorist_no_bomb() -> None:
+def test_no_bomb_without_terrorists() -> None:
     field = Battlefield(ts=0).spawn_all()
-    field.economy.give_bomb(field.arena, Fixed(0.0))
+    field.economy.assign_bomb(field.arena, FixedRng(0.0))
     assert field.log.lines == []
 
 
-def test_weapon_is_paid_then_picked_up_then_purchased() -> None:
+def test_weapon_is_logged_as_paid_then_picked_up_then_purchased() -> None:
     field = Battlefield().spawn_all()
     field.ts[0].money = 4850
     purchase(field.arena, field.ts[0], "awp")
@@ -105,7 +105,7 @@ def test_weapon_is_paid_then_picked_up_then_purchased() -> None:
     ]
 
 
-def test_armour_is_picked_up_before_it_is_paid() -> None:
+def test_armor_is_logged_as_picked_up_before_it_is_paid() -> None:
     field = Battlefield().spawn_all()
     field.cts[0].money = 6750
     purchase(field.arena, field.cts[0], "vesthelm")
@@ -116,7 +116,7 @@ def test_armour_is_picked_up_before_it_is_paid() -> None:
     ]
 
 
-def test_everybody_buys_within_the_window() -> None:
+def test_all_players_buy_within_the_window() -> None:
     field = Battlefield().spawn_all()
     for player in field.arena.players:
         player.money = 9000
@@ -126,18 +126,18 @@ def test_everybody_buys_within_the_window() -> None:
     assert all(player.primary and player.armor for player in field.arena.players)
 
 
-def test_what_is_logged_changes_nothing() -> None:
-    loud = Battlefield().spawn_all()
-    silent = Battlefield(settings={"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}).spawn_all()
-    for field in (loud, silent):
+def test_log_settings_do_not_change_purchases() -> None:
+    logged = Battlefield().spawn_all()
+    unlogged = Battlefield(settings={"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}).spawn_all()
+    for field in (logged, unlogged):
         field.run(field.economy.buy(field.arena, Random(1), 15_000))
-    assert silent.log.lines == []
-    assert [(p.money, p.pistol, p.grenades, p.armor) for p in loud.arena.players] == [
-        (p.money, p.pistol, p.grenades, p.armor) for p in silent.arena.players
+    assert unlogged.log.lines == []
+    assert [(p.money, p.pistol, p.grenades, p.armor) for p in logged.arena.players] == [
+        (p.money, p.pistol, p.grenades, p.armor) for p in unlogged.arena.players
     ]
 
 
-def test_who_leaves_buys_nothing_more() -> None:
+def test_player_who_left_buys_nothing() -> None:
     field = Battlefield().spawn_all()
     for player in field.arena.players:
         player.money = 9000
@@ -149,13 +149,13 @@ def test_who_leaves_buys_nothing_more() -> None:
     assert field.log.lines == []
 
 
-def test_nothing_is_bought_where_there_is_no_money() -> None:
+def test_nothing_is_bought_in_modes_without_money() -> None:
     field = Battlefield(settings={"mp_maxmoney": "0"}).spawn_all()
     field.run(field.economy.buy(field.arena, Random(1), 15_000))
     assert field.log.lines == []
 
 
-def test_losses_in_a_row_pay_as_in_the_real_match() -> None:
+def test_loss_bonus_follows_a_real_match() -> None:
     field = Battlefield()
     paid = []
     for winner in "CTCCCTCCCCCC":
@@ -177,87 +177,87 @@ def test_losses_in_a_row_pay_as_in_the_real_match() -> None:
         (Side.T, "Hostages_Not_Rescued", 3250, 1900),
     ],
 )
-def test_round_pays_by_its_end(side: Side, notice: str, won: int, lost: int) -> None:
+def test_payment_depends_on_the_round_end(side: Side, notice: str, won: int, lost: int) -> None:
     field = Battlefield()
     field.economy.pay(field.arena, RoundEnd(side, notice))
-    assert field.arena.on(side)[0].money == 800 + won
-    assert field.arena.on(side.other)[0].money == 800 + lost
+    assert field.arena.players_on(side)[0].money == 800 + won
+    assert field.arena.players_on(side.other)[0].money == 800 + lost
 
 
-def test_winners_are_paid_before_losers_in_order_of_their_numbers() -> None:
+def test_winners_are_paid_before_losers_ordered_by_user_id() -> None:
     field = Battlefield()
     field.economy.pay(field.arena, RoundEnd(Side.T, "Terrorists_Win"))
-    numbers = [line.player.user_id - 1 for line in field.log.of(MoneyChange)]
+    numbers = [line.player.user_id - 1 for line in field.log.lines_of(MoneyChange)]
     assert numbers == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
 
 
-def test_terrorist_who_lets_time_run_out_and_lives_gets_nothing() -> None:
+def test_surviving_terrorist_gets_nothing_when_time_runs_out() -> None:
     field = Battlefield().spawn_all()
     field.ts[0].is_alive = False
     field.economy.pay(field.arena, RoundEnd(Side.CT, "Target_Saved"))
     assert [player.money for player in field.ts] == [2700, 800, 800, 800, 800]
 
 
-def test_draw_pays_nobody() -> None:
+def test_draw_pays_nothing() -> None:
     field = Battlefield()
     field.economy.pay(field.arena, RoundEnd(None, "Round_Draw"))
     assert field.log.lines == []
 
 
-def test_elimination_on_a_hostage_map_has_its_own_sum() -> None:
+def test_elimination_on_a_hostage_map_pays_its_own_amount() -> None:
     field = Battlefield()
     field.arena.map_name = "workshop/125444404/cs_office"
     field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
     assert field.cts[0].money == 3800
 
 
-def test_cts_are_paid_for_the_dead_of_the_other_side() -> None:
+def test_cts_are_paid_for_dead_terrorists() -> None:
     field = Battlefield().spawn_all()
     for player in field.ts[:3]:
         player.is_alive = False
     field.economy.pay_for_dead(field.arena)
-    assert [line.change for line in field.log.of(MoneyChange)] == [150] * 5
+    assert [line.change for line in field.log.lines_of(MoneyChange)] == [150] * 5
 
 
-def test_no_team_money_where_it_is_off() -> None:
+def test_no_team_money_if_disabled() -> None:
     field = Battlefield(settings={"mp_teamcashawards": "0"})
     field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
     field.economy.pay_for_dead(field.arena)
     assert field.log.lines == []
 
 
-def test_streaks_change_sides_and_come_back() -> None:
+def test_loss_streaks_are_swapped_and_restored() -> None:
     field = Battlefield()
     economy = field.economy
     for _ in range(3):
         economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
-    kept = economy.snapshot()
+    snapshot = economy.snapshot()
     economy.swap_sides()
-    assert economy.snapshot() != kept
-    economy.restore(kept)
-    assert economy.snapshot() == kept
+    assert economy.snapshot() != snapshot
+    economy.restore(snapshot)
+    assert economy.snapshot() == snapshot
 
 
-def test_only_a_snapshot_is_restored() -> None:
+def test_restore_rejects_other_values() -> None:
     with pytest.raises(TypeError):
-        Battlefield().economy.restore("nonsense")
+        Battlefield().economy.restore("invalid")
 
 
-def test_left_buyzone_lists_what_is_carried_as_the_real_log_does() -> None:
+def test_left_buyzone_line_lists_items_as_in_a_real_log() -> None:
     field = Battlefield().spawn_all()
     player = field.ts[0]
     for name in ("awp", "taser", "vesthelm", "flashbang", "flashbang", "smokegrenade", "defuser"):
         equip(player, name)
     player.has_bomb = True
-    leave_buyzone(field.arena, player)
-    (line,) = field.log.of(LeftBuyzone)
+    log_buyzone_exit(field.arena, player)
+    (line,) = field.log.lines_of(LeftBuyzone)
     assert line.items == (
         *("weapon_knife_t", "weapon_glock", "weapon_c4", "weapon_taser", "weapon_awp", "weapon_flashbang"),
         *("weapon_smokegrenade", "defuser", "kevlar(100)", "helmet", "C4"),
     )
 
 
-def test_left_buyzone_is_silent_where_items_are_not_logged() -> None:
+def test_left_buyzone_is_not_logged_if_items_are_not() -> None:
     field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
-    leave_buyzone(field.arena, field.cts[0])
+    log_buyzone_exit(field.arena, field.cts[0])
     assert field.log.lines == []

@@ -1,4 +1,4 @@
-"""Who falls."""
+"""Test the fights of a round."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ from random import Random
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.player_lines import Assisted, Item, Killed
+from matchpod.cs2.log_lines.player_lines import Assisted, ItemTransfer, Killed
 from matchpod.simulator.play.fights.combat import Battle
 from matchpod.simulator.play.fights.falls import Fights, pick_up_gun
-from matchpod.simulator.play.player import Person
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from matchpod.simulator.play.player import Participant
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_as_many_are_left_as_were_asked_for(seed: int) -> None:
+def test_requested_number_of_players_is_left(seed: int) -> None:
     field = Battlefield().spawn_all()
     until_ms = field.arena.clock_ms + 60_000
     field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=0, until_ms=until_ms))
-    assert (len(field.arena.alive(Side.CT)), len(field.arena.alive(Side.T))) == (2, 0)
+    assert (len(field.arena.alive_on(Side.CT)), len(field.arena.alive_on(Side.T))) == (2, 0)
     assert field.arena.clock_ms <= until_ms
 
 
-def test_side_to_be_wiped_out_loses_its_last_one_last() -> None:
+def test_last_player_of_the_eliminated_side_dies_last() -> None:
     for seed in range(20):
         field = Battlefield().spawn_all()
         until_ms = field.arena.clock_ms + 60_000
         field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=until_ms))
-        assert field.log.of(Killed)[-1].victim.team == "TERRORIST"
+        assert field.log.lines_of(Killed)[-1].victim.team == "TERRORIST"
 
 
-def test_without_time_nobody_waits_between_fights() -> None:
+def test_fights_follow_without_pauses_if_time_is_up() -> None:
     field = Battlefield().spawn_all()
     field.run(Fights(Battle(field.arena, Random(1))).until_left(cts=3, ts=0, until_ms=field.arena.clock_ms))
     assert field.arena.clock_ms < 7 * 1000
-    assert len(field.arena.alive(Side.T)) == 0
+    assert len(field.arena.alive_on(Side.T)) == 0
 
 
-def test_nearly_half_of_the_kills_are_helped() -> None:
+def test_nearly_half_of_the_kills_have_an_assist() -> None:
     kills = assists = 0
     for seed in range(40):
         field = Battlefield().spawn_all()
         field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=90_000))
-        kills += len(field.log.of(Killed))
-        assists += len(field.log.of(Assisted))
+        kills += len(field.log.lines_of(Killed))
+        assists += len(field.log.lines_of(Assisted))
     assert 0.25 < assists / kills < 0.5
 
 
-def test_fights_end_where_a_side_is_gone() -> None:
+def test_fights_end_when_a_side_has_left() -> None:
     field = Battlefield().spawn_all()
     script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
     next(script)
@@ -58,7 +58,7 @@ def test_fights_end_where_a_side_is_gone() -> None:
     assert field.log.lines == []
 
 
-def test_fights_end_when_nobody_has_to_fall_any_more() -> None:
+def test_fights_end_when_enough_players_have_left() -> None:
     field = Battlefield(cts=2, ts=1).spawn_all()
     script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
     next(script)
@@ -70,62 +70,64 @@ def test_better_players_kill_more() -> None:
     kills = {"good": 0, "bad": 0}
     for seed in range(150):
         field = Battlefield(cts=0, ts=3)
-        field.add(10, "CT", Person("good", 10, skill=1.6))
-        field.add(11, "CT", Person("bad", 11, skill=0.6))
+        field.add(10, "CT", Participant("good", 10, skill=1.6))
+        field.add(11, "CT", Participant("bad", 11, skill=0.6))
         field.spawn_all()
         until_ms = field.arena.clock_ms + 20_000
         field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=1, until_ms=until_ms))
-        for line in field.log.of(Killed):
+        for line in field.log.lines_of(Killed):
             kills[line.player.name] += 1
     assert kills["good"] > 1.7 * kills["bad"]
 
 
 def test_cheater_kills_several_within_a_second() -> None:
     field = Battlefield(cts=0, ts=5)
-    field.add(10, "CT", Person("x", 10, is_cheater=True))
+    field.add(10, "CT", Participant("x", 10, is_cheater=True))
     field.spawn_all()
-    field.run(Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000))
-    assert len(field.log.of(Killed)) == 5
+    field.run(
+        Fights(Battle(field.arena, FixedRng(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000)
+    )
+    assert len(field.log.lines_of(Killed)) == 5
 
 
 def test_burst_ends_with_the_cheater() -> None:
     field = Battlefield(cts=0, ts=5)
-    cheater = field.add(10, "CT", Person("x", 10, is_cheater=True))
+    cheater = field.add(10, "CT", Participant("x", 10, is_cheater=True))
     field.spawn_all()
-    script = Fights(Battle(field.arena, Fixed(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000)
+    script = Fights(Battle(field.arena, FixedRng(0.3))).until_left(cts=1, ts=0, until_ms=field.arena.clock_ms + 60_000)
     next(script)
     next(script)
     field.leave(cheater)
     list(script)
-    assert len(field.log.of(Killed)) < 5
+    assert len(field.log.lines_of(Killed)) < 5
 
 
-def test_better_gun_is_picked_up_and_the_old_one_left() -> None:
+def test_better_gun_is_picked_up_and_the_old_one_dropped() -> None:
     field = Battlefield(cts=1, ts=0).spawn_all()
-    battle = Battle(field.arena, Fixed(0.0))
+    battle = Battle(field.arena, FixedRng(0.0))
     battle.dropped_guns += ["mp9", "ak47"]
     pick_up_gun(battle)
-    assert [line.item for line in field.log.of(Item)] == ["ak47"]
+    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["ak47"]
     battle.dropped_guns.append("awp")
     pick_up_gun(battle)
     assert (field.cts[0].primary, battle.dropped_guns) == ("awp", ["mp9", "ak47"])
 
 
-def test_worse_gun_stays_where_it_is() -> None:
+def test_worse_gun_is_not_picked_up() -> None:
     field = Battlefield(cts=1, ts=0).spawn_all()
     field.cts[0].primary = "awp"
-    battle = Battle(field.arena, Fixed(0.0))
+    battle = Battle(field.arena, FixedRng(0.0))
     pick_up_gun(battle)
     battle.dropped_guns.append("mp9")
     pick_up_gun(battle)
     assert field.log.lines == []
 
 
-def test_time_goes_on_though_nobody_may_fall() -> None:
+def test_time_advances_even_if_no_victim_may_die() -> None:
     field = Battlefield().spawn_all()
     battle = Battle(field.arena, Random(1), must_live=lambda player: player.team == Side.T)
     script = Fights(battle).until_left(cts=5, ts=0, until_ms=0)
     for _ in range(3000):
         field.agenda.run_until(field.agenda.now_ms + next(script))
     assert field.arena.clock_ms > 10_000
-    assert len(field.arena.alive(Side.T)) == 5
+    assert len(field.arena.alive_on(Side.T)) == 5

@@ -1,4 +1,4 @@
-"""Who wins."""
+"""Test the choice of the winner."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 
 from matchpod.core.model import Side
 from matchpod.simulator.play.fights.fate import choose_winner
-from matchpod.simulator.play.player import Person
+from matchpod.simulator.play.player import Participant
 from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.play.fights.battlefield import Battlefield
 
 
-def arena_of(scenario: Scenario = Scenario.FULL_MATCH, **settings: str) -> Battlefield:
+def make_field(scenario: Scenario = Scenario.FULL_MATCH, **settings: str) -> Battlefield:
     return Battlefield(settings={"sim_scenario": scenario.value, **settings}).spawn_all()
 
 
 def play_rounds(field: Battlefield, rounds: int, seed: int, score: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """Play so many rounds, halves changing sides now and then."""
+    """Choose the winners of `rounds` rounds with changing sides and return the score."""
     for number in range(rounds):
         side = Side.CT if number % 3 else Side.T
         winner = choose_winner(
@@ -31,43 +31,43 @@ def play_rounds(field: Battlefield, rounds: int, seed: int, score: tuple[int, in
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
 @pytest.mark.parametrize("rounds", [2, 4, 16, 24, 30])
 def test_regulation_ends_level(scenario: Scenario, rounds: int) -> None:
-    field = arena_of(scenario, mp_maxrounds=str(rounds))
+    field = make_field(scenario, mp_maxrounds=str(rounds))
     for seed in range(25):
         assert play_rounds(field, rounds, seed) == (rounds // 2, rounds // 2)
 
 
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
-def test_odd_regulation_is_level_before_its_last_round(scenario: Scenario) -> None:
-    field = arena_of(scenario, mp_maxrounds="15")
+def test_odd_regulation_is_level_before_the_last_round(scenario: Scenario) -> None:
+    field = make_field(scenario, mp_maxrounds="15")
     for seed in range(25):
         assert play_rounds(field, 14, seed) == (7, 7)
         assert sum(play_rounds(field, 15, seed)) == 15
 
 
 def test_second_overtime_never_ends_level() -> None:
-    field = arena_of(Scenario.OVERTIME, mp_overtime_maxrounds="6")
-    firsts = set()
+    field = make_field(Scenario.OVERTIME, mp_overtime_maxrounds="6")
+    first_overtimes = set()
     for seed in range(150):
-        firsts.add(play_rounds(field, 6, seed, (12, 12)))
+        first_overtimes.add(play_rounds(field, 6, seed, (12, 12)))
         one, two = play_rounds(field, 6, seed, (15, 15))
         assert one != two
-    assert (15, 15) in firsts
-    assert len(firsts) > 2
+    assert (15, 15) in first_overtimes
+    assert len(first_overtimes) > 2
 
 
-def test_overtime_without_length_is_free() -> None:
-    field = arena_of(Scenario.OVERTIME, mp_overtime_maxrounds="0")
+def test_overtime_of_length_zero_is_not_forced() -> None:
+    field = make_field(Scenario.OVERTIME, mp_overtime_maxrounds="0")
     assert sum(play_rounds(field, 6, 1, (12, 12))) == 30
 
 
-def test_one_team_wins_nearly_everything() -> None:
-    one, two = play_rounds(arena_of(Scenario.ONE_SIDED), 500, 1)
+def test_one_sided_scenario_has_a_dominant_team() -> None:
+    one, two = play_rounds(make_field(Scenario.ONE_SIDED), 500, 1)
     assert 0.88 < one / 500 < 0.96
     assert two > 0
 
 
-def test_equal_teams_are_nearly_even() -> None:
-    field = arena_of()
+def test_equal_teams_win_equally_often() -> None:
+    field = make_field()
     wins = sum(
         choose_winner(field.arena, Random(seed), round_number=1, team1_side=Side.CT, score=(0, 0)) is Side.CT
         for seed in range(1000)
@@ -75,7 +75,7 @@ def test_equal_teams_are_nearly_even() -> None:
     assert 440 < wins < 600
 
 
-def test_skill_weapons_and_numbers_decide() -> None:
+def test_skill_weapons_and_team_size_raise_the_chance_to_win() -> None:
     def share(field: Battlefield) -> float:
         return (
             sum(
@@ -85,14 +85,14 @@ def test_skill_weapons_and_numbers_decide() -> None:
             / 400
         )
 
-    even = share(arena_of())
-    rich, many, good = arena_of(), arena_of(), arena_of()
+    even = share(make_field())
+    rich, many, good = make_field(), make_field(), make_field()
     for player in rich.cts:
         player.primary, player.armor = "m4a1", 100
     for number in range(30, 33):
         many.add(number, Side.CT)
     for player in good.cts:
-        player.person = Person(player.person.name, player.person.account, skill=1.5)
+        player.person = Participant(player.person.name, player.person.account, skill=1.5)
     assert share(rich) > even + 0.05
     assert share(many) > even + 0.15
     assert share(good) > even + 0.15

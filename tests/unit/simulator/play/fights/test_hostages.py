@@ -1,18 +1,18 @@
-"""Hostages."""
+"""Test hostage rescues."""
 
 from __future__ import annotations
 
 from matchpod.simulator.play.fights.combat import Battle
 from matchpod.simulator.play.fights.hostages import Hostages
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
-def test_rescue_is_told_as_in_the_real_log() -> None:
+def test_rescue_is_logged_as_in_a_real_log() -> None:
     field = Battlefield().spawn_all()
-    hostages = Hostages(Battle(field.arena, Fixed(0.0)))
+    hostages = Hostages(Battle(field.arena, FixedRng(0.0)))
     field.run(hostages.rescue(field.arena.clock_ms + 60_000))
-    words = [text.split('<CT>" ')[1].partition("] ")[2] or text.split('<CT>" ')[1] for text in field.log.texts]
-    assert words == [
+    lines = [text.split('<CT>" ')[1].partition("] ")[2] or text.split('<CT>" ')[1] for text in field.log.texts]
+    assert lines == [
         'triggered "Touched_A_Hostage"',
         "picked up a hostage",
         "money change 800+300 = $1100 (tracked)",
@@ -23,16 +23,16 @@ def test_rescue_is_told_as_in_the_real_log() -> None:
     assert hostages.rescuer is field.cts[0]
 
 
-def test_way_home_never_takes_longer_than_there_is_time() -> None:
+def test_rescue_finishes_by_the_deadline() -> None:
     field = Battlefield().spawn_all()
     before_ms = field.arena.clock_ms
-    field.run(Hostages(Battle(field.arena, Fixed(0.9))).rescue(before_ms + 3000))
+    field.run(Hostages(Battle(field.arena, FixedRng(0.9))).rescue(before_ms + 3000))
     assert field.arena.clock_ms - before_ms <= 3016
 
 
-def test_another_fetches_the_hostage_when_the_first_is_gone() -> None:
+def test_another_player_rescues_if_the_first_left() -> None:
     field = Battlefield(cts=2).spawn_all()
-    hostages = Hostages(Battle(field.arena, Fixed(0.0)))
+    hostages = Hostages(Battle(field.arena, FixedRng(0.0)))
     script = hostages.rescue(field.arena.clock_ms + 60_000)
     next(script)
     first, second = field.cts
@@ -42,8 +42,8 @@ def test_another_fetches_the_hostage_when_the_first_is_gone() -> None:
     assert hostages.rescuer is second
 
 
-def test_nobody_rescues_where_nobody_is() -> None:
+def test_no_rescue_without_cts() -> None:
     field = Battlefield(cts=0).spawn_all()
-    hostages = Hostages(Battle(field.arena, Fixed(0.0)))
+    hostages = Hostages(Battle(field.arena, FixedRng(0.0)))
     field.run(hostages.rescue(field.arena.clock_ms + 60_000))
     assert hostages.rescuer is None

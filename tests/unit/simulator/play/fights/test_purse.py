@@ -1,4 +1,4 @@
-"""Changes of money."""
+"""Test changes of money."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from matchpod.simulator.play.fights.purse import change_money
 from tests.unit.simulator.play.fights.battlefield import Battlefield
 
 
-def test_money_line_has_the_number_one_too_high() -> None:
+def test_money_line_has_a_user_id_one_too_high() -> None:
     field = Battlefield()
     change_money(field.arena, field.cts[0], 300)
     assert field.log.texts == ['"player 0<1><[U:1:1000]><CT>" money change 800+300 = $1100 (tracked)']
 
 
-def test_limit_cuts_the_sum_but_not_the_printed_change() -> None:
+def test_limit_caps_the_money_but_not_the_logged_change() -> None:
     field = Battlefield()
     field.cts[0].money = 15050
     change_money(field.arena, field.cts[0], 1500)
     assert field.log.texts[0].endswith("money change 15050+1500 = $16000 (tracked)")
 
 
-def test_who_has_the_most_gets_no_line() -> None:
+def test_player_at_the_limit_gets_no_line() -> None:
     field = Battlefield()
     field.cts[0].money = 16000
     change_money(field.arena, field.cts[0], 300)
     assert field.log.lines == []
 
 
-def test_nobody_owes_money() -> None:
+def test_money_does_not_become_negative() -> None:
     field = Battlefield()
     field.cts[0].money = 100
     change_money(field.arena, field.cts[0], -300)
     assert field.cts[0].money == 0
 
 
-def test_money_changes_in_silence_where_it_is_not_logged() -> None:
+def test_money_changes_without_a_line_if_not_logged() -> None:
     field = Battlefield(settings={"mp_logmoney": "0"})
     change_money(field.arena, field.cts[0], -300, "purchase: weapon_p250")
     assert (field.cts[0].money, field.log.lines) == (500, [])

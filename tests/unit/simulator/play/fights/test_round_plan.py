@@ -1,4 +1,4 @@
-"""Ends chosen ahead."""
+"""Test the planned ends of rounds."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def plans(winner: Side, style: RoundStyle, *, cts: int = 5, ts: int = 5, timer_m
         (Side.CT, RoundStyle.RETAKE, {"Bomb_Defused"}),
     ],
 )
-def test_every_way_to_win_comes_up(winner: Side, style: RoundStyle, notices: set[str]) -> None:
+def test_every_possible_end_is_planned(winner: Side, style: RoundStyle, notices: set[str]) -> None:
     assert {plan.notice for plan in plans(winner, style)} == notices
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10])
 @pytest.mark.parametrize("winner", list(Side))
-def test_winner_is_never_wiped_out(winner: Side, count: int) -> None:
+def test_winner_keeps_at_least_one_player(winner: Side, count: int) -> None:
     for plan in plans(winner, RoundStyle.BOMB, cts=count, ts=count):
         assert (plan.ct_left if winner is Side.CT else plan.t_left) >= 1
 
 
-def test_nobody_plans_to_defuse_a_bomb_that_leaves_no_time() -> None:
+def test_no_defuse_is_planned_with_a_short_bomb_timer() -> None:
     for style in (RoundStyle.BOMB, RoundStyle.RETAKE):
         assert "Bomb_Defused" not in {plan.notice for plan in plans(Side.CT, style, timer_ms=10_000)}
 
 
-def test_retakes_have_a_plant() -> None:
+def test_every_retake_has_a_plant() -> None:
     assert all(plan.has_plant for winner in Side for plan in plans(winner, RoundStyle.RETAKE))
 
 
-def test_about_seven_of_ten_fall() -> None:
+def test_about_seven_of_ten_players_die() -> None:
     both = [*plans(Side.CT, RoundStyle.BOMB), *plans(Side.T, RoundStyle.BOMB)]
     mean = sum(10 - plan.ct_left - plan.t_left for plan in both) / len(both)
     assert 6.7 < mean < 7.7

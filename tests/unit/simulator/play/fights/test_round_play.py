@@ -1,4 +1,4 @@
-"""Whole rounds."""
+"""Test complete rounds."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from matchpod.core.anticheat.watch import DETECTORS, Detector
+from matchpod.core.anticheat.detectors import DETECTORS, Detector
 from matchpod.core.events import Kill
 from matchpod.core.model import MatchType, Side
 from matchpod.cs2.log_lines.player_lines import Attacked, BombDeath, Killed, Suicide, Triggered
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
-from matchpod.simulator.play.player import Person
+from matchpod.simulator.play.player import Participant
 from matchpod.simulator.play.watcher import RoundEnd
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 ENDS = {
     Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},
@@ -25,14 +25,14 @@ ENDS = {
 }
 
 
-def begin_round(field: Battlefield, dice: Random, style: RoundStyle = RoundStyle.BOMB) -> None:
+def begin_round(field: Battlefield, rng: Random, style: RoundStyle = RoundStyle.BOMB) -> None:
     for player in field.arena.playing:
         player.money = max(player.money, 3000)
         field.economy.spawn(field.arena, player)
     if style in (RoundStyle.BOMB, RoundStyle.HOSTAGE):
-        field.run(field.economy.buy(field.arena, dice, 15_000))
+        field.run(field.economy.buy(field.arena, rng, 15_000))
     if style is RoundStyle.BOMB:
-        field.economy.give_bomb(field.arena, dice)
+        field.economy.assign_bomb(field.arena, rng)
     field.go_live()
     field.log.lines.clear()
 
@@ -40,12 +40,12 @@ def begin_round(field: Battlefield, dice: Random, style: RoundStyle = RoundStyle
 @pytest.mark.parametrize("style", list(RoundStyle))
 @pytest.mark.parametrize("winner", list(Side))
 @pytest.mark.parametrize("size", [1, 2, 5, 10])
-def test_given_side_wins(style: RoundStyle, winner: Side, size: int) -> None:
+def test_given_winner_wins(style: RoundStyle, winner: Side, size: int) -> None:
     for seed in range(25):
-        field, dice = Battlefield(cts=size, ts=size), Random(seed)
-        begin_round(field, dice, style)
+        field, rng = Battlefield(cts=size, ts=size), Random(seed)
+        begin_round(field, rng, style)
         started_ms = field.agenda.now_ms
-        end = field.run(play_round(field.arena, dice, winner, style))
+        end = field.run(play_round(field.arena, rng, winner, style))
         assert end.side is winner
         assert end.notice in ENDS[winner]
         assert end.mvp is not None
@@ -54,72 +54,72 @@ def test_given_side_wins(style: RoundStyle, winner: Side, size: int) -> None:
 
 
 @pytest.mark.parametrize("winner", list(Side))
-def test_given_side_wins_with_little_time(winner: Side) -> None:
+def test_given_winner_wins_with_short_timers(winner: Side) -> None:
     for seed in range(60):
         settings = {"mp_roundtime_defuse": "1", "mp_c4timer": ("10", "20", "25")[seed % 3]}
-        field, dice = Battlefield(cts=10, ts=10, settings=settings), Random(seed)
+        field, rng = Battlefield(cts=10, ts=10, settings=settings), Random(seed)
         style = (RoundStyle.BOMB, RoundStyle.RETAKE)[seed % 2]
-        begin_round(field, dice, style)
-        assert field.run(play_round(field.arena, dice, winner, style)).side is winner
+        begin_round(field, rng, style)
+        assert field.run(play_round(field.arena, rng, winner, style)).side is winner
 
 
-def test_same_seed_gives_the_same_lines() -> None:
+def test_same_seed_logs_the_same_lines() -> None:
     texts = []
     for _ in range(2):
-        field, dice = Battlefield(), Random("same")
-        begin_round(field, dice)
-        field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
+        field, rng = Battlefield(), Random("same")
+        begin_round(field, rng)
+        field.run(play_round(field.arena, rng, Side.T, RoundStyle.BOMB))
         texts.append(field.log.texts)
     assert texts[0] == texts[1]
 
 
-def test_story_is_the_same_whatever_is_logged() -> None:
+def test_log_settings_do_not_change_the_round() -> None:
     ends = []
     for settings in ({}, {"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}):
-        field, dice = Battlefield(settings=settings), Random("same")
-        begin_round(field, dice)
-        end = field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
-        kills = [(line.player.name, line.victim.name, line.weapon) for line in field.log.of(Killed)]
-        ends.append((end.notice, kills, [player.money for player in field.arena.players], dice.random()))
+        field, rng = Battlefield(settings=settings), Random("same")
+        begin_round(field, rng)
+        end = field.run(play_round(field.arena, rng, Side.T, RoundStyle.BOMB))
+        kills = [(line.player.name, line.victim.name, line.weapon) for line in field.log.lines_of(Killed)]
+        ends.append((end.notice, kills, [player.money for player in field.arena.players], rng.random()))
     assert ends[0] == ends[1]
 
 
-def test_every_line_is_read_again_as_it_was_written() -> None:
+def test_every_line_is_parsed_back_unchanged() -> None:
     reader = LineReader()
     for seed in range(20):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
-        field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
+        field.run(play_round(field.arena, rng, list(Side)[seed % 2], RoundStyle.BOMB))
         assert [reader.parse(text).text() for text in field.log.texts] == field.log.texts
 
 
-def test_printed_health_is_what_the_printed_damage_leaves() -> None:
+def test_logged_health_matches_the_logged_damage() -> None:
     for seed in range(20):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
-        field.run(play_round(field.arena, dice, Side.CT, RoundStyle.BOMB))
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
+        field.run(play_round(field.arena, rng, Side.CT, RoundStyle.BOMB))
         health = {player.user_id: 100 for player in field.arena.players}
-        for line in field.log.of(Attacked):
+        for line in field.log.lines_of(Attacked):
             number = line.victim.user_id
             assert line.health == health[number] - min(line.damage, health[number])
             health[number] = line.health
 
 
-def test_lethal_hit_and_its_kill_stand_together() -> None:
+def test_every_lethal_hit_has_its_kill() -> None:
     for seed in range(20):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
-        field.run(play_round(field.arena, dice, Side.T, RoundStyle.BOMB))
-        lethal = [line for line in field.log.of(Attacked) if line.health == 0 and line.player != line.victim]
-        kills = field.log.of(Killed)
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
+        field.run(play_round(field.arena, rng, Side.T, RoundStyle.BOMB))
+        lethal = [line for line in field.log.lines_of(Attacked) if line.health == 0 and line.player != line.victim]
+        kills = field.log.lines_of(Killed)
         assert [(line.player, line.victim) for line in lethal] == [(line.player, line.victim) for line in kills]
 
 
-def test_knife_round_is_fought_with_knives() -> None:
+def test_knife_round_has_only_knife_kills() -> None:
     field = Battlefield()
     begin_round(field, Random(1), RoundStyle.KNIFE)
     field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.KNIFE))
-    assert {line.weapon for line in field.log.of(Killed)} <= {"knife", "knife_t"}
+    assert {line.weapon for line in field.log.lines_of(Killed)} <= {"knife", "knife_t"}
     assert all(player.money == 3000 for player in field.arena.players)
 
 
@@ -129,7 +129,7 @@ def test_retake_begins_with_the_plant() -> None:
     script = play_round(field.arena, Random(1), Side.CT, RoundStyle.RETAKE)
     field.agenda.start(_without_result(script))
     field.agenda.run_until(field.agenda.now_ms + 2000)
-    assert [line.trigger for line in field.log.of(Triggered)][-1] == "Planted_The_Bomb"
+    assert [line.trigger for line in field.log.lines_of(Triggered)][-1] == "Planted_The_Bomb"
     assert all(player.primary and player.armor for player in field.arena.players)
 
 
@@ -137,32 +137,32 @@ def _without_result(script: Script[RoundEnd]) -> Script[None]:
     yield from script
 
 
-def test_those_the_story_needs_live_through_fire_and_shrapnel() -> None:
+def test_given_winner_wins_even_with_low_health_and_many_grenades() -> None:
     for seed in range(60):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
         for player in field.arena.players:
             player.health, player.grenades = 1, ["molotov", "incgrenade", "hegrenade", "hegrenade"]
         winner = list(Side)[seed % 2]
-        assert field.run(play_round(field.arena, dice, winner, RoundStyle.BOMB)).side is winner
+        assert field.run(play_round(field.arena, rng, winner, RoundStyle.BOMB)).side is winner
 
 
-def test_who_decided_by_the_bomb_is_its_best_player() -> None:
-    seen = Counter[str]()
+def test_planter_or_defuser_who_decides_the_round_is_the_mvp() -> None:
+    notices = Counter[str]()
     for seed in range(80):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
-        end = field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
-        deeds = {"Target_Bombed": "Planted_The_Bomb", "Bomb_Defused": "Begin_Bomb_Defuse"}
-        if end.notice in deeds:
-            last = [line for line in field.log.of(Triggered) if line.trigger.startswith(deeds[end.notice])][-1]
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
+        end = field.run(play_round(field.arena, rng, list(Side)[seed % 2], RoundStyle.BOMB))
+        triggers = {"Target_Bombed": "Planted_The_Bomb", "Bomb_Defused": "Begin_Bomb_Defuse"}
+        if end.notice in triggers:
+            last = [line for line in field.log.lines_of(Triggered) if line.trigger.startswith(triggers[end.notice])][-1]
             assert end.mvp is not None
             assert last.player == end.mvp.token
-            seen[end.notice] += 1
-    assert set(seen) == {"Target_Bombed", "Bomb_Defused"}
+            notices[end.notice] += 1
+    assert set(notices) == {"Target_Bombed", "Bomb_Defused"}
 
 
-def test_round_of_nobody_is_decided_at_once() -> None:
+def test_round_without_players_is_drawn_at_once() -> None:
     field = Battlefield(cts=0, ts=0).spawn_all()
     before_ms = field.agenda.now_ms
     assert field.run(play_round(field.arena, Random(1), Side.CT, RoundStyle.BOMB)).side is None
@@ -170,7 +170,7 @@ def test_round_of_nobody_is_decided_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_round_against_nobody_takes_its_time(seed: int) -> None:
+def test_round_with_one_side_only_runs_until_its_end(seed: int) -> None:
     field = Battlefield(cts=3, ts=0).spawn_all()
     end = field.run(play_round(field.arena, Random(seed), Side.CT, RoundStyle.BOMB))
     assert (end.side, end.notice) == (Side.CT, "Target_Saved")
@@ -182,24 +182,24 @@ def test_round_against_nobody_takes_its_time(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_round_ends_whoever_leaves(seed: int) -> None:
-    dice = Random(seed)
+def test_round_ends_even_if_players_leave(seed: int) -> None:
+    rng = Random(seed)
     style = list(RoundStyle)[seed % 4]
     field = Battlefield(cts=3, ts=3)
-    begin_round(field, dice, style)
+    begin_round(field, rng, style)
 
     def leave() -> None:
         if field.arena.players:
-            field.leave(field.arena.players[int(dice.random() * len(field.arena.players))])
+            field.leave(field.arena.players[int(rng.random() * len(field.arena.players))])
 
     for _ in range(1 + seed % 6):
-        field.agenda.call_in(int(dice.random() * 70_000), leave)
-    end = field.run(play_round(field.arena, dice, list(Side)[seed // 4 % 2], style))
+        field.agenda.call_in(int(rng.random() * 70_000), leave)
+    end = field.run(play_round(field.arena, rng, list(Side)[seed // 4 % 2], style))
     if not field.arena.players:
         assert end == RoundEnd(None, "Round_Draw")
 
 
-def test_bomb_kills_after_the_decision_and_counts_once() -> None:
+def test_bomb_deaths_are_logged_after_the_decision() -> None:
     field = Battlefield().spawn_all()
     field.go_live()
     field.cts[1].health = 0
@@ -209,7 +209,7 @@ def test_bomb_kills_after_the_decision_and_counts_once() -> None:
     assert not field.cts[1].is_alive
 
 
-def test_aftermath_ends_soon() -> None:
+def test_aftermath_ends_within_five_seconds() -> None:
     for seed in range(100):
         field = Battlefield().spawn_all()
         before_ms = field.agenda.now_ms
@@ -217,49 +217,49 @@ def test_aftermath_ends_soon() -> None:
         assert field.agenda.now_ms - before_ms < 5000
 
 
-def test_aftermath_may_cost_lives() -> None:
+def test_aftermath_can_have_kills() -> None:
     field = Battlefield().spawn_all()
-    field.run(play_aftermath(field.arena, Fixed(0.1)))
+    field.run(play_aftermath(field.arena, FixedRng(0.1)))
     other = Battlefield(cts=2, ts=0).spawn_all()
-    other.run(play_aftermath(other.arena, Fixed(0.01)))
+    other.run(play_aftermath(other.arena, FixedRng(0.01)))
     third = Battlefield().spawn_all()
-    third.run(play_aftermath(third.arena, Fixed(0.2, 0.2, 0.6)))
-    assert [len(found.log.of(Killed)) for found in (field, other, third)] == [1, 1, 1]
+    third.run(play_aftermath(third.arena, FixedRng(0.2, 0.2, 0.6)))
+    assert [len(each.log.lines_of(Killed)) for each in (field, other, third)] == [1, 1, 1]
 
 
-def test_rounds_look_like_those_of_a_real_match() -> None:
+def test_rounds_have_the_statistics_of_a_real_match() -> None:
     kills, heads, damage = 0, 0, 0
     for seed in range(120):
-        field, dice = Battlefield(), Random(seed)
-        begin_round(field, dice)
-        field.run(play_round(field.arena, dice, list(Side)[seed % 2], RoundStyle.BOMB))
-        kills += len(field.log.of(Killed))
-        heads += sum("headshot" in line.modifiers for line in field.log.of(Killed))
+        field, rng = Battlefield(), Random(seed)
+        begin_round(field, rng)
+        field.run(play_round(field.arena, rng, list(Side)[seed % 2], RoundStyle.BOMB))
+        kills += len(field.log.lines_of(Killed))
+        heads += sum("headshot" in line.modifiers for line in field.log.lines_of(Killed))
         damage += sum(tally.damage for tally in field.arena.book.tallies())
     assert 6.8 < kills / 120 < 7.8
     assert 0.35 < heads / kills < 0.52
     assert 72 < damage / 1200 < 90
 
 
-def test_cheater_is_reported_within_a_match() -> None:
+def test_cheater_is_detected_within_a_match() -> None:
     field = Battlefield(cts=4)
-    cheater = field.add(30, "CT", Person("x", 999, skill=1.8, headshots=0.9, is_cheater=True))
-    judge = Judge(field)
+    cheater = field.add(30, "CT", Participant("x", 999, skill=1.8, headshots=0.9, is_cheater=True))
+    probe = DetectorProbe(field)
     for number in range(20):
-        dice = Random(f"cheater {number}")
-        begin_round(field, dice)
-        judge.kills_from = 0
-        script = _without_result(play_round(field.arena, dice, list(Side)[number % 2], RoundStyle.BOMB))
+        rng = Random(f"cheater {number}")
+        begin_round(field, rng)
+        probe.kills_from = 0
+        script = _without_result(play_round(field.arena, rng, list(Side)[number % 2], RoundStyle.BOMB))
         planned = field.agenda.start(script)
         while not planned.is_over:
             field.agenda.run_next()
-            judge.look()
-    assert set(judge.reported) == {cheater.person.player_id}
-    assert judge.reported.total() >= 2
+            probe.check()
+    assert set(probe.reported) == {cheater.person.player_id}
+    assert probe.reported.total() >= 2
 
 
-class Judge:
-    """Shows every kill to the detectors of the service, in the tick it happens."""
+class DetectorProbe:
+    """Passes every kill to the detectors of the service, in the tick in which it happens."""
 
     def __init__(self, field: Battlefield) -> None:
         self._field = field
@@ -267,29 +267,29 @@ class Judge:
         self.kills_from = 0
         self.reported = Counter[str]()
 
-    def look(self) -> None:
-        kills = self._field.log.of(Killed)
+    def check(self) -> None:
+        kills = self._field.log.lines_of(Killed)
         for line in kills[self.kills_from :]:
             killer = line.player.player_id
             detectors = self._detectors.setdefault(killer, [kind.of(MatchType.COMPETITIVE) for kind in DETECTORS])
             if line.player.team != line.victim.team:
                 kill = _kill_of(line, self._field.agenda.now_ms)
-                self.reported.update(killer for detector in detectors if detector.see(kill) is not None)
+                self.reported.update(killer for detector in detectors if detector.observe(kill) is not None)
         self.kills_from = len(kills)
 
 
 def _kill_of(line: Killed, at_ms: int) -> Kill:
     one, other = ([int(part) for part in text.split(" ")] for text in (line.position, line.victim_position))
-    words = line.modifiers
+    modifiers = line.modifiers
     return Kill(
         at_ms=at_ms,
         killer=line.player.player_id,
         victim=line.victim.player_id,
         weapon=line.weapon,
         is_enemy=True,
-        is_headshot="headshot" in words,
-        is_wallbang="penetrated" in words,
-        is_through_smoke="throughsmoke" in words,
-        is_blind="attackerblind" in words,
+        is_headshot="headshot" in modifiers,
+        is_wallbang="penetrated" in modifiers,
+        is_through_smoke="throughsmoke" in modifiers,
+        is_blind="attackerblind" in modifiers,
         distance=dist(one, other),
     )

@@ -1,4 +1,4 @@
-"""What happens beside the fights."""
+"""Test the minor events of a round."""
 
 from __future__ import annotations
 
@@ -6,83 +6,83 @@ from random import Random
 
 from matchpod.cs2.log_lines.player_lines import Attacked, GrenadeLaunched, Killed, KilledOther, LeftBuyzone, Suicide
 from matchpod.simulator.play.fights.combat import Battle
-from matchpod.simulator.play.fights.sideshow import plan_leaving, plan_sideshow
-from matchpod.simulator.play.fights.timeline import Timeline
-from tests.unit.simulator.play.fights.battlefield import Battlefield, Fixed
+from matchpod.simulator.play.fights.script_runner import ScriptRunner
+from matchpod.simulator.play.fights.sideshow import plan_buyzone_exits, plan_side_events
+from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
-def play(field: Battlefield, battle: Battle, *, leaving: bool = False) -> None:
-    timeline = Timeline(field.agenda)
-    if leaving:
-        plan_leaving(battle, timeline)
+def play(field: Battlefield, battle: Battle, *, is_buyzone_exit: bool = False) -> None:
+    runner = ScriptRunner(field.agenda)
+    if is_buyzone_exit:
+        plan_buyzone_exits(battle, runner)
     else:
-        plan_sideshow(battle, timeline, fight_ms=30_000)
-    field.run(timeline.play(lambda: False))
+        plan_side_events(battle, runner, fight_ms=30_000)
+    field.run(runner.play(lambda: False))
 
 
-def test_everybody_leaves_the_buy_zone_once() -> None:
+def test_all_players_leave_the_buy_zone_once() -> None:
     field = Battlefield().spawn_all()
     before_ms = field.arena.clock_ms
-    play(field, Battle(field.arena, Random(1)), leaving=True)
-    assert len(field.log.of(LeftBuyzone)) == 10
+    play(field, Battle(field.arena, Random(1)), is_buyzone_exit=True)
+    assert len(field.log.lines_of(LeftBuyzone)) == 10
     assert field.arena.clock_ms - before_ms <= 6100
 
 
-def test_who_is_gone_leaves_no_buy_zone() -> None:
+def test_player_who_left_the_server_does_not_leave_the_buy_zone() -> None:
     field = Battlefield(cts=1, ts=1).spawn_all()
-    timeline = Timeline(field.agenda)
-    plan_leaving(Battle(field.arena, Fixed(0.9)), timeline)
+    runner = ScriptRunner(field.agenda)
+    plan_buyzone_exits(Battle(field.arena, FixedRng(0.9)), runner)
     field.agenda.call_in(100, lambda: field.leave(field.cts[0]))
-    field.run(timeline.play(lambda: False))
-    assert [line.player.team for line in field.log.of(LeftBuyzone)] == ["TERRORIST"]
+    field.run(runner.play(lambda: False))
+    assert [line.player.team for line in field.log.lines_of(LeftBuyzone)] == ["TERRORIST"]
 
 
-def test_everything_that_can_happen_happens() -> None:
+def test_all_events_happen_at_the_lowest_roll() -> None:
     field = Battlefield().spawn_all()
     field.cts[2].grenades.append("decoy")
-    play(field, Battle(field.arena, Fixed(0.0)))
-    assert len(field.log.of(GrenadeLaunched)) == 1
-    assert [line.thing for line in field.log.of(KilledOther)] == ["chicken", "prop_physics_multiplayer"]
-    assert len(field.log.of(Suicide)) == 1
-    assert field.log.of(Attacked)
+    play(field, Battle(field.arena, FixedRng(0.0)))
+    assert len(field.log.lines_of(GrenadeLaunched)) == 1
+    assert [line.thing for line in field.log.lines_of(KilledOther)] == ["chicken", "prop_physics_multiplayer"]
+    assert len(field.log.lines_of(Suicide)) == 1
+    assert field.log.lines_of(Attacked)
 
 
-def test_team_mate_is_killed_by_mistake() -> None:
+def test_team_mate_can_be_killed_by_accident() -> None:
     field = Battlefield().spawn_all()
-    play(field, Battle(field.arena, Fixed(0.005)))
-    assert [line.player.team == line.victim.team for line in field.log.of(Killed)] == [True]
+    play(field, Battle(field.arena, FixedRng(0.005)))
+    assert [line.player.team == line.victim.team for line in field.log.lines_of(Killed)] == [True]
 
 
-def test_nothing_has_to_happen() -> None:
+def test_no_event_happens_at_the_highest_roll() -> None:
     field = Battlefield().spawn_all()
-    play(field, Battle(field.arena, Fixed(0.99)))
+    play(field, Battle(field.arena, FixedRng(0.99)))
     assert field.log.lines == []
 
 
-def test_nobody_dies_by_mistake_whom_the_story_needs() -> None:
+def test_players_who_must_live_do_not_die_by_accident() -> None:
     field = Battlefield().spawn_all()
-    play(field, Battle(field.arena, Fixed(0.0), must_live=lambda _player: True))
+    play(field, Battle(field.arena, FixedRng(0.0), must_live=lambda _player: True))
     assert all(player.is_alive for player in field.arena.players)
 
 
-def test_nothing_happens_where_everybody_left() -> None:
+def test_nothing_happens_if_all_players_left() -> None:
     field = Battlefield().spawn_all()
-    timeline = Timeline(field.agenda)
-    plan_sideshow(Battle(field.arena, Fixed(0.0)), timeline, fight_ms=30_000)
+    runner = ScriptRunner(field.agenda)
+    plan_side_events(Battle(field.arena, FixedRng(0.0)), runner, fight_ms=30_000)
     for player in list(field.arena.players):
         field.leave(player)
-    field.run(timeline.play(lambda: False))
+    field.run(runner.play(lambda: False))
     assert field.log.lines == []
 
 
-def test_lonely_player_hits_no_team_mate() -> None:
+def test_single_player_hits_no_team_mate() -> None:
     field = Battlefield(cts=1, ts=0).spawn_all()
-    play(field, Battle(field.arena, Fixed(0.0)))
-    assert field.log.of(Attacked) == []
+    play(field, Battle(field.arena, FixedRng(0.0)))
+    assert field.log.lines_of(Attacked) == []
 
 
-def test_exchange_of_fire_is_answered_now_and_then() -> None:
-    field = Battlefield(cts=1, ts=1).spawn_all()
-    play(field, Battle(field.arena, Random(2)))
-    assert {line.player.team for line in field.log.of(Attacked)} <= {"CT", "TERRORIST"}
+def test_exchange_of_fire_kills_no_player() -> None:
+    field = Battlefield(cts=5, ts=5).spawn_all()
+    play(field, Battle(field.arena, Random(4)))
+    assert field.log.lines_of(Attacked)
     assert all(player.is_alive for player in field.arena.players)

@@ -1,54 +1,54 @@
-"""Places."""
+"""Test player positions."""
 
 from __future__ import annotations
 
 from math import dist
 from random import Random
 
-from matchpod.simulator.play.fights.arsenal import Kind
-from matchpod.simulator.play.fights.terrain import Terrain, reach_of, step_aside, text_of
+from matchpod.simulator.play.fights.arsenal import ItemKind
+from matchpod.simulator.play.fights.terrain import Terrain, format_point, nearby_position, reach_of
 from tests.unit.simulator.play.fights.battlefield import Battlefield
 
 
-def place(position: str) -> list[int]:
+def coordinates(position: str) -> list[int]:
     return [int(part) for part in position.split(" ")]
 
 
-def test_two_in_a_fight_stand_as_far_apart_as_is_said() -> None:
+def test_placed_players_have_the_returned_distance() -> None:
     field = Battlefield()
     one, other = field.cts[0], field.ts[0]
-    distance = Terrain("de_inferno").face(Random(1), one, other, reach_of(Kind.RIFLE))
-    assert abs(dist(place(one.position)[:2], place(other.position)[:2]) - distance) < 2
+    distance = Terrain("de_inferno").place_both(Random(1), one, other, reach_of(ItemKind.RIFLE))
+    assert abs(dist(coordinates(one.position)[:2], coordinates(other.position)[:2]) - distance) < 2
 
 
-def test_maps_differ() -> None:
+def test_maps_have_different_points() -> None:
     assert Terrain("de_inferno").area(Random(1)) != Terrain("de_nuke").area(Random(1))
 
 
-def test_player_is_put_where_the_answer_says() -> None:
+def test_player_is_placed_at_the_returned_point() -> None:
     player = Battlefield().cts[0]
-    assert text_of(Terrain("de_nuke").put(Random(3), player)) == player.position
+    assert format_point(Terrain("de_nuke").place(Random(3), player)) == player.position
 
 
-def test_step_aside_is_small() -> None:
-    assert dist(place(step_aside(Random(1), "100 -200 30")), (100, -200, 30)) < 50
+def test_nearby_position_is_close() -> None:
+    assert dist(coordinates(nearby_position(Random(1), "100 -200 30")), (100, -200, 30)) < 50
 
 
-def test_who_aims_at_somebody_leaves_him_where_he_is() -> None:
+def test_placing_the_attacker_does_not_move_the_victim() -> None:
     field = Battlefield()
     one, other = field.cts[0], field.ts[0]
     other.position = "900 1200 64"
-    distance = Terrain("de_inferno").aim_at(Random(1), one, other, reach_of(Kind.RIFLE))
+    distance = Terrain("de_inferno").place_attacker(Random(1), one, other, reach_of(ItemKind.RIFLE))
     assert other.position == "900 1200 64"
-    assert abs(dist(place(one.position)[:2], (900, 1200)) - distance) < 2
+    assert abs(dist(coordinates(one.position)[:2], (900, 1200)) - distance) < 2
 
 
-def test_nobody_stands_off_the_map() -> None:
-    field, terrain, dice = Battlefield(), Terrain("de_inferno"), Random(1)
+def test_positions_stay_within_the_map() -> None:
+    field, terrain, rng = Battlefield(), Terrain("de_inferno"), Random(1)
     one, other = field.cts[0], field.ts[0]
-    seen = []
+    points = []
     for _ in range(400):
-        terrain.face(dice, one, other, reach_of(Kind.SNIPER))
-        seen += [place(one.position), place(other.position)]
+        terrain.place_both(rng, one, other, reach_of(ItemKind.SNIPER))
+        points += [coordinates(one.position), coordinates(other.position)]
     for axis in (0, 1):
-        assert max(point[axis] for point in seen) - min(point[axis] for point in seen) <= 5500
+        assert max(point[axis] for point in points) - min(point[axis] for point in points) <= 5500

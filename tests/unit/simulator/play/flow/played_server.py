@@ -1,4 +1,4 @@
-"""A server with people and a game: everything real but the network and the clock, which moves as a test wants it."""
+"""A simulated server with players and a game; only the network is missing, and tests advance the clock."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlaye
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import BY_USER, Door
-from matchpod.simulator.play.flow.game import Game, Phase
-from matchpod.simulator.play.player import Person, Player
+from matchpod.simulator.play.flow.game import Game, GamePhase
+from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.variables import Variables
 
 START_MS = 1_768_848_936_000
 
-SHORT = {
+SETTINGS = {
     "game_type": "0",
     "game_mode": "1",
     "mp_teamname_1": "Reds",
@@ -24,11 +24,11 @@ SHORT = {
     "mp_logdetail_items": "1",
     "mp_logmoney": "1",
 }
-"""What no map load resets."""
+"""Settings that a map load does not reset."""
 
 
-class KeptLog:
-    """Keeps lines with their time; a new map begins a new log, the old one stays to be looked at."""
+class RecordingLog:
+    """Records lines with their time; a new map starts a new log, and the previous one is kept in `before`."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
@@ -42,41 +42,41 @@ class KeptLog:
         self.before, self.lines = self.lines, []
 
 
-class Notes(Watcher):
-    """Writes down what it is told."""
+class RecordingWatcher(Watcher):
+    """Records the events of the game."""
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
+        self.events: list[str] = []
 
     def map_loaded(self, map_name: str) -> None:
-        self.notes.append(f"loaded {map_name}")
+        self.events.append(f"loaded {map_name}")
 
     def map_closing(self) -> None:
-        self.notes.append("closing")
+        self.events.append("closing")
 
     def player_left(self, player: Player, reason: str) -> None:
-        self.notes.append(f"left {reason}")
+        self.events.append(f"left {reason}")
 
     def warmup_began(self) -> None:
-        self.notes.append("warmup")
+        self.events.append("warmup")
 
     def went_live(self) -> None:
-        self.notes.append("live")
+        self.events.append("live")
 
     def freeze_began(self, round_number: int) -> None:
-        self.notes.append(f"freeze {round_number}")
+        self.events.append(f"freeze {round_number}")
 
     def round_started(self, round_number: int) -> None:
-        self.notes.append(f"round {round_number}")
+        self.events.append(f"round {round_number}")
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        self.notes.append(f"end {round_number}")
+        self.events.append(f"end {round_number}")
 
     def restored(self, rounds_played: int) -> None:
-        self.notes.append(f"restored {rounds_played}")
+        self.events.append(f"restored {rounds_played}")
 
     def map_ended(self) -> None:
-        self.notes.append("over")
+        self.events.append("over")
 
 
 class PlayedServer:
@@ -84,19 +84,19 @@ class PlayedServer:
 
     def __init__(self, settings: dict[str, str] | None = None, *, map_name: str = "de_nuke") -> None:
         self.agenda = Agenda(START_MS)
-        self.log = KeptLog(self.agenda)
+        self.log = RecordingLog(self.agenda)
         self.variables = Variables()
         self.arena = Arena(self.agenda, self.log, self.variables)
         self.door = Door(self.arena)
         self.game = Game(self.arena)
-        self.watcher = Notes()
+        self.watcher = RecordingWatcher()
         self.arena.watchers.append(self.watcher)
-        self.set(SHORT | (settings or {}))
+        self.set(SETTINGS | (settings or {}))
         self.game.load_map(map_name)
         self.wait(6)
         self.mark = 0
 
-    def is_in(self, phase: Phase) -> bool:
+    def is_in(self, phase: GamePhase) -> bool:
         return self.game.phase is phase
 
     def is_team1_on(self, side: Side) -> bool:
@@ -109,50 +109,50 @@ class PlayedServer:
     def wait(self, seconds: float) -> None:
         self.agenda.run_until(self.agenda.now_ms + round(seconds * 1000))
 
-    def come(self, account: int, team: str) -> Player:
-        """Somebody comes in and takes a team at once."""
-        player = self.door.connect(Person(f"p{account}", account))
+    def join(self, account: int, team: str) -> Player:
+        """Connect a new player and join a team at once."""
+        player = self.door.connect(Participant(f"p{account}", account))
         assert player is not None
         self.door.enter(player)
         self.door.join(player, team)
         return player
 
     def fill(self, count: int = 2) -> None:
-        """People on both sides; accounts of the first team begin at 101, of the second at 201."""
+        """Add players on both sides; the accounts of team 1 begin at 101, of team 2 at 201."""
         for number in range(1, count + 1):
-            self.come(100 + number, Side.CT)
-            self.come(200 + number, Side.T)
+            self.join(100 + number, Side.CT)
+            self.join(200 + number, Side.T)
 
-    def empty(self) -> None:
+    def disconnect_all(self) -> None:
         for player in tuple(self.arena.players):
             self.door.leave(player, BY_USER)
 
     def go_live(self, settings: dict[str, str] | None = None, *, count: int = 2) -> None:
-        """People come and warmup is ended; the freeze time of round 1 has begun."""
+        """Add players and end warmup; the freeze time of round 1 has begun then."""
         self.fill(count)
         self.set({"mp_freezetime": "5", "mp_maxrounds": "4", **(settings or {})})
-        self.start_listening()
+        self.mark_log()
         self.game.end_warmup()
 
-    def until(self, note: str, limit: int = 200_000) -> None:
-        """Let time pass until the watcher has noted this once more."""
-        seen = self.watcher.notes.count(note)
+    def run_until(self, event: str, limit: int = 200_000) -> None:
+        """Advance time until the watcher has recorded this event once more."""
+        before = self.watcher.events.count(event)
         for _ in range(limit):
-            if self.watcher.notes.count(note) > seen:
+            if self.watcher.events.count(event) > before:
                 return
-            assert self.agenda.run_next(), f"nothing more happens, and no {note}"
-        raise AssertionError(f"{note} never came")
+            assert self.agenda.run_next(), f"no plans left, and no event {event!r}"
+        raise AssertionError(f"no event {event!r}")
 
-    def start_listening(self) -> None:
-        """Forget the lines so far."""
+    def mark_log(self) -> None:
+        """Ignore the lines so far in the methods below."""
         self.mark = len(self.log.lines)
 
-    def heard(self) -> list[str]:
-        """Every line since then."""
+    def log_texts(self) -> list[str]:
+        """Return every line since the mark."""
         return [line.text() for _, line in self.log.lines[self.mark :]]
 
-    def world(self) -> list[str]:
-        """The server's own lines since then, a block of statistics as one word."""
+    def world_texts(self) -> list[str]:
+        """Return the lines since the mark that are not about players, with `(block)` for a statistics block."""
         texts: list[str] = []
         for _, line in self.log.lines[self.mark :]:
             if isinstance(line, StatsField | StatsPlayer):
@@ -165,6 +165,6 @@ class PlayedServer:
         return texts
 
     def block_values(self, name: str) -> list[str]:
-        """The values of a field of every block since then."""
+        """Return the values of a field in all statistics blocks since the mark."""
         lines = (line for _, line in self.log.lines[self.mark :])
         return [line.value for line in lines if isinstance(line, StatsField) and line.name == name]

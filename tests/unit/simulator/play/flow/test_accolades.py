@@ -1,4 +1,4 @@
-"""Awards of the end screen: one for each human, out of the book."""
+"""Test the awards of the end screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchpod.cs2.log_lines.world_lines import Accolade
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.flow.accolades import accolades
-from matchpod.simulator.play.player import SPECTATOR, Person, Player
+from matchpod.simulator.play.player import SPECTATOR, Participant, Player
 from matchpod.simulator.variables import Variables
 
 KNOWN_AWARDS = {
@@ -62,26 +62,26 @@ KNOWN_AWARDS = {
 
 
 class NoLog:
-    """A log nobody reads."""
+    """A log that must not be used."""
 
     def write(self, line: Line) -> None:
-        raise AssertionError("awards are handed out, not written")
+        raise AssertionError("awards must be returned, not written")
 
     def begin_map(self) -> None:
         raise AssertionError("no map is loaded")
 
 
 def make_arena(*players: Player) -> Arena:
-    """An arena whose book is open, in the first round."""
+    """Return an arena with an open book in round 1."""
     arena = Arena(Agenda(0), NoLog(), Variables())
     arena.players.extend(players)
     arena.book.open(is_free_for_all=False, has_respawns=False)
-    arena.book.round_started(1, arena.on(Side.CT), arena.on(Side.T))
+    arena.book.round_started(1, arena.players_on(Side.CT), arena.players_on(Side.T))
     return arena
 
 
 def make_team(side: Side, *user_ids: int) -> list[Player]:
-    return [Player(Person(f"p{n}", n), n, team=side, is_in_game=True, is_alive=True) for n in user_ids]
+    return [Player(Participant(f"p{n}", n), n, team=side, is_in_game=True, is_alive=True) for n in user_ids]
 
 
 def awards_of(arena: Arena) -> list[Accolade]:
@@ -90,30 +90,30 @@ def awards_of(arena: Arena) -> list[Accolade]:
     return [award for award in awards if isinstance(award, Accolade)]
 
 
-def test_everybody_who_plays_gets_one_cts_first() -> None:
+def test_every_player_gets_one_award_cts_first() -> None:
     ours, theirs = make_team(Side.CT, 2, 6), make_team(Side.T, 1, 3)
     awards = awards_of(make_arena(theirs[1], ours[1], theirs[0], ours[0]))
     assert [award.user_id for award in awards] == [2, 6, 1, 3]
 
 
-def test_bots_and_spectators_get_none() -> None:
+def test_bots_and_spectators_get_no_award() -> None:
     (ann,) = make_team(Side.CT, 1)
-    bot = Player(Person("Han", 0), 2, team=Side.T, is_in_game=True)
-    watcher = Player(Person("Tim", 9), 3, team=SPECTATOR, is_in_game=True)
-    assert [award.name for award in awards_of(make_arena(ann, bot, watcher))] == ["p1"]
+    bot = Player(Participant("Han", 0), 2, team=Side.T, is_in_game=True)
+    spectator = Player(Participant("Tim", 9), 3, team=SPECTATOR, is_in_game=True)
+    assert [award.name for award in awards_of(make_arena(ann, bot, spectator))] == ["p1"]
 
 
-def test_line_has_the_form_of_a_real_log() -> None:
+def test_line_has_the_format_of_a_real_log() -> None:
     (ann,), (eve,) = make_team(Side.CT, 1), make_team(Side.T, 2)
     arena = make_arena(ann, eve)
-    arena.book.chicken(ann)
-    arena.book.chicken(ann)
+    arena.book.chicken_killed(ann)
+    arena.book.chicken_killed(ann)
     line = awards_of(arena)[0]
     assert line.text() == "ACCOLADE, FINAL: {chickenskilled},\tp1<1>,\tVALUE: 2.000000,\tPOS: 1,\tSCORE: 5.000000"
     assert read_world(line.text()) == line
 
 
-def test_numbers_have_the_digits_of_the_game() -> None:
+def test_numbers_have_single_precision_as_in_the_game() -> None:
     (ann, bob), theirs = make_team(Side.CT, 1, 2), make_team(Side.T, 3, 4, 5)
     arena = make_arena(ann, bob, *theirs)
     for number, weapon in enumerate(["ak47", "awp", "deagle"], start=2):
@@ -122,32 +122,32 @@ def test_numbers_have_the_digits_of_the_game() -> None:
     award = awards_of(arena)[0]
     assert (award.award, award.value) == ("adr", "50.250000")
     arena.book.round_started(2, [ann, bob], theirs)
-    arena.book.decided(None, None)
+    arena.book.round_decided(None, None)
     arena.book.rewind(2)
     arena.book.round_started(3, [ann, bob], theirs)
     arena.book.hit(ann, theirs[0], "ak47", 100)
     assert awards_of(arena)[0].value == "33.333332"
 
 
-def test_second_best_of_a_team_has_the_second_place() -> None:
+def test_second_best_player_of_a_team_has_place_two() -> None:
     ours = make_team(Side.CT, 1, 2)
     arena = make_arena(*ours)
-    arena.book.chicken(ours[0])
-    arena.book.chicken(ours[0])
-    arena.book.chicken(ours[1])
+    arena.book.chicken_killed(ours[0])
+    arena.book.chicken_killed(ours[0])
+    arena.book.chicken_killed(ours[1])
     assert [(award.place, award.value) for award in awards_of(arena)] == [(1, "2.000000"), (2, "1.000000")]
 
 
 def test_places_are_those_within_the_team() -> None:
     (ann,), (eve,) = make_team(Side.CT, 1), make_team(Side.T, 2)
     arena = make_arena(ann, eve)
-    arena.book.chicken(ann)
-    arena.book.chicken(eve)
-    arena.book.chicken(eve)
+    arena.book.chicken_killed(ann)
+    arena.book.chicken_killed(eve)
+    arena.book.chicken_killed(eve)
     assert [award.place for award in awards_of(arena)] == [1, 1]
 
 
-def test_rarest_deed_wins() -> None:
+def test_rarest_award_wins() -> None:
     (ann,), enemies = make_team(Side.CT, 1), make_team(Side.T, 2, 3, 4, 5, 6)
     arena = make_arena(ann, *enemies)
     for enemy in enemies:
@@ -156,13 +156,13 @@ def test_rarest_deed_wins() -> None:
     assert (award.award, award.value) == ("5k", "1.000000")
 
 
-def test_who_did_nothing_is_consoled_and_the_seventh_as_the_first() -> None:
+def test_consolation_awards_are_used_in_turn() -> None:
     awards = awards_of(make_arena(*make_team(Side.CT, *range(1, 8))))
     assert [award.award for award in awards] == [*(f"gimme_0{n}" for n in range(1, 7)), "gimme_01"]
     assert all((award.value, award.place, award.score) == ("0.000000", 1, "0.000000") for award in awards)
 
 
-def test_somebody_the_book_does_not_know_is_consoled() -> None:
+def test_player_without_statistics_gets_a_consolation_award() -> None:
     arena = make_arena()
     arena.players.extend(make_team(Side.CT, 1))
     assert [award.award for award in awards_of(arena)] == ["gimme_01"]
@@ -174,12 +174,12 @@ kills = st.lists(
 
 
 @given(kills)
-def test_awards_are_known_words_one_each_and_the_same_every_time(told: list[tuple[int, int, str]]) -> None:
+def test_awards_are_known_unique_per_player_and_deterministic(drawn_kills: list[tuple[int, int, str]]) -> None:
     players = [*make_team(Side.CT, *range(1, 6)), *make_team(Side.T, *range(6, 11))]
     arena = make_arena(*players)
-    for killer, victim, weapon in told:
+    for killer, victim, weapon in drawn_kills:
         arena.book.kill(players[killer], players[victim], weapon, is_headshot=weapon == "awp", at_ms=1)
-    arena.book.decided(1, players[0])
+    arena.book.round_decided(1, players[0])
     awards = awards_of(arena)
     assert {award.award for award in awards} <= KNOWN_AWARDS
     assert set(Counter(award.user_id for award in awards).values()) == {1}

@@ -1,4 +1,4 @@
-"""Backups by name, newest first."""
+"""Test the store of backups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_files_are_named_by_prefix_and_rounds_played() -> None:
     assert backups.names() == ["match_7_round03.txt"]
 
 
-def test_newest_file_comes_first_and_is_the_last_written() -> None:
+def test_newest_file_is_listed_first() -> None:
     backups = Backups()
     for rounds in range(3):
         backups.write("b", backup(rounds))
@@ -24,11 +24,11 @@ def test_newest_file_comes_first_and_is_the_last_written() -> None:
     assert backups.last == "b_round02.txt"
 
 
-def test_nothing_written_has_no_last_file() -> None:
+def test_empty_store_has_no_files() -> None:
     assert (Backups().last, Backups().names(), Backups().find("x")) == ("", [], None)
 
 
-def test_file_of_the_same_name_is_overwritten_and_is_new() -> None:
+def test_overwritten_file_becomes_the_newest() -> None:
     backups = Backups()
     for rounds in (0, 1):
         backups.write("b", backup(rounds))
@@ -39,7 +39,7 @@ def test_file_of_the_same_name_is_overwritten_and_is_new() -> None:
     assert found.map_name == "de_mirage"
 
 
-def test_oldest_file_goes_when_there_are_too_many() -> None:
+def test_oldest_file_is_dropped_above_the_limit() -> None:
     backups = Backups()
     for rounds in range(MAX_BACKUPS + 1):
         backups.write("b", backup(rounds))

@@ -1,9 +1,9 @@
-"""The flow of a server: maps, warmup, starts, knife round, swaps."""
+"""Test the flow of a server: map loads, warmup, starts, knife round, team swaps."""
 
 from __future__ import annotations
 
 from matchpod.core.model import Side
-from matchpod.simulator.play.flow.game import Phase
+from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.simulator.play.player import SPECTATOR
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 
@@ -25,28 +25,28 @@ WARMUP = [*MATCH_START[:-1], 'MatchStatus: Score: 0:0 on map "de_nuke" RoundsPla
 # --- map loads -----------------------------------------------------------------------------------------------------
 
 
-def test_map_load_is_said_in_one_tick_when_it_is_done() -> None:
+def test_map_load_is_logged_in_one_tick_at_its_end() -> None:
     server = PlayedServer()
     assert {at_ms for at_ms, _ in server.log.lines} == {START_MS + 6000}
-    assert server.world()[0] == 'Loading map "de_nuke"'
-    assert server.world()[-2:] == ['Started:  ""', 'World triggered "Warmup_Start"']
-    assert server.watcher.notes == ["loaded de_nuke", "warmup"]
+    assert server.world_texts()[0] == 'Loading map "de_nuke"'
+    assert server.world_texts()[-2:] == ['Started:  ""', 'World triggered "Warmup_Start"']
+    assert server.watcher.events == ["loaded de_nuke", "warmup"]
 
 
-def test_loaded_map_opens_an_empty_freeze_time() -> None:
+def test_loaded_map_begins_a_freeze_time_without_players() -> None:
     server = PlayedServer()
-    server.start_listening()
+    server.mark_log()
     server.wait(5)
-    assert server.world() == WARMUP
+    assert server.world_texts() == WARMUP
 
 
-def test_console_is_silent_until_the_map_is_loaded() -> None:
+def test_arena_is_busy_until_the_map_is_loaded() -> None:
     server = PlayedServer({"sim_scenario": "slow_map_load"})
     assert server.arena.is_busy
-    assert server.is_in(Phase.LOADING)
+    assert server.is_in(GamePhase.LOADING)
     server.wait(84)
     assert not server.arena.is_busy
-    assert server.is_in(Phase.WARMUP)
+    assert server.is_in(GamePhase.WARMUP)
 
 
 def test_commands_do_nothing_while_a_map_loads() -> None:
@@ -61,14 +61,14 @@ def test_commands_do_nothing_while_a_map_loads() -> None:
     assert server.log.lines == []
 
 
-def test_map_change_disconnects_everybody_and_begins_a_new_log() -> None:
+def test_map_change_disconnects_all_players_and_starts_a_new_log() -> None:
     server = PlayedServer()
     server.fill()
     dead = server.arena.players[0]
     dead.is_alive = False
     server.game.load_map("de_mirage")
     assert server.arena.players == []
-    assert server.watcher.notes[-5:] == ["left NETWORK_DISCONNECT_LOOPDEACTIVATE"] * 4 + ["closing"]
+    assert server.watcher.events[-5:] == ["left NETWORK_DISCONNECT_LOOPDEACTIVATE"] * 4 + ["closing"]
     server.wait(6)
     last = [line.text() for _, line in server.log.before][-7:]
     assert last[0] == '"p101<1><[U:1:101]><CT>" disconnected (reason "NETWORK_DISCONNECT_LOOPDEACTIVATE")'
@@ -78,35 +78,35 @@ def test_map_change_disconnects_everybody_and_begins_a_new_log() -> None:
     assert (server.arena.map_name, server.arena.map_number) == ("de_mirage", 2)
 
 
-def test_second_load_takes_the_place_of_the_first() -> None:
+def test_second_map_load_replaces_the_first() -> None:
     server = PlayedServer()
     server.game.load_map("de_mirage")
     server.wait(3)
     server.game.load_map("de_dust2")
     server.wait(20)
-    assert server.watcher.notes.count("loaded de_mirage") == 0
+    assert server.watcher.events.count("loaded de_mirage") == 0
     assert server.arena.map_name == "de_dust2"
 
 
-def test_map_load_breaks_a_match_off() -> None:
+def test_map_load_aborts_a_match() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("round 1")
+    server.run_until("round 1")
     server.game.load_map("de_mirage")
     server.wait(300)
-    assert server.is_in(Phase.WARMUP)
+    assert server.is_in(GamePhase.WARMUP)
     assert (server.game.score, server.game.round_number) == ((0, 0), 0)
     assert not server.arena.book.is_open
 
 
-def test_broadcast_takes_number_0_where_it_is_on() -> None:
+def test_source_tv_has_user_id_0_if_enabled() -> None:
     server = PlayedServer({"tv_enable": "1"})
-    heard = server.heard()
-    assert '"SourceTV<0><BOT><>" connected, address "(unknown)"' in heard
-    assert '"SourceTV<0><BOT><>" entered the game' in heard
+    texts = server.log_texts()
+    assert '"SourceTV<0><BOT><>" connected, address "(unknown)"' in texts
+    assert '"SourceTV<0><BOT><>" entered the game' in texts
 
 
-def test_another_map_is_loaded_in_the_story_of_the_wrong_map() -> None:
+def test_wrong_map_scenario_loads_another_map() -> None:
     assert PlayedServer({"sim_scenario": "wrong_map"}).arena.map_name == "de_dust2"
 
 
@@ -115,174 +115,174 @@ def test_another_map_is_loaded_in_the_story_of_the_wrong_map() -> None:
 
 def test_first_player_on_a_side_commences_the_game() -> None:
     server = PlayedServer()
-    server.start_listening()
-    server.come(1, Side.T)
+    server.mark_log()
+    server.join(1, Side.T)
     names = ['Team playing "CT": Reds', 'Team playing "TERRORIST": Blues']
-    assert server.world() == ['World triggered "Game_Commencing"', *names, *WARMUP]
-    server.start_listening()
-    server.come(2, Side.CT)
-    assert server.world() == []
+    assert server.world_texts() == ['World triggered "Game_Commencing"', *names, *WARMUP]
+    server.mark_log()
+    server.join(2, Side.CT)
+    assert server.world_texts() == []
     assert [player.is_alive for player in server.arena.players] == [True, True]
 
 
-def test_spectators_commence_nothing() -> None:
+def test_spectator_does_not_commence_the_game() -> None:
     server = PlayedServer()
-    server.start_listening()
-    server.come(1, SPECTATOR)
-    assert server.world() == []
+    server.mark_log()
+    server.join(1, SPECTATOR)
+    assert server.world_texts() == []
 
 
 def test_end_of_warmup_starts_the_match() -> None:
     server = PlayedServer()
     server.fill()
     server.wait(3)
-    server.start_listening()
+    server.mark_log()
     server.game.end_warmup()
-    assert server.world() == ['World triggered "Warmup_End"', *MATCH_START]
-    assert server.watcher.notes[-2:] == ["live", "freeze 1"]
-    assert (server.game.phase, server.game.round_number) == (Phase.LIVE, 1)
+    assert server.world_texts() == ['World triggered "Warmup_End"', *MATCH_START]
+    assert server.watcher.events[-2:] == ["live", "freeze 1"]
+    assert (server.game.phase, server.game.round_number) == (GamePhase.LIVE, 1)
 
 
 def test_warmup_can_be_ended_only_once() -> None:
     server = PlayedServer()
     server.go_live()
-    server.start_listening()
+    server.mark_log()
     server.game.end_warmup()
-    assert server.world() == []
+    assert server.world_texts() == []
 
 
-def test_restart_is_announced_and_starts_the_match_anew() -> None:
+def test_restart_is_announced_and_restarts_the_match() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("freeze 2")
-    server.start_listening()
+    server.run_until("freeze 2")
+    server.mark_log()
     server.game.restart(4)
     server.wait(0.6)
     score = server.game.score
-    assert server.world() == [
+    assert server.world_texts() == [
         'World triggered "Restart_Round_(4_seconds)"',
         f'Team "CT" scored "{score[0]}" with "2" players',
         f'Team "TERRORIST" scored "{score[1]}" with "2" players',
     ]
-    server.start_listening()
+    server.mark_log()
     server.wait(4)
-    assert server.world()[-8:] == MATCH_START
+    assert server.world_texts()[-8:] == MATCH_START
     assert (server.game.score, server.game.rounds_played) == ((0, 0), 0)
     assert server.arena.book.rounds_played() == 0
 
 
-def test_restart_in_a_second_is_singular() -> None:
+def test_restart_in_one_second_is_logged_in_the_singular() -> None:
     server = PlayedServer()
-    server.start_listening()
+    server.mark_log()
     server.game.restart(1)
     server.wait(1)
-    assert server.world()[0] == 'World triggered "Restart_Round_(1_second)"'
+    assert server.world_texts()[0] == 'World triggered "Restart_Round_(1_second)"'
 
 
-def test_restart_of_no_seconds_is_none() -> None:
+def test_restart_in_zero_seconds_is_ignored() -> None:
     server = PlayedServer()
-    server.start_listening()
+    server.mark_log()
     server.game.restart(0)
     server.wait(2)
-    assert server.world() == []
+    assert server.world_texts() == []
 
 
 def test_restart_in_warmup_stays_in_warmup() -> None:
     server = PlayedServer()
     server.fill()
-    server.start_listening()
+    server.mark_log()
     server.game.restart(1)
     server.wait(1.6)
-    assert server.world()[-8:] == WARMUP
-    assert server.is_in(Phase.WARMUP)
+    assert server.world_texts()[-8:] == WARMUP
+    assert server.is_in(GamePhase.WARMUP)
 
 
-def test_restart_asked_for_before_the_end_of_warmup_comes_after_it() -> None:
+def test_restart_requested_before_the_end_of_warmup_happens_after_it() -> None:
     server = PlayedServer()
     server.fill()
-    server.start_listening()
+    server.mark_log()
     server.game.restart(1)
     server.game.end_warmup()
     server.wait(2)
-    assert [line for line in server.world() if "Match_Start" in line or "RoundsPlayed" in line] == [
+    assert [line for line in server.world_texts() if "Match_Start" in line or "RoundsPlayed" in line] == [
         'World triggered "Match_Start" on "de_nuke"',
         'MatchStatus: Score: 0:0 on map "de_nuke" RoundsPlayed: 0',
     ] * 2
 
 
-def test_warmup_can_begin_in_a_match() -> None:
+def test_warmup_can_be_started_during_a_match() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("round 2")
-    server.start_listening()
+    server.run_until("round 2")
+    server.mark_log()
     server.game.start_warmup()
-    assert server.world() == WARMUP
+    assert server.world_texts() == WARMUP
     server.set({"mp_warmup_pausetimer": "1"})
     server.wait(300)
-    assert server.is_in(Phase.WARMUP)
+    assert server.is_in(GamePhase.WARMUP)
     assert not server.arena.book.is_open
 
 
-def test_match_can_be_broken_off_without_an_end() -> None:
+def test_match_can_be_aborted_without_game_over() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("round 2")
+    server.run_until("round 2")
     server.game.restart(30)
     server.game.pause("mp_pause_match")
     server.set({"mp_warmup_pausetimer": "1"})
-    server.start_listening()
+    server.mark_log()
     server.game.end_now()
     server.wait(100)
-    assert server.world()[:8] == WARMUP
-    assert (server.game.phase, server.game.is_paused) == (Phase.WARMUP, False)
-    assert not [line for line in server.world() if "Game Over" in line or "Restart" in line]
+    assert server.world_texts()[:8] == WARMUP
+    assert (server.game.phase, server.game.is_paused) == (GamePhase.WARMUP, False)
+    assert not [line for line in server.world_texts() if "Game Over" in line or "Restart" in line]
 
 
 # --- knife round and sides -----------------------------------------------------------------------------------------
 
 
-def test_knife_round_counts_for_nothing_and_leads_back_to_warmup() -> None:
+def test_knife_round_is_not_counted_and_returns_to_warmup() -> None:
     server = PlayedServer()
     server.fill()
     server.set({"mp_freezetime": "5", "mp_warmup_pausetimer": "1"})
     server.game.start_knife_round()
-    server.start_listening()
+    server.mark_log()
     server.game.end_warmup()
-    assert server.is_in(Phase.KNIFE)
-    assert server.world() == MATCH_START
-    server.until("end 0")
-    end = server.world().index('World triggered "Round_End"')
-    assert server.world()[end - 1].endswith("RoundsPlayed: 1")
+    assert server.is_in(GamePhase.KNIFE)
+    assert server.world_texts() == MATCH_START
+    server.run_until("end 0")
+    end = server.world_texts().index('World triggered "Round_End"')
+    assert server.world_texts()[end - 1].endswith("RoundsPlayed: 1")
     server.wait(0.1)
-    assert server.world()[end + 1 :] == WARMUP
-    assert "live" not in server.watcher.notes
+    assert server.world_texts()[end + 1 :] == WARMUP
+    assert "live" not in server.watcher.events
     assert server.arena.book.tallies() == []
     server.game.end_warmup()
-    assert server.is_in(Phase.LIVE)
+    assert server.is_in(GamePhase.LIVE)
 
 
-def test_nobody_has_money_lines_or_a_bomb_in_a_knife_round() -> None:
+def test_knife_round_has_no_money_lines_and_no_bomb() -> None:
     server = PlayedServer()
     server.fill()
     server.game.start_knife_round()
-    server.start_listening()
+    server.mark_log()
     server.game.end_warmup()
-    server.until("end 0")
-    assert not [line for line in server.heard() if "money change" in line or "Got_The_Bomb" in line]
+    server.run_until("end 0")
+    assert not [line for line in server.log_texts() if "money change" in line or "Got_The_Bomb" in line]
 
 
-def test_restarted_knife_round_is_a_knife_round() -> None:
+def test_restarted_knife_round_is_still_a_knife_round() -> None:
     server = PlayedServer()
     server.fill()
     server.game.start_knife_round()
     server.game.restart(1)
     server.game.end_warmup()
     server.wait(2)
-    assert server.is_in(Phase.KNIFE)
+    assert server.is_in(GamePhase.KNIFE)
 
 
 class KnifeWinner(Watcher):
-    """Begins warmup by himself as soon as the knife round is won."""
+    """Starts warmup as soon as the knife round has ended."""
 
     def __init__(self, server: PlayedServer) -> None:
         self._server = server
@@ -292,37 +292,37 @@ class KnifeWinner(Watcher):
             self._server.game.start_warmup()
 
 
-def test_warmup_after_a_knife_round_begins_only_once() -> None:
+def test_warmup_after_a_knife_round_starts_only_once() -> None:
     server = PlayedServer()
     server.fill()
     server.set({"mp_warmup_pausetimer": "1"})
     server.arena.watchers.append(KnifeWinner(server))
     server.game.start_knife_round()
     server.game.end_warmup()
-    server.until("end 0")
+    server.run_until("end 0")
     server.wait(1)
-    assert server.watcher.notes[-2:] == ["end 0", "warmup"]
+    assert server.watcher.events[-2:] == ["end 0", "warmup"]
 
 
 def test_swapped_teams_begin_the_match_on_the_other_sides() -> None:
     server = PlayedServer()
     server.fill(1)
-    server.start_listening()
+    server.mark_log()
     server.game.swap_teams()
-    assert server.heard() == [
+    assert server.log_texts() == [
         '"p101<1><[U:1:101]>" switched from team <CT> to <TERRORIST>',
         '"p201<2><[U:1:201]>" switched from team <TERRORIST> to <CT>',
     ]
     server.game.end_warmup()
     assert server.is_team1_on(Side.T)
     assert server.game.team_name(Side.CT) == "Blues"
-    assert 'Team playing "CT": Blues' in server.world()
+    assert 'Team playing "CT": Blues' in server.world_texts()
     server.wait(2)
-    assert 'World triggered "Restart_Round_(1_second)"' in server.world()
+    assert 'World triggered "Restart_Round_(1_second)"' in server.world_texts()
     assert server.is_team1_on(Side.T)
 
 
-def test_warmup_puts_the_first_team_back_to_ct() -> None:
+def test_warmup_puts_team_1_back_on_ct() -> None:
     server = PlayedServer()
     server.game.swap_teams()
     server.game.start_warmup()

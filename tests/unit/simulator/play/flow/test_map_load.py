@@ -1,4 +1,4 @@
-"""The lines of a map load."""
+"""Test the log lines of a map load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchpod.simulator.play.flow.map_load import SLOW_LOAD_MS, is_hostage_map, 
 from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variables import Variables
 
-from .played_server import KeptLog
+from .played_server import RecordingLog
 
 COMPETITIVE: Final = {"game_type": "0", "game_mode": "1"}
 
@@ -24,7 +24,7 @@ def load(settings: dict[str, str]) -> tuple[list[str], Variables]:
     return [line.text() for line in run_load(variables, "de_nuke")], variables
 
 
-def test_load_goes_from_loading_to_started() -> None:
+def test_load_begins_with_loading_and_ends_with_started() -> None:
     lines, _ = load({})
     assert lines[:2] == ['Loading map "de_nuke"', "server cvars start"]
     assert lines[-1] == 'Started:  ""'
@@ -33,18 +33,18 @@ def test_load_goes_from_loading_to_started() -> None:
     assert all(line.startswith('"') and '" = "' in line for line in listed)
 
 
-def test_password_is_listed_in_clear() -> None:
+def test_password_is_listed_in_clear_text() -> None:
     lines, _ = load({"sv_password": "hunter2"})
     assert '"sv_password" = "hunter2"' in lines
 
 
-def test_variables_are_listed_as_they_were_before_the_mode_took_hold() -> None:
+def test_variables_are_listed_with_their_values_before_the_mode_config() -> None:
     lines, variables = load({"mp_maxrounds": "8"})
     assert '"mp_maxrounds" = "8"' in lines
     assert variables.whole("mp_maxrounds") == 24
 
 
-def test_config_of_the_mode_goes_over_the_default_of_the_game() -> None:
+def test_mode_config_resets_to_the_default_before_setting_its_value() -> None:
     lines, _ = load({"mp_maxrounds": "8"})
     changes = [line for line in lines if line.startswith('server_cvar: "mp_maxrounds"')]
     assert changes == [
@@ -53,14 +53,14 @@ def test_config_of_the_mode_goes_over_the_default_of_the_game() -> None:
     ]
 
 
-def test_variable_that_the_mode_does_not_name_keeps_its_value_without_a_line() -> None:
+def test_variable_outside_the_mode_config_keeps_its_value_without_a_line() -> None:
     lines, variables = load({"sv_password": "hunter2"})
     assert variables.text("sv_password") == "hunter2"
     assert not [line for line in lines if line.startswith('server_cvar: "sv_password"')]
 
 
 @pytest.mark.parametrize(
-    ("asked", "scenario", "loaded"),
+    ("requested", "scenario", "loaded"),
     [
         ("de_nuke", Scenario.FULL_MATCH, "de_nuke"),
         ("de_nuke", Scenario.WRONG_MAP, "de_dust2"),
@@ -69,20 +69,20 @@ def test_variable_that_the_mode_does_not_name_keeps_its_value_without_a_line() -
         ("99", Scenario.FULL_MATCH, "workshop/99/de_workshop"),
     ],
 )
-def test_map_that_is_loaded(asked: str, scenario: Scenario, loaded: str) -> None:
-    assert map_to_load(asked, scenario) == loaded
+def test_loaded_map_depends_on_request_and_scenario(requested: str, scenario: Scenario, loaded: str) -> None:
+    assert map_to_load(requested, scenario) == loaded
 
 
-def test_slow_load_takes_a_minute_and_a_half() -> None:
+def test_load_time_is_a_setting_except_in_the_slow_scenario() -> None:
     agenda, variables = Agenda(0), Variables()
-    arena = Arena(agenda, KeptLog(agenda), variables)
+    arena = Arena(agenda, RecordingLog(agenda), variables)
     variables.set("sim_map_load", "2.5")
     assert load_ms(arena) == 2500
     variables.set("sim_scenario", "slow_map_load")
     assert load_ms(arena) == SLOW_LOAD_MS
 
 
-def test_hostage_maps_are_known_by_their_names() -> None:
+def test_hostage_maps_are_recognized_by_name() -> None:
     assert is_hostage_map("cs_office")
     assert is_hostage_map("workshop/125444404/cs_office")
     assert not is_hostage_map("de_nuke")

@@ -1,24 +1,24 @@
-"""Rounds one after the other: halves, overtime, people who come and go, deathmatch, chance."""
+"""Test the sequence of rounds: halves, overtime, joining and leaving players, deathmatch, random streams."""
 
 from __future__ import annotations
 
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.world_lines import MatchScore, Notice
-from matchpod.simulator.play.flow.game import Phase
+from matchpod.cs2.log_lines.world_lines import MatchScore, RoundEndNotice
+from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.simulator.play.watcher import Watcher
 
 from .played_server import PlayedServer
 
 
-def decisions(server: PlayedServer) -> list[Notice]:
-    return [line for _, line in server.log.lines if isinstance(line, Notice)]
+def decisions(server: PlayedServer) -> list[RoundEndNotice]:
+    return [line for _, line in server.log.lines if isinstance(line, RoundEndNotice)]
 
 
 def round_texts(server: PlayedServer, number: int) -> list[str]:
-    """The lines of a round as it was last played, from its freeze time on, without the times."""
-    texts = server.heard()
+    """Return the lines of a round as last played, from its freeze time on, without times."""
+    texts = server.log_texts()
     begins = [index for index, text in enumerate(texts) if text == "Starting Freeze period"]
     wanted = [
         begin for begin, end in zip(begins, [*begins[1:], len(texts)], strict=True)
@@ -29,93 +29,93 @@ def round_texts(server: PlayedServer, number: int) -> list[str]:
     return texts[begin:end]
 
 
-# --- the course ----------------------------------------------------------------------------------------------------
+# --- sequence ------------------------------------------------------------------------------------------------------
 
 
-def test_rounds_follow_one_another_until_the_map_is_over() -> None:
+def test_rounds_are_played_in_order_until_the_map_is_over() -> None:
     server = PlayedServer()
     server.go_live({"mp_match_can_clinch": "0"})
-    server.until("over")
-    notes = server.watcher.notes[server.watcher.notes.index("live") :]
+    server.run_until("over")
+    events = server.watcher.events[server.watcher.events.index("live") :]
     rounds = [[f"freeze {n}", f"round {n}", f"end {n}"] for n in range(1, 5)]
-    assert notes == ["live", *rounds[0], *rounds[1], *rounds[2], *rounds[3], "over"]
+    assert events == ["live", *rounds[0], *rounds[1], *rounds[2], *rounds[3], "over"]
 
 
-def test_times_of_a_round_are_those_of_the_variables() -> None:
+def test_freeze_time_and_round_delay_follow_the_variables() -> None:
     server = PlayedServer()
     server.go_live({"mp_freezetime": "12", "mp_round_restart_delay": "6"})
     began = server.agenda.now_ms
-    server.until("round 1")
+    server.run_until("round 1")
     assert server.agenda.now_ms - began == 12_000
-    server.until("end 1")
+    server.run_until("end 1")
     ended = server.agenda.now_ms
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     assert server.agenda.now_ms - ended == 6_000
 
 
-def test_notice_counts_the_round_and_the_block_after_it_too() -> None:
+def test_round_is_counted_in_its_notice_and_in_the_scores() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     (notice,) = decisions(server)
     assert notice.ct + notice.t == 1
     assert (server.game.side_score(Side.CT), server.game.side_score(Side.T)) == (notice.ct, notice.t)
     assert server.arena.book.rounds_played() == 1
 
 
-def test_halftime_changes_sides_before_the_freeze_time_and_keeps_the_old_names() -> None:
+def test_halftime_changes_sides_before_the_freeze_time_and_logs_the_old_names() -> None:
     server = PlayedServer()
     server.go_live({"mp_match_can_clinch": "0", "mp_halftime_duration": "10", "mp_round_restart_delay": "7"})
-    server.until("end 2")
+    server.run_until("end 2")
     ended, score = server.agenda.now_ms, server.game.score
     server.wait(16.9)
-    server.start_listening()
-    server.until("freeze 3")
+    server.mark_log()
+    server.run_until("freeze 3")
     assert server.agenda.now_ms - ended == 17_000
-    heard = [line for line in server.heard() if "money change" not in line]
-    assert heard[:5] == [
+    texts = [line for line in server.log_texts() if "money change" not in line]
+    assert texts[:5] == [
         '"p101<1><[U:1:101]>" switched from team <CT> to <TERRORIST>',
         '"p201<2><[U:1:201]>" switched from team <TERRORIST> to <CT>',
         '"p102<3><[U:1:102]>" switched from team <CT> to <TERRORIST>',
         '"p202<4><[U:1:202]>" switched from team <TERRORIST> to <CT>',
         "Starting Freeze period",
     ]
-    assert server.world()[-3:] == [
+    assert server.world_texts()[-3:] == [
         'MatchStatus: Team playing "CT": Reds',
         'MatchStatus: Team playing "TERRORIST": Blues',
         f'MatchStatus: Score: {score[1]}:{score[0]} on map "de_nuke" RoundsPlayed: 2',
     ]
     assert server.block_values("score_ct") == [str(score[1])]
     assert all(player.money == server.variables.whole("mp_startmoney") for player in server.arena.players)
-    server.until("end 3")
-    assert 'MatchStatus: Team playing "CT": Blues' in server.world()
+    server.run_until("end 3")
+    assert 'MatchStatus: Team playing "CT": Blues' in server.world_texts()
 
 
-def test_overtime_is_played_with_its_own_money_and_changes_sides_in_its_middle() -> None:
+def test_overtime_has_its_own_start_money_and_changes_sides_in_its_middle() -> None:
     server = PlayedServer({"sim_scenario": "overtime"})
     server.go_live({"mp_overtime_enable": "1", "mp_overtime_maxrounds": "4", "mp_overtime_startmoney": "9000"})
-    server.until("freeze 5")
+    server.run_until("freeze 5")
     assert (server.game.score, server.game.team1_side) == ((2, 2), Side.T)
     assert {player.money for player in server.arena.players} == {9000}
-    server.until("freeze 7")
+    server.run_until("freeze 7")
     assert server.is_team1_on(Side.CT)
-    server.until("over")
+    server.run_until("over")
     assert server.game.score[0] != server.game.score[1]
 
 
-def test_tie_is_the_end_even_where_overtime_is_on() -> None:
+def test_tie_scenario_ends_level_even_if_overtime_is_enabled() -> None:
     server = PlayedServer({"sim_scenario": "tie"})
     server.go_live({"mp_overtime_enable": "1"})
-    server.until("over")
+    server.run_until("over")
     assert server.game.score == (2, 2)
-    assert "score 2:2 after" in server.world()[-1]
+    assert "score 2:2 after" in server.world_texts()[-1]
 
 
-def test_time_limit_ends_a_map_without_a_limit_of_rounds() -> None:
+def test_time_limit_ends_a_map_without_a_round_limit() -> None:
     server = PlayedServer({"game_type": "3", "game_mode": "0"})
     server.go_live({"mp_maxrounds": "0", "mp_timelimit": "3"})
-    server.until("over")
-    assert server.world()[-1].startswith("Game Over: custom  de_nuke score ")
+    server.run_until("over")
+    assert server.world_texts()[-1].startswith("Game Over: custom  de_nuke score ")
 
 
 @pytest.mark.parametrize(
@@ -126,64 +126,64 @@ def test_time_limit_ends_a_map_without_a_limit_of_rounds() -> None:
         ({"game_mode": "5"}, "de_nuke", "retakes"),
     ],
 )
-def test_every_mode_with_rounds_comes_to_its_end(settings: dict[str, str], map_name: str, mode: str) -> None:
+def test_every_mode_with_rounds_reaches_game_over(settings: dict[str, str], map_name: str, mode: str) -> None:
     server = PlayedServer(settings, map_name=map_name)
     server.go_live()
-    server.until("over")
-    assert server.world()[-1].startswith(f"Game Over: {mode}  {map_name} score ")
-    assert bool([line for line in server.heard() if "Got_The_Bomb" in line]) is (map_name == "de_nuke")
+    server.run_until("over")
+    assert server.world_texts()[-1].startswith(f"Game Over: {mode}  {map_name} score ")
+    assert bool([line for line in server.log_texts() if "Got_The_Bomb" in line]) is (map_name == "de_nuke")
 
 
-# --- people come and go --------------------------------------------------------------------------------------------
+# --- joining and leaving -------------------------------------------------------------------------------------------
 
 
-def test_who_comes_in_a_round_waits_for_the_next() -> None:
+def test_player_who_joins_during_a_round_spawns_in_the_next() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("round 1")
-    late = server.come(300, Side.CT)
+    server.run_until("round 1")
+    late = server.join(300, Side.CT)
     assert not late.is_alive
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     assert late.is_alive
 
 
-def test_who_comes_in_freeze_time_plays_at_once() -> None:
+def test_player_who_joins_in_freeze_time_spawns_at_once() -> None:
     server = PlayedServer()
     server.go_live()
-    assert server.come(300, Side.CT).is_alive
+    assert server.join(300, Side.CT).is_alive
 
 
-def test_game_without_people_waits_in_silence_and_goes_on_with_the_first_who_comes() -> None:
+def test_game_without_players_is_idle_and_resumes_with_the_first_player() -> None:
     server = PlayedServer()
     server.go_live()
-    server.until("round 1")
-    server.empty()
+    server.run_until("round 1")
+    server.disconnect_all()
     server.wait(20)
     played = server.game.rounds_played
-    server.start_listening()
+    server.mark_log()
     server.wait(3600)
-    assert server.heard() == []
-    assert server.is_in(Phase.LIVE)
-    server.come(101, Side.CT)
-    assert server.watcher.notes[-1] == f"freeze {played + 1}"
+    assert server.log_texts() == []
+    assert server.is_in(GamePhase.LIVE)
+    server.join(101, Side.CT)
+    assert server.watcher.events[-1] == f"freeze {played + 1}"
 
 
-def test_freeze_time_that_everybody_left_starts_no_round() -> None:
+def test_round_does_not_start_without_players() -> None:
     server = PlayedServer()
     server.go_live()
-    server.empty()
+    server.disconnect_all()
     server.wait(60)
-    assert 'World triggered "Round_Start"' not in server.world()
-    server.come(101, Side.CT)
-    server.come(201, Side.T)
-    server.until("round 1")
+    assert 'World triggered "Round_Start"' not in server.world_texts()
+    server.join(101, Side.CT)
+    server.join(201, Side.T)
+    server.run_until("round 1")
 
 
-# --- watchers may change everything --------------------------------------------------------------------------------
+# --- watchers that intervene ---------------------------------------------------------------------------------------
 
 
-class Impatient(Watcher):
-    """Does something as soon as a freeze time or a match begins."""
+class WarmupStarter(Watcher):
+    """Starts warmup when the freeze time of round 2 begins."""
 
     def __init__(self, server: PlayedServer) -> None:
         self._server = server
@@ -193,14 +193,14 @@ class Impatient(Watcher):
             self._server.game.start_warmup()
 
 
-def test_watcher_who_ends_a_freeze_time_is_the_last_to_hear_of_it() -> None:
+def test_watchers_after_one_that_ends_the_freeze_time_are_not_notified() -> None:
     server = PlayedServer()
-    server.arena.watchers.insert(0, Impatient(server))
+    server.arena.watchers.insert(0, WarmupStarter(server))
     server.go_live({"mp_warmup_pausetimer": "1"})
-    server.until("end 1")
+    server.run_until("end 1")
     server.wait(60)
-    assert "freeze 2" not in server.watcher.notes
-    assert server.is_in(Phase.WARMUP)
+    assert "freeze 2" not in server.watcher.events
+    assert server.is_in(GamePhase.WARMUP)
 
 
 # --- backups -------------------------------------------------------------------------------------------------------
@@ -210,11 +210,11 @@ def test_backup_is_written_at_each_freeze_time() -> None:
     server = PlayedServer()
     server.go_live({"mp_backup_round_file": "final"})
     assert server.game.last_backup == "final_round00.txt"
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     assert server.game.backups() == ["final_round01.txt", "final_round00.txt"]
 
 
-def test_no_backup_where_they_are_off() -> None:
+def test_no_backup_is_written_if_disabled() -> None:
     server = PlayedServer()
     server.go_live({"mp_backup_round_auto": "0"})
     assert server.game.backups() == []
@@ -232,18 +232,18 @@ def deathmatch(settings: dict[str, str]) -> PlayedServer:
 def test_deathmatch_is_one_round_until_its_time_is_up() -> None:
     server = deathmatch({"mp_teammates_are_enemies": "1"})
     began = server.agenda.now_ms
-    server.until("over")
+    server.run_until("over")
     assert abs(server.agenda.now_ms - began - 300_000) < 1000
-    world = server.world()
+    world = server.world_texts()
     assert world.count('World triggered "Round_Start"') == 1
     assert decisions(server) == []
     assert world[-1] == "Game Over: deathmatch  de_nuke score 0:0 after 5 min"
     assert sum(tally.kills for tally in server.arena.book.tallies()) > 20
 
 
-def test_deathmatch_of_teams_ends_with_their_kills() -> None:
+def test_team_deathmatch_score_is_the_kills_of_each_team() -> None:
     server = deathmatch({"mp_teammates_are_enemies": "0"})
-    server.until("over")
+    server.run_until("over")
     tallies = server.arena.book.tallies()
     kills = [sum(tally.kills for tally in tallies if tally.team == team) for team in (1, 2)]
     assert server.game.score == tuple(kills)
@@ -251,13 +251,13 @@ def test_deathmatch_of_teams_ends_with_their_kills() -> None:
     assert (last.ct, last.t) == tuple(kills)
 
 
-def test_deathmatch_without_a_limit_goes_on() -> None:
+def test_deathmatch_without_a_time_limit_does_not_end() -> None:
     server = deathmatch({"mp_timelimit": "0"})
     server.wait(3600)
-    assert server.is_in(Phase.LIVE)
+    assert server.is_in(GamePhase.LIVE)
 
 
-def test_time_goes_on_where_rounds_take_none() -> None:
+def test_time_advances_even_if_rounds_take_no_time() -> None:
     server = PlayedServer()
     server.go_live({"mp_freezetime": "0", "mp_round_restart_delay": "0", "mp_maxrounds": "0", "mp_roundtime": "0.0001"})
     server.set({"mp_roundtime_defuse": "0.0001"})
@@ -265,17 +265,17 @@ def test_time_goes_on_where_rounds_take_none() -> None:
     assert 10 < server.game.rounds_played < 250
 
 
-# --- chance --------------------------------------------------------------------------------------------------------
+# --- random streams ------------------------------------------------------------------------------------------------
 
 
 def match_lines(server: PlayedServer) -> list[str]:
-    """All lines from the start of the match that was played to its end."""
-    server.until("over")
-    heard = server.heard()
-    return heard[len(heard) - heard[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
+    """Play to the end and return all lines from the last start of the match."""
+    server.run_until("over")
+    texts = server.log_texts()
+    return texts[len(texts) - texts[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
 
 
-def test_same_seed_plays_the_same_match_whatever_happened_before_it() -> None:
+def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
     plain = PlayedServer()
     plain.go_live()
     other = PlayedServer()
@@ -288,7 +288,7 @@ def test_same_seed_plays_the_same_match_whatever_happened_before_it() -> None:
     other.game.end_warmup()
     other.wait(3)
     other.game.restart(1)
-    other.until("freeze 1")
+    other.run_until("freeze 1")
     assert match_lines(other) == match_lines(plain)
 
 
@@ -299,13 +299,13 @@ def test_another_seed_plays_another_match() -> None:
     assert match_lines(one) != match_lines(two)
 
 
-def test_round_played_again_differs() -> None:
+def test_restored_round_is_played_differently() -> None:
     server = PlayedServer()
     server.go_live({"mp_backup_round_file": "b"})
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     first = round_texts(server, 1)
     assert server.game.restore("b_round00.txt")
-    server.until("freeze 2")
+    server.run_until("freeze 2")
     assert [line for line in round_texts(server, 1) if " attacked " in line] != [
         line for line in first if " attacked " in line
     ]
@@ -313,28 +313,28 @@ def test_round_played_again_differs() -> None:
 
 def test_match_does_not_depend_on_the_tick_it_starts_in() -> None:
     servers = [PlayedServer(), PlayedServer()]
-    # A tick has 15.625 ms: spans of time have other lengths in whole milliseconds from here on.
+    # A tick is 15.625 ms long: from here on, time spans have other lengths in whole milliseconds.
     servers[1].wait(3 / 64)
     for server in servers:
         server.go_live({"mp_maxrounds": "8"})
     assert match_lines(servers[0]) == match_lines(servers[1])
 
 
-def test_match_started_anew_is_the_same_match() -> None:
+def test_restarted_match_is_the_same_match() -> None:
     plain, other = PlayedServer(), PlayedServer()
     plain.go_live()
     other.go_live()
-    other.until("round 2")
+    other.run_until("round 2")
     other.game.restart(1)
-    other.until("freeze 1")
+    other.run_until("freeze 1")
     assert match_lines(other) == match_lines(plain)
 
 
-def test_match_of_another_map_load_is_the_same_match_until_one_was_played_to_its_end() -> None:
+def test_match_after_another_map_load_is_the_same_unless_one_was_finished() -> None:
     plain, other = PlayedServer(), PlayedServer()
     plain.go_live()
     other.go_live()
-    other.until("round 2")
+    other.run_until("round 2")
     other.game.load_map("de_nuke")
     other.wait(10)
     other.go_live()

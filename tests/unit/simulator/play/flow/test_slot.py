@@ -1,62 +1,62 @@
-"""One plan at a time."""
+"""Test that a slot holds one task at a time."""
 
 from __future__ import annotations
 
 from matchpod.simulator.agenda import Agenda, Script
-from matchpod.simulator.play.flow.slot import Slot
+from matchpod.simulator.play.flow.slot import TaskSlot
 
 
-def test_new_plan_calls_the_old_one_off() -> None:
-    agenda, seen = Agenda(0), list[str]()
-    slot = Slot(agenda)
-    slot.call_in(1000, lambda: seen.append("old"))
-    slot.call_in(2000, lambda: seen.append("new"))
+def test_new_task_cancels_the_old_one() -> None:
+    agenda, calls = Agenda(0), list[str]()
+    slot = TaskSlot(agenda)
+    slot.call_in(1000, lambda: calls.append("old"))
+    slot.call_in(2000, lambda: calls.append("new"))
     agenda.run_until(3000)
-    assert seen == ["new"]
+    assert calls == ["new"]
 
 
-def test_slot_is_taken_until_its_plan_has_happened() -> None:
+def test_slot_is_active_until_its_task_is_done() -> None:
     agenda = Agenda(0)
-    slot = Slot(agenda)
-    assert not slot.is_taken
+    slot = TaskSlot(agenda)
+    assert not slot.is_active
     slot.call_in(1000, lambda: None)
-    assert slot.is_taken
+    assert slot.is_active
     agenda.run_until(1000)
-    assert not slot.is_taken
+    assert not slot.is_active
 
 
-def test_script_begins_later_in_the_tick_and_may_put_another_in_its_place() -> None:
-    agenda, seen = Agenda(0), list[str]()
-    slot = Slot(agenda)
+def test_script_starts_later_in_the_tick_and_may_replace_itself() -> None:
+    agenda, calls = Agenda(0), list[str]()
+    slot = TaskSlot(agenda)
 
     def first() -> Script[None]:
-        seen.append("first")
+        calls.append("first")
         slot.run(second())
         yield 0
-        seen.append("never")
+        calls.append("never")
 
     def second() -> Script[None]:
-        seen.append("second")
+        calls.append("second")
         yield 1000
-        seen.append("later")
+        calls.append("later")
 
     slot.run(first())
-    assert seen == []
+    assert calls == []
     agenda.run_until(2000)
-    assert seen == ["first", "second", "later"]
+    assert calls == ["first", "second", "later"]
 
 
-def test_started_script_takes_its_first_step_at_once() -> None:
-    agenda, seen = Agenda(0), list[str]()
+def test_started_script_runs_its_first_step_at_once() -> None:
+    agenda, calls = Agenda(0), list[str]()
 
     def script() -> Script[None]:
-        seen.append("now")
+        calls.append("now")
         yield 1000
-        seen.append("then")
+        calls.append("then")
 
-    slot = Slot(agenda)
+    slot = TaskSlot(agenda)
     slot.start(script())
-    assert seen == ["now"]
+    assert calls == ["now"]
     slot.cancel()
     agenda.run_until(2000)
-    assert seen == ["now"]
+    assert calls == ["now"]

@@ -1,54 +1,54 @@
-"""Score and sides, and how the log tells them."""
+"""Test the score and sides of a map, and how they are logged."""
 
 from __future__ import annotations
 
 from matchpod.core.model import Side
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.flow.standing import Phase, Standing
+from matchpod.simulator.play.flow.standing import GamePhase, Standing
 from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.variables import Variables
 
-from .played_server import KeptLog, PlayedServer
+from .played_server import PlayedServer, RecordingLog
 
 
-def standing(*, named: bool = True) -> tuple[Standing, KeptLog]:
+def make_standing(*, has_names: bool = True) -> tuple[Standing, RecordingLog]:
     agenda, variables = Agenda(0), Variables()
-    log = KeptLog(agenda)
+    log = RecordingLog(agenda)
     arena = Arena(agenda, log, variables)
     arena.map_name = "de_nuke"
-    if named:
+    if has_names:
         variables.set("mp_teamname_1", "Reds")
         variables.set("mp_teamname_2", "Blues")
-    result = Standing(arena)
-    result.reset(Phase.LIVE)
-    return result, log
+    standing = Standing(arena)
+    standing.reset(GamePhase.LIVE)
+    return standing, log
 
 
-def texts(log: KeptLog) -> list[str]:
+def texts(log: RecordingLog) -> list[str]:
     return [line.text() for _, line in log.lines]
 
 
-def test_win_goes_to_the_team_on_the_side() -> None:
-    now, _ = standing()
-    now.count(Side.CT)
-    now.change_sides()
-    now.count(Side.CT)
-    now.count(Side.T)
-    assert (now.score, now.rounds_played) == ((2, 1), 3)
-    assert (now.side_score(Side.CT), now.side_score(Side.T)) == (1, 2)
+def test_win_counts_for_the_team_on_the_winning_side() -> None:
+    standing, _ = make_standing()
+    standing.count_round(Side.CT)
+    standing.change_sides()
+    standing.count_round(Side.CT)
+    standing.count_round(Side.T)
+    assert (standing.score, standing.rounds_played) == ((2, 1), 3)
+    assert (standing.side_score(Side.CT), standing.side_score(Side.T)) == (1, 2)
 
 
-def test_draw_counts_as_a_round_for_nobody() -> None:
-    now, _ = standing()
-    now.count(None)
-    assert (now.score, now.rounds_played, now.team_on(None)) == ((0, 0), 1, None)
+def test_draw_counts_as_a_round_without_a_winner() -> None:
+    standing, _ = make_standing()
+    standing.count_round(None)
+    assert (standing.score, standing.rounds_played, standing.team_on(None)) == ((0, 0), 1, None)
 
 
-def test_round_end_is_told_in_the_order_of_the_game() -> None:
-    now, log = standing()
-    now.count(Side.T)
-    now.write_round_end(RoundEnd(Side.T, "Target_Bombed"))
+def test_round_end_is_logged_in_the_order_of_the_game() -> None:
+    standing, log = make_standing()
+    standing.count_round(Side.T)
+    standing.write_round_end(RoundEnd(Side.T, "Target_Bombed"))
     assert texts(log) == [
         'Team "TERRORIST" triggered "SFUI_Notice_Target_Bombed" (CT "0") (T "1")',
         'Team "CT" scored "0" with "0" players',
@@ -60,26 +60,26 @@ def test_round_end_is_told_in_the_order_of_the_game() -> None:
     ]
 
 
-def test_lines_keep_the_old_names_after_a_half_until_the_next_round_ends() -> None:
-    now, log = standing()
-    now.count(Side.CT)
-    now.change_sides()
-    now.write_status()
+def test_lines_show_the_old_team_names_after_halftime_until_the_next_round_end() -> None:
+    standing, log = make_standing()
+    standing.count_round(Side.CT)
+    standing.change_sides()
+    standing.write_status()
     assert texts(log) == [
         'MatchStatus: Team playing "CT": Reds',
         'MatchStatus: Team playing "TERRORIST": Blues',
         'MatchStatus: Score: 0:1 on map "de_nuke" RoundsPlayed: 1',
     ]
-    assert now.team_name(Side.CT) == "Blues"
-    now.count(None)
-    now.write_teams()
+    assert standing.team_name(Side.CT) == "Blues"
+    standing.count_round(None)
+    standing.write_teams()
     assert texts(log)[3:] == ['Team playing "CT": Blues', 'Team playing "TERRORIST": Reds']
 
 
-def test_teams_without_names_are_unset() -> None:
-    now, log = standing(named=False)
-    now.write_match_start()
-    now.write_status()
+def test_teams_without_names_are_logged_as_unset() -> None:
+    standing, log = make_standing(has_names=False)
+    standing.write_match_start()
+    standing.write_status()
     assert texts(log) == [
         'World triggered "Match_Start" on "de_nuke"',
         'MatchStatus: Team "CT" is unset.',
@@ -88,21 +88,21 @@ def test_teams_without_names_are_unset() -> None:
     ]
 
 
-def test_swapped_teams_begin_on_the_other_sides_until_that_is_forgotten() -> None:
-    now, _ = standing()
-    now.swap_teams()
-    sides = [now.team1_side]
-    now.reset(Phase.LIVE)
-    sides.append(now.team1_side)
-    now.forget_sides()
-    now.reset(Phase.WARMUP)
-    sides.append(now.team1_side)
+def test_swapped_teams_begin_on_the_other_sides_until_sides_are_reset() -> None:
+    standing, _ = make_standing()
+    standing.swap_teams()
+    sides = [standing.team1_side]
+    standing.reset(GamePhase.LIVE)
+    sides.append(standing.team1_side)
+    standing.reset_sides()
+    standing.reset(GamePhase.WARMUP)
+    sides.append(standing.team1_side)
     assert sides == [Side.T, Side.T, Side.CT]
 
 
 def test_every_player_counts_twice_at_the_end_of_a_round() -> None:
     server = PlayedServer()
     server.go_live(count=3)
-    server.until("freeze 2")
-    scored = [text for text in server.world() if " scored " in text][-2:]
+    server.run_until("freeze 2")
+    scored = [text for text in server.world_texts() if " scored " in text][-2:]
     assert [text.partition("with ")[2] for text in scored] == ['"6" players', '"6" players']

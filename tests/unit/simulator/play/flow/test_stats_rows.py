@@ -1,4 +1,4 @@
-"""The block of the game's own counts, held against rows of a real one."""
+"""Test the statistics block against rows of a real log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.cs2.stats_block import StatsBlock
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.flow.stats_rows import stats_block
-from matchpod.simulator.play.player import SPECTATOR, UNASSIGNED, Person, Player
+from matchpod.simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 from matchpod.simulator.variables import Variables
 
 ZEROS = (
@@ -19,17 +19,17 @@ ZEROS = (
 
 
 class NoLog:
-    """A log nobody reads."""
+    """A log that must not be used."""
 
     def write(self, line: Line) -> None:
-        raise AssertionError("the block is handed out, not written")
+        raise AssertionError("the block must be returned, not written")
 
     def begin_map(self) -> None:
         raise AssertionError("no map is loaded")
 
 
 def make_arena(*players: Player) -> Arena:
-    """An arena on de_inferno with these players and no broadcast."""
+    """Return an arena on de_inferno with these players and without SourceTV."""
     variables = Variables()
     variables.set("hostname", 'Server "#1"')
     variables.set("tv_enable", "0")
@@ -41,7 +41,7 @@ def make_arena(*players: Player) -> Arena:
 
 
 def make_player(name: str, account: int, *, team: str = Side.CT, user_id: int = 1) -> Player:
-    return Player(Person(name, account), user_id, team=team, is_in_game=True, is_alive=True)
+    return Player(Participant(name, account), user_id, team=team, is_in_game=True, is_alive=True)
 
 
 def block_of(arena: Arena) -> list[str]:
@@ -61,17 +61,17 @@ def column(row: str, number: int) -> str:
 
 
 def play_round(arena: Arena, ann: Player, eve: Player) -> None:
-    """Ann kills Eve with a pistol in the head, after some fire; the round is hers."""
+    """Let Ann burn Eve, kill her with a pistol headshot and win the round."""
     arena.book.open(is_free_for_all=False, has_respawns=False)
     arena.book.round_started(1, [ann], [eve])
     arena.book.hit(ann, eve, "inferno", 53)
     arena.book.hit(ann, eve, "hegrenade", 27)
     arena.book.hit(ann, eve, "glock", 20)
     arena.book.kill(ann, eve, "glock", is_headshot=True, at_ms=1)
-    arena.book.decided(1, ann)
+    arena.book.round_decided(1, ann)
 
 
-def test_block_has_the_frame_of_the_game() -> None:
+def test_block_has_the_layout_of_the_game() -> None:
     lines = block_of(make_arena())
     assert lines == [
         "JSON_BEGIN{",
@@ -89,12 +89,12 @@ def test_block_has_the_frame_of_the_game() -> None:
     ]
 
 
-def test_row_of_somebody_who_did_nothing_is_that_of_a_real_log() -> None:
+def test_row_without_events_equals_a_real_row() -> None:
     arena = make_arena(make_player("Ann", 91379634))
     assert block_of(arena)[-2] == f'"player_0" : "            91379634,      3,    800,{ZEROS}"'
 
 
-def test_counts_stand_under_the_labels_of_the_game() -> None:
+def test_counts_are_in_the_columns_of_the_game() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     play_round(arena, ann, eve)
@@ -108,18 +108,18 @@ def test_counts_stand_under_the_labels_of_the_game() -> None:
     ]
 
 
-def test_block_is_read_back_as_it_was_meant() -> None:
+def test_block_is_parsed_back() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     play_round(arena, ann, eve)
     block = StatsBlock()
     for line in stats_block(arena, round_number=2, ct_score=1, t_score=0):
         if isinstance(line, StatsMark):
-            block.see_mark(line)
+            block.read_mark(line)
         elif isinstance(line, StatsField):
-            block.see_field(line)
+            block.read_field(line)
         elif isinstance(line, StatsPlayer):
-            block.see_player(line)
+            block.read_player(line)
     assert (block.round_number, len(block.rows), block.rows[0].kills, block.rows[0].damage) == (2, 2, 1, 100.0)
 
 
@@ -131,30 +131,30 @@ def test_damage_per_round_is_rounded_and_ratios_have_two_decimals() -> None:
         arena.book.round_started(number, [ann], [eve])
         arena.book.kill(eve, ann, "awp", is_headshot=False, at_ms=number)
         arena.book.hit(ann, eve, "ak47", 50)
-        arena.book.decided(2, eve)
+        arena.book.round_decided(2, eve)
     row = rows_of(arena)[0]
     assert [column(row, number) for number in (6, 7, 8, 9)] == ["200.00", "100.00", "0.50", "67"]
 
 
-def test_rows_follow_the_numbers_of_the_players() -> None:
+def test_rows_are_ordered_by_user_id() -> None:
     arena = make_arena(make_player("Ben", 7, user_id=4), make_player("Ann", 5, user_id=1))
     assert [column(row, 0) for row in rows_of(arena)] == ["5", "7"]
 
 
-def test_teams_are_numbered_as_in_the_game() -> None:
-    words = ["", UNASSIGNED, SPECTATOR, Side.T, Side.CT]
-    arena = make_arena(*(make_player(f"p{n}", n + 1, team=word, user_id=n) for n, word in enumerate(words)))
+def test_team_numbers_are_those_of_the_game() -> None:
+    teams = ["", UNASSIGNED, SPECTATOR, Side.T, Side.CT]
+    arena = make_arena(*(make_player(f"p{n}", n + 1, team=team, user_id=n) for n, team in enumerate(teams)))
     assert [column(row, 1) for row in rows_of(arena)] == ["0", "0", "1", "2", "3"]
 
 
-def test_somebody_loading_has_a_row_of_zeros() -> None:
+def test_loading_player_has_a_row_of_zeros() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve, Player(Person("New", 9), 3))
+    arena = make_arena(ann, eve, Player(Participant("New", 9), 3))
     play_round(arena, ann, eve)
     assert rows_of(arena)[2] == f"                   9,      0,    800,{ZEROS}"
 
 
-def test_somebody_who_left_has_no_row_and_gets_his_counts_back_with_himself() -> None:
+def test_player_who_left_has_no_row_until_they_return_with_their_counts() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     play_round(arena, ann, eve)
@@ -168,7 +168,7 @@ def test_bot_has_account_zero() -> None:
     assert column(rows_of(make_arena(make_player("Han", 0)))[0], 0) == "0"
 
 
-def test_broadcast_has_the_first_row_with_start_money() -> None:
+def test_source_tv_has_the_first_row_with_start_money() -> None:
     arena = make_arena(make_player("Ann", 5))
     arena.variables.set("tv_enable", "1")
     arena.variables.set("mp_startmoney", "1000")
@@ -176,7 +176,7 @@ def test_broadcast_has_the_first_row_with_start_money() -> None:
     assert block_of(arena)[-2].startswith('"player_1" : "                   5,')
 
 
-def test_broadcast_has_no_row_where_a_player_has_its_number() -> None:
+def test_source_tv_has_no_row_if_a_player_has_user_id_0() -> None:
     arena = make_arena(make_player("Ann", 5, user_id=0))
     arena.variables.set("tv_enable", "1")
     assert [column(row, 0) for row in rows_of(arena)] == ["5"]
@@ -190,7 +190,7 @@ def test_closed_book_shows_zeros() -> None:
     assert all(row.endswith(ZEROS) for row in rows_of(arena))
 
 
-def test_round_without_a_decision_shows_zeros() -> None:
+def test_undecided_round_shows_zeros() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     arena.book.open(is_free_for_all=True, has_respawns=True)
@@ -199,7 +199,7 @@ def test_round_without_a_decision_shows_zeros() -> None:
     assert all(row.endswith(ZEROS) for row in rows_of(arena))
 
 
-def test_block_can_be_silenced() -> None:
+def test_block_can_be_disabled() -> None:
     arena = make_arena(make_player("Ann", 5))
     arena.variables.set("sv_log_roundstats", "0")
     assert block_of(arena) == []

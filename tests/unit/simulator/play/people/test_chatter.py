@@ -1,4 +1,4 @@
-"""Chatter: how much is said, and when."""
+"""Test how much the players chat, and when."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def chat(server: VisitedServer) -> list[Chat]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_match_has_about_thirty_lines_of_chat(seed: int) -> None:
+def test_match_has_about_thirty_chat_lines(seed: int) -> None:
     server = VisitedServer(seed=seed)
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     server.go_live()
     for number in range(1, 23):
@@ -25,16 +25,16 @@ def test_a_match_has_about_thirty_lines_of_chat(seed: int) -> None:
     server.visitors.map_ended()
     server.wait(60)
     assert 15 <= len(chat(server)) <= 45
-    assert any(line.said in GREETINGS for line in chat(server)[:5])
-    assert chat(server)[-1].said in FAREWELLS
+    assert any(line.message in GREETINGS for line in chat(server)[:5])
+    assert chat(server)[-1].message in FAREWELLS
     assert any(line.is_team_only for line in chat(server))
 
 
-def test_players_of_a_plugin_match_say_once_a_map_that_they_are_ready() -> None:
+def test_players_of_a_plugin_match_write_ready_once_per_map() -> None:
     server = VisitedServer()
     server.fill()
     server.wait(20)
-    assert [line.said for line in chat(server)] == [".ready"] * 10
+    assert [line.message for line in chat(server)] == [".ready"] * 10
     server.visitors.expect(TEAM1, TEAM2)
     server.visitors.warmup_began()
     server.wait(60)
@@ -44,27 +44,27 @@ def test_players_of_a_plugin_match_say_once_a_map_that_they_are_ready() -> None:
     assert len(chat(server)) == 20
 
 
-def test_those_already_here_are_ready_for_a_match_that_names_them() -> None:
+def test_connected_players_write_ready_when_a_match_lists_them() -> None:
     server = VisitedServer()
     server.set(sim_players=",".join(str(account) for account, _ in TEAM1 + TEAM2))
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     assert chat(server) == []
     server.fill()
     assert len(chat(server)) == 10
 
 
-def test_nobody_is_ready_for_a_match_that_is_under_way() -> None:
+def test_ready_is_not_written_during_a_live_match() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     while len(server.arena.playing) < 3:
         server.wait(0.1)
     server.go_live()
     server.wait(75)
-    assert all(line.said != ".ready" for line in chat(server))
+    assert all(line.message != ".ready" for line in chat(server))
 
 
-def test_whoever_went_is_not_ready() -> None:
+def test_player_who_left_does_not_write_ready() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     while not server.arena.playing:
@@ -75,7 +75,7 @@ def test_whoever_went_is_not_ready() -> None:
     assert len(chat(server)) == 9
 
 
-def test_an_empty_server_is_silent() -> None:
+def test_empty_server_has_no_chat() -> None:
     server = VisitedServer()
     server.go_live()
     for number in range(1, 9):
@@ -85,9 +85,9 @@ def test_an_empty_server_is_silent() -> None:
     assert server.log.lines == []
 
 
-def test_people_chat_in_a_deathmatch_until_it_is_over() -> None:
+def test_players_chat_in_a_deathmatch_until_it_is_over() -> None:
     server = VisitedServer(mode=(1, 2))
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     server.go_live()
     server.wait(600)
@@ -102,16 +102,16 @@ def test_people_chat_in_a_deathmatch_until_it_is_over() -> None:
     assert len(chat(server)) == after
 
 
-def test_nothing_said_by_the_way_is_a_command() -> None:
+def test_ordinary_chat_contains_no_commands() -> None:
     for text in (*GREETINGS, *FAREWELLS, *REMARKS, *PLANS):
         assert text[0] not in ".!/"
         assert '"' not in text
 
 
-def test_people_greet_once_though_a_match_is_started_several_times() -> None:
+def test_players_greet_once_even_if_a_match_is_started_several_times() -> None:
     plain, other = VisitedServer(), VisitedServer()
     for server, starts in ((plain, 1), (other, 3)):
-        server.visitors.expect_anybody()
+        server.visitors.expect_anyone()
         server.wait(75)
         for _ in range(starts):
             server.go_live()

@@ -1,4 +1,4 @@
-"""The crowd: the steps of a visit, kicks, map changes, strangers, and what holds of every story."""
+"""Test the crowd: the steps of a visit, kicks, map changes, strangers, and what holds in every scenario."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matchpod.cs2.log_lines.player_lines import Connected, Disconnected, Entered
 from matchpod.simulator.play.people.crowd import STRANGER_VISITS
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.scenarios import Scenario
-from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer, somebody
+from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer, participant
 
 
-def listed() -> list[int]:
+def listed_accounts() -> list[int]:
     return [account for account, _ in TEAM1 + TEAM2]
 
 
@@ -22,7 +22,7 @@ def find(server: VisitedServer, account: int) -> Player:
     return next(player for player in server.arena.players if player.person.account == account)
 
 
-def test_every_visit_has_its_steps_in_order_and_in_time() -> None:
+def test_visit_has_its_steps_in_order_and_within_their_times() -> None:
     server = VisitedServer()
     server.fill()
     for player in server.arena.players:
@@ -38,7 +38,7 @@ def test_every_visit_has_its_steps_in_order_and_in_time() -> None:
         assert 900 <= waits[2] <= 4_100
 
 
-def test_a_listed_player_who_was_kicked_is_back_after_five_seconds() -> None:
+def test_kicked_listed_player_returns_after_five_seconds() -> None:
     server = VisitedServer()
     server.fill()
     server.door.kick(find(server, 1003), "")
@@ -51,9 +51,9 @@ def test_a_listed_player_who_was_kicked_is_back_after_five_seconds() -> None:
     assert find(server, 1003).side is Side.CT
 
 
-def test_somebody_else_who_was_kicked_stays_away() -> None:
+def test_kicked_unlisted_player_does_not_return() -> None:
     server = VisitedServer()
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     server.door.kick(server.arena.players[0], "")
     server.wait(300)
@@ -62,9 +62,9 @@ def test_somebody_else_who_was_kicked_stays_away() -> None:
     assert len(server.arena.players) == 9
 
 
-def test_a_player_kicked_while_he_loads_does_not_enter() -> None:
+def test_player_kicked_while_loading_does_not_enter() -> None:
     server = VisitedServer()
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     while not server.arena.players:
         server.wait(0.1)
     number = server.arena.players[0].person.account
@@ -74,45 +74,45 @@ def test_a_player_kicked_while_he_loads_does_not_enter() -> None:
     assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
 
 
-def test_a_listed_player_kicked_in_the_tick_he_connects_tries_again() -> None:
+def test_listed_player_kicked_on_connect_tries_again() -> None:
     server = VisitedServer()
-    server.notes.kicked_on_connect = [1001]
+    server.watcher.kicked_on_connect = [1001]
     server.fill()
-    server.notes.kicked_on_connect = []
+    server.watcher.kicked_on_connect = []
     assert 1001 not in server.accounts
     server.wait(40)
     assert find(server, 1001).is_playing
 
 
-def test_a_listed_player_kicked_as_he_enters_tries_again() -> None:
+def test_listed_player_kicked_on_enter_tries_again() -> None:
     server = VisitedServer()
-    server.notes.kicked_on_enter = [1001]
+    server.watcher.kicked_on_enter = [1001]
     server.fill()
-    server.notes.kicked_on_enter = []
+    server.watcher.kicked_on_enter = []
     server.wait(40)
     assert find(server, 1001).is_playing
 
 
-def test_whoever_finds_the_server_full_tries_again() -> None:
+def test_guest_tries_again_if_the_server_is_full() -> None:
     server = VisitedServer()
-    server.door.seats = 9
+    server.door.max_players = 9
     server.fill()
     assert len(server.arena.players) == 9
-    server.door.seats = 10
+    server.door.max_players = 10
     server.wait(40)
     assert len(server.arena.playing) == 10
 
 
-def test_a_player_of_nobodys_guests_is_none_of_our_business() -> None:
+def test_player_who_is_not_a_guest_is_ignored() -> None:
     server = VisitedServer()
-    player = server.door.connect(somebody())
+    player = server.door.connect(participant())
     assert player is not None
     server.door.kick(player, "")
     server.wait(60)
     assert len(server.connections()) == 1
 
 
-def test_whoever_times_out_is_gone() -> None:
+def test_player_who_timed_out_does_not_return() -> None:
     server = VisitedServer()
     server.fill()
     server.door.leave(find(server, 1001), "NETWORK_DISCONNECT_TIMEDOUT")
@@ -123,7 +123,7 @@ def test_whoever_times_out_is_gone() -> None:
 # --- map changes -----------------------------------------------------------------------------------------------------
 
 
-def test_everybody_is_back_after_a_map_change_under_his_old_number() -> None:
+def test_all_players_return_after_a_map_change_with_the_same_user_ids() -> None:
     server = VisitedServer()
     server.fill()
     before = [(player.user_id, player.person, player.team) for player in server.arena.players]
@@ -135,7 +135,7 @@ def test_everybody_is_back_after_a_map_change_under_his_old_number() -> None:
     assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in server.arena.players)
 
 
-def test_everybody_is_back_though_nobody_was_told_that_they_left() -> None:
+def test_players_return_after_a_map_change_without_leave_events() -> None:
     server = VisitedServer()
     server.fill()
     server.arena.players.clear()
@@ -146,7 +146,7 @@ def test_everybody_is_back_though_nobody_was_told_that_they_left() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_people_stand_on_the_side_their_team_has_on_the_new_map() -> None:
+def test_players_join_the_side_of_their_team_on_the_new_map() -> None:
     server = VisitedServer()
     server.fill()
     server.game.team1_side = Side.T
@@ -155,7 +155,7 @@ def test_people_stand_on_the_side_their_team_has_on_the_new_map() -> None:
     assert find(server, 1001).side is Side.T
 
 
-def test_a_map_change_before_the_arrival_begins_the_wait_anew() -> None:
+def test_map_change_before_the_arrival_restarts_the_wait() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(18)
@@ -166,7 +166,7 @@ def test_a_map_change_before_the_arrival_begins_the_wait_anew() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_nobody_comes_while_a_map_loads() -> None:
+def test_no_player_connects_while_a_map_loads() -> None:
     server = VisitedServer()
     server.arena.is_busy = True
     server.fill()
@@ -177,33 +177,33 @@ def test_nobody_comes_while_a_map_loads() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_a_map_change_in_the_middle_of_the_arrival_loses_nobody() -> None:
+def test_map_change_during_the_arrival_loses_no_player() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     while len(server.arena.players) < 5:
         server.wait(0.1)
     server.change_map()
     server.wait(75)
-    assert sorted(server.accounts) == sorted(listed())
+    assert sorted(server.accounts) == sorted(listed_accounts())
 
 
-def test_a_kicked_player_comes_back_with_the_others_when_the_map_changes() -> None:
+def test_kicked_player_returns_with_the_others_after_a_map_change() -> None:
     server = VisitedServer()
     server.fill()
     server.door.kick(find(server, 1001), "")
     server.change_map()
     server.wait(60)
-    assert sorted(server.accounts) == sorted(listed())
+    assert sorted(server.accounts) == sorted(listed_accounts())
 
 
 # --- the stranger ------------------------------------------------------------------------------------------------------
 
 
 def strangers(server: VisitedServer) -> list[Player]:
-    return [player for player in server.arena.players if player.person.account not in listed()]
+    return [player for player in server.arena.players if player.person.account not in listed_accounts()]
 
 
-def test_a_stranger_who_is_kicked_tries_again_and_again_but_not_for_ever() -> None:
+def test_kicked_stranger_tries_again_a_limited_number_of_times() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.visitors.expect(TEAM1, TEAM2)
     kicks = []
@@ -218,7 +218,7 @@ def test_a_stranger_who_is_kicked_tries_again_and_again_but_not_for_ever() -> No
     assert len(server.arena.playing) == 10
 
 
-def test_a_stranger_finds_no_place_in_a_full_match_and_goes() -> None:
+def test_stranger_leaves_a_full_match_without_joining_a_side() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.visitors.expect(TEAM1, TEAM2)
     teams: set[str] = set()
@@ -230,7 +230,7 @@ def test_a_stranger_finds_no_place_in_a_full_match_and_goes() -> None:
     assert [reason for _, reason in server.departures()][:1] == ["NETWORK_DISCONNECT_DISCONNECT_BY_USER"]
 
 
-def test_a_stranger_takes_the_place_of_somebody_who_is_gone() -> None:
+def test_stranger_takes_the_place_of_a_player_who_is_gone() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.fill()
     server.door.leave(find(server, 2001), "NETWORK_DISCONNECT_TIMEDOUT")
@@ -238,13 +238,13 @@ def test_a_stranger_takes_the_place_of_somebody_who_is_gone() -> None:
     assert [player.side for player in strangers(server)] == [Side.T]
 
 
-def test_a_stranger_gives_up_when_the_match_is_forgotten_or_over() -> None:
+def test_kicked_stranger_gives_up_when_the_match_is_over() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.fill()
     while not strangers(server):
         server.wait(1)
     server.door.kick(strangers(server)[0], "")
-    server.visitors.forget()
+    server.visitors.forget_roster()
     server.wait(100)
     assert strangers(server) == []
 
@@ -258,23 +258,21 @@ def test_a_stranger_gives_up_when_the_match_is_forgotten_or_over() -> None:
     assert server.arena.players == []
 
 
-def test_a_stranger_who_is_here_stays_when_the_match_is_forgotten() -> None:
+def test_connected_stranger_stays_when_the_roster_is_forgotten() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.fill()
     while not strangers(server):
         server.wait(1)
-    server.visitors.forget()
+    server.visitors.forget_roster()
     assert len(strangers(server)) == 1
 
 
-# --- what always holds -------------------------------------------------------------------------------------------------
+# --- invariants --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
 @pytest.mark.parametrize("mode", [(0, 1), (1, 2)])
-def test_no_two_players_share_a_number_and_every_connection_ends_or_is_here(
-    scenario: Scenario, mode: tuple[int, int]
-) -> None:
+def test_user_ids_are_unique_and_every_connection_ends_or_is_open(scenario: Scenario, mode: tuple[int, int]) -> None:
     server = VisitedServer(scenario, mode=mode, seed=3)
     server.fill()
     server.go_live()
@@ -290,18 +288,18 @@ def test_no_two_players_share_a_number_and_every_connection_ends_or_is_here(
     server.wait(75)
     server.visitors.map_ended()
     server.wait(30)
-    here: dict[int, str] = {}
+    open_connections: dict[int, str] = {}
     for _, line in server.log.lines:
         if isinstance(line, Connected):
-            assert line.player.user_id not in here
-            here[line.player.user_id] = line.player.steam_id
+            assert line.player.user_id not in open_connections
+            open_connections[line.player.user_id] = line.player.steam_id
         elif isinstance(line, Disconnected):
-            assert here.pop(line.player.user_id) == line.player.steam_id
-    assert here == {player.user_id: player.person.steam_id for player in server.arena.players}
+            assert open_connections.pop(line.player.user_id) == line.player.steam_id
+    assert open_connections == {player.user_id: player.person.steam_id for player in server.arena.players}
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
-def test_the_same_server_twice_writes_the_same_log(scenario: Scenario) -> None:
+def test_same_scenario_and_seed_write_the_same_log(scenario: Scenario) -> None:
     logs = []
     for _ in range(2):
         server = VisitedServer(scenario)
@@ -313,10 +311,10 @@ def test_the_same_server_twice_writes_the_same_log(scenario: Scenario) -> None:
     assert logs[0] == logs[1]
 
 
-def test_the_game_itself_puts_people_on_a_side_in_a_deathmatch() -> None:
+def test_players_join_a_side_when_they_enter_a_deathmatch() -> None:
     server = VisitedServer()
     server.set(game_type="1", game_mode="2")
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     entered = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Entered)}
     joined = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, SwitchedTeam)}
@@ -325,7 +323,7 @@ def test_the_game_itself_puts_people_on_a_side_in_a_deathmatch() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_stranger_comes_after_all_others(seed: int) -> None:
+def test_stranger_connects_after_all_others(seed: int) -> None:
     server = VisitedServer(seed=seed, scenario=Scenario.STRANGER)
     server.fill()
     server.wait(60)
@@ -333,6 +331,8 @@ def test_a_stranger_comes_after_all_others(seed: int) -> None:
     assert connected[:11] == list(range(1, 12))
     server.change_map()
     server.wait(60)
-    again = [line.player.player_id for _, line in server.log.lines if isinstance(line, Connected)]
-    listed_ids = {player.person.player_id for player in server.arena.players if player.person.account in listed()}
-    assert set(again[:10]) == listed_ids
+    second_visits = [line.player.player_id for _, line in server.log.lines if isinstance(line, Connected)]
+    listed_ids = {
+        player.person.player_id for player in server.arena.players if player.person.account in listed_accounts()
+    }
+    assert set(second_visits[:10]) == listed_ids

@@ -1,4 +1,4 @@
-"""Departures: all leave, or one does and comes back."""
+"""Test the stories in which all players leave, or one leaves and returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def round_of_first_departure(server: VisitedServer) -> int:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_all_leave_in_the_middle_of_an_early_round_and_stay_away(seed: int) -> None:
+def test_all_players_leave_during_an_early_round_and_do_not_return(seed: int) -> None:
     server = live(Scenario.ALL_LEAVE, seed=seed)
     number = round_of_first_departure(server)
     assert 3 <= number <= 6
@@ -45,15 +45,15 @@ def test_all_leave_in_the_middle_of_an_early_round_and_stay_away(seed: int) -> N
 
 
 @pytest.mark.parametrize(("max_rounds", "latest"), [(1, 1), (2, 2), (4, 3)])
-def test_all_leave_a_short_match_before_it_can_be_over(max_rounds: int, latest: int) -> None:
+def test_all_players_leave_a_short_match_before_it_can_end(max_rounds: int, latest: int) -> None:
     assert 1 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=max_rounds)) <= latest
 
 
-def test_all_leave_a_match_without_end_too() -> None:
+def test_all_players_leave_a_match_without_a_round_limit() -> None:
     assert 3 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=0)) <= 6
 
 
-def test_all_leave_a_deathmatch_after_a_minute_or_two() -> None:
+def test_all_players_leave_a_deathmatch_after_one_to_two_minutes() -> None:
     server = live(Scenario.ALL_LEAVE, mode=(1, 2))
     began = server.log.lines[-1][0]
     server.visitors.round_started(1)
@@ -64,9 +64,9 @@ def test_all_leave_a_deathmatch_after_a_minute_or_two() -> None:
     assert server.departures()[-1][0] - began < 150_000
 
 
-def test_whoever_is_about_to_come_back_when_all_leave_does_not() -> None:
+def test_returning_player_stays_away_when_all_leave() -> None:
     server = live(Scenario.ALL_LEAVE)
-    server.door.seats = 9
+    server.door.max_players = 9
     server.door.kick(server.arena.players[0], "")
     for number in range(1, 8):
         if number < 7 and len(server.arena.players) == 10:
@@ -76,7 +76,7 @@ def test_whoever_is_about_to_come_back_when_all_leave_does_not() -> None:
     assert server.arena.players == []
 
 
-def test_a_departure_waits_for_nobody_when_the_map_is_over_first() -> None:
+def test_departure_is_cancelled_if_the_map_ends_first() -> None:
     server = live(Scenario.ALL_LEAVE, max_rounds=1)
     server.visitors.round_started(1)
     server.visitors.map_ended()
@@ -84,7 +84,7 @@ def test_a_departure_waits_for_nobody_when_the_map_is_over_first() -> None:
     assert server.departures() == []
 
 
-def test_a_restart_begins_the_story_anew() -> None:
+def test_restart_of_the_match_restarts_the_story() -> None:
     server = live(Scenario.ALL_LEAVE, max_rounds=1)
     server.visitors.round_started(1)
     server.visitors.warmup_began()
@@ -95,13 +95,13 @@ def test_a_restart_begins_the_story_anew() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_quits_in_anger_and_is_back_two_rounds_later(seed: int) -> None:
+def test_rage_quitter_returns_two_rounds_later(seed: int) -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN, seed=seed)
     assert round_of_first_departure(server) == 4
     lines = [line for _, line in server.log.lines]
     (gone,) = [line for line in lines if isinstance(line, Disconnected)]
-    said = [line for line in lines[: lines.index(gone)] if isinstance(line, Chat)][-1]
-    assert said.player == gone.player
+    last_chat = [line for line in lines[: lines.index(gone)] if isinstance(line, Chat)][-1]
+    assert last_chat.player == gone.player
     assert gone.reason == "NETWORK_DISCONNECT_DISCONNECT_BY_USER"
     server.play_round(5)
     assert len(server.arena.players) == 9
@@ -111,7 +111,7 @@ def test_one_quits_in_anger_and_is_back_two_rounds_later(seed: int) -> None:
     assert len(server.departures()) == 1
 
 
-def test_one_quits_a_deathmatch_for_a_minute() -> None:
+def test_rage_quitter_returns_to_a_deathmatch_after_a_minute() -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN, mode=(1, 2))
     while not server.departures():
         server.wait(1)
@@ -121,7 +121,7 @@ def test_one_quits_a_deathmatch_for_a_minute() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_who_quit_is_back_at_the_latest_on_the_next_map() -> None:
+def test_rage_quitter_returns_on_the_next_map_at_the_latest() -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN)
     round_of_first_departure(server)
     server.visitors.stays_after_map = True
@@ -131,7 +131,7 @@ def test_who_quit_is_back_at_the_latest_on_the_next_map() -> None:
     assert len(server.arena.players) == 10
 
 
-def test_nobody_quits_an_empty_server() -> None:
+def test_empty_server_has_no_rage_quit() -> None:
     server = VisitedServer(Scenario.RAGE_QUIT_REJOIN)
     server.go_live()
     for number in range(1, 8):
@@ -139,16 +139,16 @@ def test_nobody_quits_an_empty_server() -> None:
     assert server.log.lines == []
 
 
-def test_who_is_kicked_while_he_types_comes_back_as_kicked_players_do() -> None:
+def test_rage_quitter_kicked_while_typing_returns_like_a_kicked_player() -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN, max_rounds=1)
-    server.wait(10)  # until the greetings are said
-    heard = len(server.notes.heard)
+    server.wait(10)  # until the greetings are written
+    events_before = len(server.watcher.events)
     server.visitors.round_started(1)
-    while len(server.notes.heard) == heard:
+    while len(server.watcher.events) == events_before:
         server.wait(0.1)
-    angry = server.door.find(int(server.notes.heard[-1].split()[1]))
-    assert angry is not None
-    server.door.kick(angry, "")
+    quitter = server.door.find(int(server.watcher.events[-1].split()[1]))
+    assert quitter is not None
+    server.door.kick(quitter, "")
     server.wait(60)
     assert len(server.arena.playing) == 10
     assert len(server.departures()) == 1

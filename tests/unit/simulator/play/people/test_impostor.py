@@ -1,4 +1,4 @@
-"""Impostors: names and chat that imitate the log, within what the game allows."""
+"""Test names and chat messages that imitate the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.simulator.play.people.visited_server import VisitedServer
 MAX_CHAT_BYTES = 256
 
 
-def match(*, mode: tuple[int, int] = (0, 1), seed: int = 7) -> VisitedServer:
+def play_match(*, mode: tuple[int, int] = (0, 1), seed: int = 7) -> VisitedServer:
     server = VisitedServer(Scenario.SPOOFER, mode=mode, seed=seed)
     server.fill()
     server.go_live()
@@ -23,7 +23,7 @@ def match(*, mode: tuple[int, int] = (0, 1), seed: int = 7) -> VisitedServer:
     return server
 
 
-def test_texts_fit_into_the_game_and_into_a_line() -> None:
+def test_texts_are_within_the_limits_of_the_game() -> None:
     for text in (*SPOOF_NAMES, *SPOOF_RENAMES):
         assert len(text.encode()) <= MAX_NAME_BYTES
     for text in SPOOF_CHAT:
@@ -33,8 +33,8 @@ def test_texts_fit_into_the_game_and_into_a_line() -> None:
     assert len(set(SPOOF_NAMES)) == len(SPOOF_NAMES)
 
 
-def test_three_players_have_such_names_and_keep_them_on_the_next_map() -> None:
-    server = match()
+def test_three_players_have_spoofed_names_and_keep_them_on_the_next_map() -> None:
+    server = play_match()
     names = [player.person.name for player in server.arena.players]
     assert sum(name in (*SPOOF_NAMES, *SPOOF_RENAMES) for name in names) == 3
     server.change_map()
@@ -42,28 +42,28 @@ def test_three_players_have_such_names_and_keep_them_on_the_next_map() -> None:
     assert sum(player.person.name in SPOOF_NAMES for player in server.arena.players) == 3
 
 
-def test_all_of_the_texts_are_said_and_one_takes_another_name() -> None:
-    lines = [line for _, line in match().log.lines]
-    said = [line.said for line in lines if isinstance(line, Chat)]
-    assert set(SPOOF_CHAT) <= set(said)
+def test_all_texts_are_written_and_one_player_is_renamed() -> None:
+    lines = [line for _, line in play_match().log.lines]
+    messages = [line.message for line in lines if isinstance(line, Chat)]
+    assert set(SPOOF_CHAT) <= set(messages)
     assert sum(isinstance(line, ChangedName) for line in lines) == 1
 
 
-def test_texts_are_said_in_a_deathmatch_too() -> None:
-    said = [line.said for _, line in match(mode=(1, 2)).log.lines if isinstance(line, Chat)]
-    assert set(SPOOF_CHAT) <= set(said)
+def test_all_texts_are_written_in_a_deathmatch() -> None:
+    messages = [line.message for _, line in play_match(mode=(1, 2)).log.lines if isinstance(line, Chat)]
+    assert set(SPOOF_CHAT) <= set(messages)
 
 
-def test_a_story_begun_too_late_for_names_has_its_texts_said_by_all() -> None:
+def test_all_players_write_texts_if_the_scenario_is_set_too_late_for_names() -> None:
     server = VisitedServer()
     server.fill()
     server.set(sim_scenario="spoofer")
     server.go_live()
     server.play_round(1)
-    assert any(line.said in SPOOF_CHAT for _, line in server.log.lines if isinstance(line, Chat))
+    assert any(line.message in SPOOF_CHAT for _, line in server.log.lines if isinstance(line, Chat))
 
 
-def test_nobody_imitates_anything_on_an_empty_server() -> None:
+def test_empty_server_has_no_spoofed_lines() -> None:
     server = VisitedServer(Scenario.SPOOFER)
     server.go_live()
     server.play_round(3)
@@ -71,8 +71,8 @@ def test_nobody_imitates_anything_on_an_empty_server() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_careful_reader_is_not_fooled(seed: int) -> None:
+def test_spoofed_lines_are_parsed_back_unchanged(seed: int) -> None:
     reader = LineReader()
-    for at_ms, line in match(seed=seed).log.lines:
-        read = reader.read(format_http_line(at_ms, line).encode())[1]
-        assert read == line
+    for at_ms, line in play_match(seed=seed).log.lines:
+        parsed = reader.read(format_http_line(at_ms, line).encode())[1]
+        assert parsed == line

@@ -1,4 +1,4 @@
-"""Interruptions: pauses and restores."""
+"""Test the stories with pauses and restores."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ def live(scenario: Scenario, *, mode: tuple[int, int] = (0, 1), max_rounds: int 
     return server
 
 
-def said(server: VisitedServer) -> list[str]:
-    return [line.said for _, line in server.log.lines if isinstance(line, Chat)]
+def chat_texts(server: VisitedServer) -> list[str]:
+    return [line.message for _, line in server.log.lines if isinstance(line, Chat)]
 
 
-def test_both_sides_take_a_timeout_and_one_pause_is_technical() -> None:
+def test_both_sides_call_a_timeout_and_there_is_one_technical_pause() -> None:
     server = live(Scenario.PAUSES)
     for number in range(1, 8):
         server.play_round(number)
         if number in (2, 5):
             assert server.game.is_paused
             server.game.is_paused = False
-    assert server.game.notes == [
+    assert server.game.calls == [
         "pause TimeOutTs",
         "pause mp_pause_match",
         "unpause mp_unpause_match",
         "pause TimeOutCTs",
     ]
-    assert ".tech" in said(server)
-    assert said(server).count(".unpause") == 2
+    assert ".tech" in chat_texts(server)
+    assert chat_texts(server).count(".unpause") == 2
 
 
-def test_the_technical_pause_lasts_some_time() -> None:
+def test_technical_pause_lasts_at_least_twenty_seconds() -> None:
     server = live(Scenario.PAUSES)
     server.visitors.freeze_began(3)
     server.wait(20)
@@ -47,39 +47,39 @@ def test_the_technical_pause_lasts_some_time() -> None:
     assert not server.game.is_paused
 
 
-def test_a_pause_that_the_plugin_has_begun_is_not_begun_twice() -> None:
+def test_pause_already_started_by_the_plugin_is_not_started_again() -> None:
     server = live(Scenario.PAUSES)
     server.visitors.freeze_began(3)
     server.game.is_paused = True
     server.wait(5)
-    assert server.game.notes == []
+    assert server.game.calls == []
     server.game.is_paused = False
     server.wait(90)
-    assert server.game.notes == []
+    assert server.game.calls == []
 
 
-def test_a_pause_that_the_plugin_ends_by_itself_is_not_ended_twice() -> None:
+def test_pause_already_ended_by_the_plugin_is_not_ended_again() -> None:
     server = live(Scenario.PAUSES)
     server.visitors.freeze_began(3)
-    while said(server).count(".unpause") < 2:
+    while chat_texts(server).count(".unpause") < 2:
         server.wait(0.1)
     server.game.is_paused = False
     server.wait(5)
-    assert server.game.notes == ["pause mp_pause_match"]
+    assert server.game.calls == ["pause mp_pause_match"]
 
 
-def test_a_freeze_time_that_comes_again_has_no_second_pause() -> None:
+def test_repeated_freeze_time_has_no_second_pause() -> None:
     server = live(Scenario.PAUSES)
     server.play_round(2)
     server.play_round(2)
-    assert server.game.notes == ["pause TimeOutTs"]
+    assert server.game.calls == ["pause TimeOutTs"]
 
 
-def test_a_pause_is_taken_though_nobody_is_there_to_ask() -> None:
+def test_timeout_is_called_even_without_players() -> None:
     server = VisitedServer(Scenario.PAUSES)
     server.go_live()
     server.play_round(2)
-    assert server.game.notes == ["pause TimeOutTs"]
+    assert server.game.calls == ["pause TimeOutTs"]
 
 
 @pytest.mark.parametrize("scenario", [Scenario.PAUSES, Scenario.ROUND_RESTORE])
@@ -87,22 +87,22 @@ def test_nothing_interrupts_a_deathmatch(scenario: Scenario) -> None:
     server = live(scenario, mode=(1, 2))
     for number in range(1, 16):
         server.play_round(number)
-    assert server.game.notes == []
+    assert server.game.calls == []
 
 
 def restores(server: VisitedServer) -> list[str]:
-    return [note for note in server.game.notes if note.startswith("restore")]
+    return [call for call in server.game.calls if call.startswith("restore")]
 
 
-def test_the_match_goes_back_early_and_across_the_half() -> None:
+def test_match_is_restored_early_and_across_halftime() -> None:
     server = live(Scenario.ROUND_RESTORE)
     for number in (1, 2, 3, 4, 5, 6, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 12, 13, 14, 15):
         server.play_round(number)
     assert restores(server) == ["restore backup_round03.txt", "restore backup_round11.txt"]
-    assert any("restore" in text for text in said(server))
+    assert any("restore" in text for text in chat_texts(server))
 
 
-def test_the_early_restore_comes_after_round_five() -> None:
+def test_early_restore_happens_in_the_freeze_time_of_round_six() -> None:
     server = live(Scenario.ROUND_RESTORE)
     for number in range(1, 6):
         server.play_round(number)
@@ -114,7 +114,7 @@ def test_the_early_restore_comes_after_round_five() -> None:
 
 
 @pytest.mark.parametrize("max_rounds", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 30])
-def test_a_restore_always_goes_to_a_round_before(max_rounds: int) -> None:
+def test_restores_work_with_any_number_of_rounds(max_rounds: int) -> None:
     server = live(Scenario.ROUND_RESTORE, max_rounds=max_rounds)
     number = 1
     for _ in range(80):
@@ -131,27 +131,27 @@ def test_a_restore_always_goes_to_a_round_before(max_rounds: int) -> None:
         assert restores(server) == []
 
 
-def test_a_backup_that_is_not_there_is_not_restored() -> None:
+def test_missing_backup_is_not_restored() -> None:
     server = live(Scenario.ROUND_RESTORE)
     server.game.files = ["other.txt", "backup_round05.txt"]
     server.visitors.freeze_began(6)
     server.wait(60)
-    assert server.game.notes == []
+    assert server.game.calls == []
 
 
-def test_a_restored_match_that_waits_is_let_go_on() -> None:
+def test_paused_restored_match_is_unpaused() -> None:
     server = live(Scenario.ROUND_RESTORE)
     server.game.files = ["matchzy_27_0_round03.txt"]
     server.game.is_paused = True
     server.visitors.freeze_began(6)
     server.wait(30)
-    assert server.game.notes == ["restore matchzy_27_0_round03.txt", "unpause mp_unpause_match"]
+    assert server.game.calls == ["restore matchzy_27_0_round03.txt", "unpause mp_unpause_match"]
 
 
-def test_a_refused_restore_is_left_alone() -> None:
+def test_rejected_restore_is_not_followed_by_an_unpause() -> None:
     server = live(Scenario.ROUND_RESTORE)
     server.game.files = ["backup_round03.txt"]
-    server.game.is_paused = server.game.is_restore_refused = True
+    server.game.is_paused = server.game.is_restore_rejected = True
     server.visitors.freeze_began(6)
     server.wait(30)
-    assert server.game.notes == ["restore backup_round03.txt"]
+    assert server.game.calls == ["restore backup_round03.txt"]

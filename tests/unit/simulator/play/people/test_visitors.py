@@ -1,4 +1,4 @@
-"""Visitors: who comes, when, to which team, by roster and scenario."""
+"""Test who comes to a server, when and to which team, by roster and scenario."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import pytest
 
 from matchpod.core.model import Side
 from matchpod.cs2.steam_id import from_account
-from matchpod.simulator.play.people.visitors import STRANGERS_BY_MODE
+from matchpod.simulator.play.people.visitors import PLAYERS_BY_MODE
 from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer
 
-EVERYONE = sorted(account for account, _ in TEAM1 + TEAM2)
+ALL_ACCOUNTS = sorted(account for account, _ in TEAM1 + TEAM2)
 
 
-def test_nobody_comes_who_is_not_expected() -> None:
+def test_no_player_comes_if_none_is_expected() -> None:
     server = VisitedServer()
     server.wait(600)
     assert server.log.lines == []
 
 
-def test_people_come_after_the_delay_and_within_half_a_minute() -> None:
+def test_players_connect_after_the_delay_and_within_half_a_minute() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(60)
@@ -29,7 +29,7 @@ def test_people_come_after_the_delay_and_within_half_a_minute() -> None:
     assert times[-1] <= 45_100
 
 
-def test_the_delay_is_a_setting() -> None:
+def test_arrival_delay_is_a_setting() -> None:
     server = VisitedServer()
     server.set(sim_roster_delay="100")
     server.visitors.expect(TEAM1, TEAM2)
@@ -37,45 +37,46 @@ def test_the_delay_is_a_setting() -> None:
     assert server.connections() == []
 
 
-def test_a_busy_administrator_puts_the_arrival_off() -> None:
+def test_commands_restart_the_wait_for_players() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     for _ in range(10):
         server.wait(15)
-        server.visitors.settle()
+        server.visitors.restart_countdown()
     assert server.connections() == []
     server.wait(50)
     assert len(server.connections()) == 10
 
 
-def test_an_administrator_does_not_disturb_those_who_have_come() -> None:
+def test_commands_after_the_arrival_have_no_effect() -> None:
     server = VisitedServer()
     server.fill()
-    server.visitors.settle()
+    server.visitors.restart_countdown()
     server.wait(60)
     assert len(server.connections()) == 10
 
 
-def test_nothing_is_settled_where_nobody_is_expected() -> None:
+def test_restarting_the_countdown_brings_no_player_if_none_is_expected() -> None:
     server = VisitedServer()
-    server.visitors.settle()
+    server.visitors.restart_countdown()
     server.wait(60)
     assert server.connections() == []
 
 
-def test_each_takes_the_team_he_is_listed_for() -> None:
+def test_players_join_the_team_they_are_listed_for() -> None:
     server = VisitedServer()
     server.game.team1_side = Side.T
     server.fill()
-    assert sorted(player.person.account for player in server.arena.on(Side.T)) == [account for account, _ in TEAM1]
-    assert sorted(player.person.account for player in server.arena.on(Side.CT)) == [account for account, _ in TEAM2]
+    accounts = {side: sorted(player.person.account for player in server.arena.players_on(side)) for side in Side}
+    assert accounts[Side.T] == [account for account, _ in TEAM1]
+    assert accounts[Side.CT] == [account for account, _ in TEAM2]
 
 
-def test_the_plugin_may_place_them_otherwise() -> None:
+def test_plugin_can_override_the_team() -> None:
     server = VisitedServer()
-    server.arena.team_of = lambda _player: "TERRORIST"
+    server.arena.required_team = lambda _player: "TERRORIST"
     server.fill()
-    assert len(server.arena.on(Side.T)) == 10
+    assert len(server.arena.players_on(Side.T)) == 10
 
 
 def test_nicks_are_kept_and_each_team_has_one_awper() -> None:
@@ -85,45 +86,45 @@ def test_nicks_are_kept_and_each_team_has_one_awper() -> None:
     assert names[1001] == "one"
     assert names[2002] == "two"
     assert len(set(names.values())) == 10
-    assert [sum(player.person.is_awper for player in server.arena.on(side)) for side in Side] == [1, 1]
+    assert [sum(player.person.is_awper for player in server.arena.players_on(side)) for side in Side] == [1, 1]
 
 
-def test_same_seed_brings_the_same_people_under_the_same_numbers_whenever_they_are_expected() -> None:
-    def crowd(wait_s: float, seed: int) -> list[tuple[int, int, str, str]]:
+def test_same_seed_brings_the_same_players_with_the_same_user_ids_at_any_time() -> None:
+    def players_after(wait_s: float, seed: int) -> list[tuple[int, int, str, str]]:
         server = VisitedServer(seed=seed)
         server.wait(wait_s)
-        server.visitors.expect_anybody()
+        server.visitors.expect_anyone()
         server.wait(wait_s / 10)
         server.fill()
         return [(p.user_id, p.person.account, p.person.name, p.team) for p in server.arena.players]
 
-    assert crowd(0, 7) == crowd(33.3, 7)
-    assert crowd(0, 7) != crowd(0, 8)
+    assert players_after(0, 7) == players_after(33.3, 7)
+    assert players_after(0, 7) != players_after(0, 8)
 
 
-def test_accounts_that_cannot_be_and_doubles_are_passed_over() -> None:
+def test_invalid_and_duplicate_accounts_are_ignored() -> None:
     server = VisitedServer()
     server.visitors.expect([(0, "bot"), (5, "a"), (5, "a")], [(5, "a"), (6, "b"), (2**32, "big")])
     server.wait(75)
     assert sorted(server.accounts) == [5, 6]
 
 
-def test_an_empty_roster_brings_nobody() -> None:
+def test_empty_roster_brings_no_player() -> None:
     server = VisitedServer(Scenario.LATE_JOIN)
     server.visitors.expect([], [])
     server.wait(75)
     assert server.log.lines == []
 
 
-def test_somebody_added_to_the_roster_comes_too() -> None:
+def test_player_added_to_the_roster_comes() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.expect(TEAM1, [*TEAM2, (2006, "sub")])
     server.wait(75)
-    assert sorted(server.accounts) == [*EVERYONE, 2006]
+    assert sorted(server.accounts) == [*ALL_ACCOUNTS, 2006]
 
 
-def test_somebody_struck_from_the_roster_before_he_came_stays_away() -> None:
+def test_player_removed_from_the_roster_before_arrival_does_not_come() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     server.visitors.expect(TEAM1, TEAM2[:-1])
@@ -132,94 +133,94 @@ def test_somebody_struck_from_the_roster_before_he_came_stays_away() -> None:
     assert len(server.accounts) == 9
 
 
-# --- anybody -----------------------------------------------------------------------------------------------------
+# --- without a roster --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("mode", "name"),
     [((0, 0), "casual"), ((0, 1), "competitive"), ((0, 2), "scrimcomp2v2"), ((1, 2), "deathmatch")],
 )
-def test_as_many_strangers_come_as_the_mode_seats(mode: tuple[int, int], name: str) -> None:
+def test_number_of_random_players_depends_on_the_mode(mode: tuple[int, int], name: str) -> None:
     server = VisitedServer(mode=mode)
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     assert server.variables.mode_name == name
-    assert len(server.arena.players) == STRANGERS_BY_MODE[name]
-    assert abs(len(server.arena.on(Side.CT)) - len(server.arena.on(Side.T))) <= 1
+    assert len(server.arena.players) == PLAYERS_BY_MODE[name]
+    assert abs(len(server.arena.players_on(Side.CT)) - len(server.arena.players_on(Side.T))) <= 1
 
 
-def test_no_more_come_than_there_are_seats() -> None:
+def test_random_players_are_limited_by_the_player_limit() -> None:
     server = VisitedServer()
-    server.door.seats = 3
-    server.visitors.expect_anybody()
+    server.door.max_players = 3
+    server.visitors.expect_anyone()
     server.wait(75)
     assert len(server.arena.players) == 3
 
 
-def test_those_named_by_the_setting_come() -> None:
+def test_players_in_the_setting_come() -> None:
     server = VisitedServer()
     server.set(sim_players=f"{from_account(501)},502, 503,502")
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     assert sorted(server.accounts) == [501, 502, 503]
-    assert sorted(player.person.account for player in server.arena.on(Side.CT)) == [501, 502]
+    assert sorted(player.person.account for player in server.arena.players_on(Side.CT)) == [501, 502]
 
 
-def test_expecting_anybody_again_changes_nothing() -> None:
+def test_expecting_random_players_again_changes_nothing() -> None:
     server = VisitedServer()
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
     assert len(server.connections()) == 10
 
 
-def test_a_roster_takes_the_place_of_anybody() -> None:
+def test_roster_replaces_random_players() -> None:
     server = VisitedServer()
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(10)
     server.fill()
-    assert sorted(server.accounts) == EVERYONE
+    assert sorted(server.accounts) == ALL_ACCOUNTS
 
 
-def test_a_roster_counts_more_than_anybody() -> None:
+def test_random_players_do_not_replace_a_roster() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
-    server.visitors.expect_anybody()
+    server.visitors.expect_anyone()
     server.wait(75)
-    assert sorted(server.accounts) == EVERYONE
+    assert sorted(server.accounts) == ALL_ACCOUNTS
 
 
 # --- the end of a match --------------------------------------------------------------------------------------------
 
 
-def test_nobody_new_comes_once_the_match_is_forgotten() -> None:
+def test_no_player_comes_after_the_roster_is_forgotten() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(10)
-    server.visitors.forget()
+    server.visitors.forget_roster()
     server.wait(100)
     assert server.connections() == []
 
 
-def test_those_on_their_way_turn_round_when_the_match_is_forgotten() -> None:
+def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     while len(server.connections()) < 4:
         server.wait(0.1)
-    server.visitors.forget()
-    here = len(server.connections())
+    server.visitors.forget_roster()
+    connected = len(server.connections())
     server.wait(100)
-    assert len(server.connections()) == len(server.arena.players) == here
+    assert len(server.connections()) == len(server.arena.players) == connected
 
 
-def test_forgetting_before_anything_was_expected_is_nothing() -> None:
+def test_forgetting_without_a_roster_has_no_effect() -> None:
     server = VisitedServer()
-    server.visitors.forget()
+    server.visitors.forget_roster()
     assert server.log.lines == []
 
 
-def test_people_go_one_by_one_after_the_end() -> None:
+def test_players_leave_one_by_one_after_the_end() -> None:
     server = VisitedServer()
     server.fill()
     server.go_live()
@@ -232,7 +233,7 @@ def test_people_go_one_by_one_after_the_end() -> None:
     assert min(at for at, _ in server.departures()) >= began * 1000 // 64 + 9_900
 
 
-def test_people_stay_between_two_maps_of_a_series() -> None:
+def test_players_stay_between_two_maps_of_a_series() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.stays_after_map = True
@@ -243,18 +244,18 @@ def test_people_stay_between_two_maps_of_a_series() -> None:
     assert len(server.arena.players) == 10
 
 
-def test_people_go_if_it_turns_out_after_the_end_that_it_was_the_last_map() -> None:
+def test_players_leave_if_the_series_turns_out_to_be_over() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.stays_after_map = True
     server.visitors.map_ended()
     server.visitors.stays_after_map = False
-    server.visitors.forget()
+    server.visitors.forget_roster()
     server.wait(61)
     assert server.arena.players == []
 
 
-def test_nobody_comes_back_to_a_map_that_is_over() -> None:
+def test_kicked_player_does_not_return_to_a_finished_map() -> None:
     server = VisitedServer()
     server.fill()
     server.door.kick(server.arena.players[0], "")
@@ -263,7 +264,7 @@ def test_nobody_comes_back_to_a_map_that_is_over() -> None:
     assert len(server.arena.players) == 9
 
 
-def test_nobody_comes_back_when_the_server_loads_the_same_map_again() -> None:
+def test_players_do_not_return_when_the_finished_map_is_reloaded() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.map_ended()
@@ -273,27 +274,27 @@ def test_nobody_comes_back_when_the_server_loads_the_same_map_again() -> None:
     assert server.arena.players == []
 
 
-def test_another_map_brings_everybody_back() -> None:
+def test_players_return_for_another_map() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.map_ended()
     server.wait(25)
     server.change_map("de_nuke")
     server.wait(120)
-    assert sorted(server.accounts) == EVERYONE
+    assert sorted(server.accounts) == ALL_ACCOUNTS
 
 
-def test_the_next_match_brings_them_back() -> None:
+def test_players_return_for_the_next_match() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.map_ended()
     server.wait(61)
-    server.visitors.forget()
+    server.visitors.forget_roster()
     server.fill()
-    assert sorted(server.accounts) == EVERYONE
+    assert sorted(server.accounts) == ALL_ACCOUNTS
 
 
-def test_the_same_match_told_again_brings_nobody_back() -> None:
+def test_players_do_not_return_when_the_same_match_is_repeated() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.map_ended()
@@ -302,11 +303,11 @@ def test_the_same_match_told_again_brings_nobody_back() -> None:
     assert server.arena.players == []
 
 
-def test_those_who_were_about_to_go_stay_for_the_next_match() -> None:
+def test_players_about_to_leave_stay_for_the_next_match() -> None:
     server = VisitedServer()
     server.fill()
     server.visitors.map_ended()
-    server.visitors.forget()
+    server.visitors.forget_roster()
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(75)
     assert len(server.arena.players) == 10
@@ -316,7 +317,7 @@ def test_those_who_were_about_to_go_stay_for_the_next_match() -> None:
 # --- scenarios -----------------------------------------------------------------------------------------------------
 
 
-def test_nobody_shows() -> None:
+def test_no_show_scenario_brings_no_player() -> None:
     server = VisitedServer(Scenario.NO_SHOW)
     server.fill()
     server.change_map()
@@ -325,7 +326,7 @@ def test_nobody_shows() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_or_two_are_missing_for_ever(seed: int) -> None:
+def test_one_or_two_players_never_come(seed: int) -> None:
     server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
     server.fill()
     first = server.accounts
@@ -338,14 +339,14 @@ def test_one_or_two_are_missing_for_ever(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("size", "present"), [(1, 0), (2, 1)])
-def test_of_a_tiny_roster_one_is_missing(size: int, present: int, seed: int) -> None:
+def test_one_player_of_a_tiny_roster_never_comes(size: int, present: int, seed: int) -> None:
     server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
     server.visitors.expect(TEAM1[:1], TEAM2[: size - 1])
     server.wait(600)
     assert len(server.arena.players) == present
 
 
-def test_the_last_one_is_three_minutes_late() -> None:
+def test_last_player_is_three_minutes_late() -> None:
     server = VisitedServer(Scenario.LATE_JOIN)
     server.fill()
     assert len(server.arena.players) == 9
@@ -366,7 +367,7 @@ def test_one_player_cheats() -> None:
     assert [player.person for player in server.arena.players if player.person.is_cheater] == [cheater]
 
 
-def test_nobody_cheats_where_nobody_comes() -> None:
+def test_cheater_scenario_works_with_an_empty_roster() -> None:
     server = VisitedServer(Scenario.CHEATER)
     server.visitors.expect([], [])
     server.wait(75)
@@ -387,7 +388,7 @@ def test_nobody_cheats_where_nobody_comes() -> None:
         Scenario.PLUGIN_MISSING,
     ],
 )
-def test_in_the_stories_of_others_people_just_play(scenario: Scenario) -> None:
+def test_scenarios_without_a_story_behave_like_a_full_match(scenario: Scenario) -> None:
     server, usual = VisitedServer(scenario), VisitedServer()
     for each in (server, usual):
         each.fill()

@@ -1,4 +1,4 @@
-"""A server without a game: a real arena, door and visitors, a log that is kept, and a game that only takes notes."""
+"""A server with a real arena, door and visitors, a recording log, and a fake game that records calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.people.visitors import Visitors
-from matchpod.simulator.play.player import Person, Player
+from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variables import Variables
@@ -22,8 +22,8 @@ TEAM1 = [(1001, "one"), (1002, ""), (1003, ""), (1004, "four"), (1005, "")]
 TEAM2 = [(2001, ""), (2002, "two"), (2003, ""), (2004, ""), (2005, "")]
 
 
-class KeptLog:
-    """Keeps lines with their time."""
+class RecordingLog:
+    """Records lines with their time."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
@@ -40,75 +40,75 @@ class KeptLog:
         return [line.text() for _, line in self.lines]
 
 
-class NotedGame:
-    """Takes notes of what it is told."""
+class FakeGame:
+    """Records the calls to the game."""
 
     def __init__(self) -> None:
         self.team1_side = Side.CT
         self.is_paused = False
         self.files: list[str] = []
-        self.notes: list[str] = []
-        self.is_restore_refused = False
+        self.calls: list[str] = []
+        self.is_restore_rejected = False
 
     def pause(self, by: str) -> None:
         self.is_paused = True
-        self.notes.append(f"pause {by}")
+        self.calls.append(f"pause {by}")
 
     def unpause(self, by: str) -> None:
         self.is_paused = False
-        self.notes.append(f"unpause {by}")
+        self.calls.append(f"unpause {by}")
 
     def backups(self) -> list[str]:
         return self.files
 
     def restore(self, file: str) -> bool:
-        self.notes.append(f"restore {file}")
-        return not self.is_restore_refused
+        self.calls.append(f"restore {file}")
+        return not self.is_restore_rejected
 
 
-class Notes(Watcher):
-    """Writes down what watchers hear about players; can kick whoever enters or connects."""
+class RecordingWatcher(Watcher):
+    """Records the events of players; can kick players when they connect or enter."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self.heard: list[str] = []
+        self.events: list[str] = []
         self.kicked_on_connect: list[int] = []
         self.kicked_on_enter: list[int] = []
 
     def player_connected(self, player: Player) -> None:
-        self.heard.append(f"connected {player.user_id}")
+        self.events.append(f"connected {player.user_id}")
         if player.person.account in self.kicked_on_connect:
             self._door.kick(player, "not listed")
 
     def player_entered(self, player: Player) -> None:
-        self.heard.append(f"entered {player.user_id}")
+        self.events.append(f"entered {player.user_id}")
         if player.person.account in self.kicked_on_enter:
             self._door.kick(player, "not listed")
 
     def player_joined(self, player: Player) -> None:
-        self.heard.append(f"joined {player.user_id} {player.team}")
+        self.events.append(f"joined {player.user_id} {player.team}")
 
     def player_left(self, player: Player, reason: str) -> None:
-        self.heard.append(f"left {player.user_id} {reason}")
+        self.events.append(f"left {player.user_id} {reason}")
 
-    def player_said(self, player: Player, text: str) -> None:
-        self.heard.append(f"said {player.user_id} {text}")
+    def player_chatted(self, player: Player, text: str) -> None:
+        self.events.append(f"chat {player.user_id} {text}")
 
 
 class VisitedServer:
-    """All of it."""
+    """A server that simulated people visit."""
 
     def __init__(
         self, scenario: Scenario = Scenario.FULL_MATCH, *, mode: tuple[int, int] = (0, 1), seed: int = 7
     ) -> None:
         self.agenda = Agenda(START_MS)
-        self.log = KeptLog(self.agenda)
+        self.log = RecordingLog(self.agenda)
         self.variables = Variables()
         self.arena = Arena(self.agenda, self.log, self.variables)
         self.door = Door(self.arena)
-        self.game = NotedGame()
-        self.notes = Notes(self.door)
-        self.arena.watchers.append(self.notes)
+        self.game = FakeGame()
+        self.watcher = RecordingWatcher(self.door)
+        self.arena.watchers.append(self.watcher)
         self.visitors = Visitors(self.arena, self.door, self.game)
         self.set(sim_scenario=scenario.value, sim_seed=str(seed), game_type=str(mode[0]), game_mode=str(mode[1]))
         self.variables.load_mode()
@@ -122,7 +122,7 @@ class VisitedServer:
         self.agenda.run_until(self.agenda.now_ms + int(seconds * 1000))
 
     def fill(self) -> None:
-        """Let the roster come and take its teams."""
+        """Let the roster connect and join its teams."""
         self.visitors.expect(TEAM1, TEAM2)
         self.wait(75)
 
@@ -143,7 +143,7 @@ class VisitedServer:
         self.visitors.went_live()
 
     def play_round(self, number: int, *, seconds: float = 60) -> None:
-        """One round: freeze time, play, decision."""
+        """Play one round: freeze time, play, decision."""
         self.game.files.insert(0, f"backup_round{number - 1:02d}.txt")
         self.visitors.freeze_began(number)
         self.wait(15)
@@ -156,24 +156,24 @@ class VisitedServer:
 
     @property
     def accounts(self) -> list[int]:
-        """Who is here, in the order of their numbers."""
+        """The accounts of the connected players, ordered by user id."""
         return [player.person.account for player in self.arena.players]
 
     def connections(self) -> list[tuple[int, str]]:
-        """When who opened a connection."""
+        """Return the time and player id of every connection."""
         return [(at, line.player.player_id) for at, line in self.log.lines if isinstance(line, Connected)]
 
     def departures(self) -> list[tuple[int, str]]:
-        """When who left, and why."""
+        """Return the time and reason of every disconnect."""
         return [(at, line.reason) for at, line in self.log.lines if isinstance(line, Disconnected)]
 
     def joins(self) -> list[str]:
         return [line.new for _, line in self.log.lines if isinstance(line, SwitchedTeam)]
 
 
-def somebody(account: int = 77, name: str = "somebody") -> Person:
-    return Person(name, account, address="203.0.113.9:27005")
+def participant(account: int = 77, name: str = "alice") -> Participant:
+    return Participant(name, account, address="203.0.113.9:27005")
 
 
-def dice(seed: int = 1) -> Random:
+def rng(seed: int = 1) -> Random:
     return Random(seed)

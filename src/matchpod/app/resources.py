@@ -1,0 +1,112 @@
+"""Open what every command needs: the data folder, the migrated database, the vault key and the clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from matchpod.adapters.clock import SystemClock
+from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.sqlite import SqliteDatabase
+from matchpod.adapters.vault import KeyFileVault, VaultKeyError
+from matchpod.ports import Clock, Database, DatabaseError, Vault
+from matchpod.settings import Settings
+from matchpod.storage import organizations
+from matchpod.storage.migrate import NewerSchemaError, migrate
+
+_FOLDER_MODE: Final = 0o700
+"""The folder holds the key and all matches, so other users of the machine get no access."""
+
+
+class ResourcesError(Exception):
+    """A resource cannot be opened; the message is a sentence for the operator."""
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What every command needs."""
+
+    settings: Settings
+    db: Database
+    vault: Vault
+    clock: Clock
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self.db.close()
+
+
+async def open_resources(settings: Settings) -> Resources:
+    """Open the resources; raise ResourcesError if one cannot be opened."""
+    make_folder(settings.data_dir)
+    vault = _open_vault(settings)
+    db = await _open_database(settings)
+    try:
+        await _migrate(db)
+    except ResourcesError:
+        await db.close()
+        raise
+    return Resources(settings=settings, db=db, vault=vault, clock=SystemClock())
+
+
+async def check_vault_key(resources: Resources) -> None:
+    """Raise ResourcesError if the key decrypts no stored secret: new secrets would be unreadable with the old key."""
+    stored = await organizations.list(resources.db)
+    if not stored or any(_can_decrypt(resources.vault, one.webhook_secret) for one in stored):
+        return
+    settings = resources.settings
+    key = f"in the file {settings.key_path}" if settings.secret_key is None else "given as MATCHPOD_SECRET_KEY"
+    raise ResourcesError(
+        f"The key {key} does not decrypt the secrets in this database. Use the key that they were stored with, or"
+        " replace the secret of every organization: matchpod orgs webhook-secret NAME --replace."
+    )
+
+
+def _can_decrypt(vault: Vault, sealed: bytes) -> bool:
+    try:
+        vault.open(sealed)
+    except ValueError:
+        return False
+    return True
+
+
+def make_folder(folder: Path) -> None:
+    """Create the data folder if it does not exist."""
+    try:
+        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ResourcesError(f"The data folder {folder} cannot be created: {exc.strerror or exc}.") from exc
+
+
+def _open_vault(settings: Settings) -> Vault:
+    try:
+        if settings.secret_key is not None:
+            return KeyFileVault.from_text(settings.secret_key.reveal())
+        return KeyFileVault.from_file(settings.key_path)
+    except VaultKeyError as exc:
+        raise ResourcesError(_sentence(exc)) from exc
+
+
+async def _open_database(settings: Settings) -> Database:
+    try:
+        if settings.database_url is not None:
+            return await PostgresDatabase.open(settings.database_url.reveal())
+        return await SqliteDatabase.open(settings.database_path)
+    except DatabaseError as exc:
+        place = "The PostgreSQL database" if settings.database_url else f"The database {settings.database_path}"
+        raise ResourcesError(f"{place} cannot be opened: {exc}.") from exc
+
+
+async def _migrate(db: Database) -> None:
+    try:
+        await migrate(db)
+    except NewerSchemaError as exc:
+        raise ResourcesError(f"{_sentence(exc)} Use a newer Matchpod for it.") from exc
+    except DatabaseError as exc:
+        raise ResourcesError(f"The database cannot be migrated: {exc}.") from exc
+
+
+def _sentence(exc: Exception) -> str:
+    text = str(exc)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,72 @@
+"""Load the settings and open the resources for a command, or exit with an error message.
+
+Exit code 2: invalid settings, all of which are listed. Exit code 1: a resource failed, with one sentence about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import typer
+
+from matchpod.adapters.log_output import set_up_logging
+from matchpod.app import Resources, ResourcesError, check_vault_key, open_resources
+from matchpod.ports import DatabaseError
+from matchpod.settings import Settings, SettingsError, load_settings
+
+_T = TypeVar("_T")
+
+
+def load_process_settings() -> Settings:
+    """Load the settings of this process; exit with code 2 if they are invalid."""
+    try:
+        return load_settings(os.environ, _read_file)
+    except SettingsError as exc:
+        fail(*exc.faults, code=2)
+
+
+def run_with_resources(work: Callable[[Resources], Awaitable[_T]], *, needs_key: bool = False) -> _T:
+    """Open the resources, run `work` and close them; an error is printed and ends the process.
+
+    With `needs_key`, fail if the vault key does not decrypt the stored secrets.
+    """
+    settings = load_process_settings()
+    # A command prints its result, so its log is limited to warnings and errors.
+    set_up_logging(log_format=settings.log_format, log_level="warning", stream=sys.stderr)
+    try:
+        return asyncio.run(_run(work, settings, needs_key=needs_key))
+    except ResourcesError as exc:
+        fail(str(exc))
+    except DatabaseError as exc:
+        fail(f"Database error: {exc}.")
+
+
+def fail(*sentences: str, code: int = 1) -> NoReturn:
+    """Print these sentences to standard error and exit."""
+    for sentence in sentences:
+        typer.echo(f"matchpod: {sentence}", err=True)
+    raise typer.Exit(code)
+
+
+async def _run(work: Callable[[Resources], Awaitable[_T]], settings: Settings, *, needs_key: bool) -> _T:
+    resources = await open_resources(settings)
+    try:
+        if needs_key:
+            await check_vault_key(resources)
+        return await work(resources)
+    finally:
+        await resources.close()
+
+
+def _read_file(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise SettingsError([f"The file {path} cannot be read: {exc.strerror or exc}."]) from exc

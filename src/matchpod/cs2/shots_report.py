@@ -1,0 +1,69 @@
+"""Parse reports of shots: absolute counts per player and round, sent by a plugin because the log does not have them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.model import PlayerId
+from matchpod.cs2.steam_id import to_id64
+
+MAX_PLAYERS: Final = 64
+"""A server has at most 64 clients."""
+
+MAX_SHOTS: Final = 100_000
+"""Per player and round. A deathmatch of a day with an automatic rifle stays below it."""
+
+MAX_ROUNDS: Final = 200
+"""The longest match that can be requested."""
+
+MAX_MAPS: Final = 5
+"""Maps in the longest series."""
+
+
+class PlayerShots(msgspec.Struct, frozen=True, rename="camel"):
+    """The shots of one player in a round."""
+
+    steam_id: Annotated[str, Meta(max_length=32, description="The player's Steam id, in any format.")]
+    shots_fired: Annotated[int, Meta(ge=0, le=MAX_SHOTS, description="Shots fired in the round.")]
+    shots_hit: Annotated[int, Meta(ge=0, le=MAX_SHOTS, description="Shots that hit an enemy, at most `shotsFired`.")]
+
+
+class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
+    """The shots of all players in one round. It replaces what was reported of this round before."""
+
+    round_number: Annotated[int, Meta(ge=1, le=MAX_ROUNDS, description="The round, from 1; a deathmatch is one round.")]
+    players: Annotated[
+        tuple[PlayerShots, ...],
+        Meta(max_length=MAX_PLAYERS, description="All players of the round; empty while nothing is counted yet."),
+    ]
+
+    def by_player(self) -> dict[PlayerId, tuple[int, int]] | None:
+        """Return shots fired and hit by player; None if an entry is impossible, so that no wrong sum is made of it."""
+        shots = {to_id64(one.steam_id): (one.shots_fired, one.shots_hit) for one in self.players}
+        is_possible = all(hit <= fired for fired, hit in shots.values()) and len(shots) == len(self.players)
+        return {who: counted for who, counted in shots.items() if who} if is_possible and None not in shots else None
+
+
+class ShotsReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Shots in some or all rounds of one map, counted by a plugin."""
+
+    map_number: Annotated[int, Meta(ge=1, le=MAX_MAPS, description="The map of the series, from 1.")]
+    rounds: Annotated[tuple[RoundShots, ...], Meta(max_length=MAX_ROUNDS, description="Rounds in any order.")]
+
+
+class ShotsReportError(ValueError):
+    """The body is not a report of shots; the message says why."""
+
+
+_decode = msgspec.json.Decoder(ShotsReport, strict=False).decode  # in JSON, 3.0 is an integer too
+
+
+def read_shots_report(body: bytes) -> ShotsReport:
+    """Return the report; raise ShotsReportError if the body is not one."""
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise ShotsReportError(str(exc)) from exc

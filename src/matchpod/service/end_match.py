@@ -1,0 +1,88 @@
+"""Build the one transaction that ends a match: its phase, outcome, callback, history and last log entry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
+from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.ports import Statement
+from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
+from matchpod.service.match_log import entries
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.storage import history, outbox, snapshots
+from matchpod.storage.history import MatchHistory
+from matchpod.storage.servers import ServerRow
+
+MATCH_OVER: Final = "match_over"
+MATCH_CANCELED: Final = "match_canceled"
+
+FAILURES: Final = frozenset({CancelReason.NO_CAPACITY, CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST})
+"""Reasons that are our fault or the server's: the match `failed`. With any other reason it is `stopped`."""
+
+
+def end_match(
+    row: ServerRow,
+    outcome: Outcome,
+    *,
+    result: bytes | None = None,
+    fence: int | None,
+    callback_id: str,
+    final: MatchHistory | None = None,
+) -> list[Statement]:
+    """The statements that end a match, with its result (JSON) if it is finished.
+
+    The holder of the lease passes its fence; a caller who cancels passes None. A runner passes the `final` history;
+    otherwise open maps are canceled here, and the history is finalized when the server is released.
+    """
+    if outcome.is_finished != (result is not None):
+        raise ValueError("a finished match has a result, a canceled one has none")
+    body = _body(row, outcome, result)
+    statements = outbox.end_statements(
+        server_id=row.id,
+        expected_phases=OPEN_PHASES,
+        fence=fence,
+        status=final_status(outcome),
+        outcome=outbox.OutcomeRow(
+            server_id=row.id,
+            kind=MATCH_OVER if outcome.is_finished else MATCH_CANCELED,
+            reason=outcome.reason,
+            at_ms=outcome.at_ms,
+            result=result,
+            callback_body=body,
+        ),
+        callback=_callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms),
+        now_ms=outcome.at_ms,
+    )
+    closed = history.cancel_open(row.id) if final is None else history.replace(final)
+    # Entries after this one are not part of the match, for every later reader of its log.
+    ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
+    return [*statements, snapshots.delete(row.id), *closed, *ended]
+
+
+def final_status(outcome: Outcome) -> ServerStatus:
+    """The status of a server after its match ended like this."""
+    return ServerStatus.FAILED if outcome.reason in FAILURES else ServerStatus.STOPPED
+
+
+def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> outbox.CallbackRow | None:
+    if row.callback_url is None:
+        return None
+    return outbox.CallbackRow(
+        id=callback_id,
+        server_id=row.id,
+        org_id=row.org_id,
+        url=row.callback_url,
+        auth=row.callback_auth,
+        body=body,
+        created_at_ms=now_ms,
+        next_at_ms=now_ms,
+    )
+
+
+def _body(row: ServerRow, outcome: Outcome, result: bytes | None) -> bytes:
+    subject = CallbackSubject(server_id=row.id, session_id=row.game_id, external_match_id=row.external_match_id)
+    if result is not None:
+        return match_over(subject, at_ms=outcome.at_ms, result=result)
+    return match_canceled(subject, outcome)

@@ -1,0 +1,129 @@
+"""Finalize the history of a match that ended without its runner, from its log and its stored outcome.
+
+This is the case if the caller canceled it, or if its server never ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.played_map import MapStatus
+from matchpod.core.timeline import MapItem
+from matchpod.core.timeline_items import MapEndItem, TimelineItem
+from matchpod.ports import Database
+from matchpod.service.history import naming
+from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
+from matchpod.service.history.rows import history_of
+from matchpod.service.history.streams import Streams
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.replay import replay
+from matchpod.storage import history, map_events, outbox, servers
+from matchpod.storage.history import MatchHistory
+from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.servers import ServerRow
+
+
+async def fold_to_end(db: Database, row: ServerRow, speed: float) -> Fold:
+    """Replay the log of an ended match; if the log does not end the match, its stored outcome does."""
+    outcome = await outbox.outcome_of(db, row.id)
+    fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=True)
+    replayed = fold.match.outcome
+    if outcome is not None and replayed is not None and not replayed.is_finished and replayed.reason != outcome.reason:
+        # A deadline ended the match in the replay that its runner had postponed: replay it without overdue deadlines.
+        fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=False)
+    return fold
+
+
+async def _replay_to_end(
+    db: Database, row: ServerRow, speed: float, outcome: OutcomeRow | None, *, fires_overdue: bool
+) -> Fold:
+    fold = await replay(db, row, speed, fires_overdue=fires_overdue)
+    if outcome is not None and (fires_overdue or outcome.result is not None):
+        fold.advance(outcome.at_ms)  # some matches end by a deadline, without another log line
+    fold.finish()
+    if outcome is not None and outcome.reason is not None and not fold.is_over:
+        fold.cancel(outcome.reason, outcome.at_ms)
+    return fold
+
+
+async def final_history(
+    db: Database, row: ServerRow, fold: Fold, *, server_name: str, stats_version: int = 1
+) -> MatchHistory:
+    """The history of a match that has ended, consistent with the outcome that was reported to its caller."""
+    final = history_of(row, fold.match, server_name=server_name, is_final=True, stats_version=stats_version)
+    return _apply_outcome(final, fold, await outbox.outcome_of(db, row.id))
+
+
+async def finalize(
+    db: Database, row: ServerRow, *, speed: float, server_name: str, streams: Streams, now_ms: int
+) -> None:
+    """Finalize the history of an ended match if it is not final; NothingChangedError if the lease is lost."""
+    maps = await history.maps_of(db, row.id)
+    if maps and all(one.is_final for one in maps):
+        return
+    fold = await fold_to_end(db, row, speed)
+    pages = await unstored_pages(db, row, fold.drain_timeline())
+    final = await final_history(db, row, fold, server_name=server_name)
+    await db.write([servers.check_fence(row.id, row.fence), *append_statements(pages, now_ms), *history.replace(final)])
+    for page in pages:
+        streams.publish(page.map_id, page.first_seq, page.lines)
+    for one in final.maps:
+        streams.finish(one.id)
+
+
+async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
+    """The items that are missing at the end of the stored timelines, numbered from there.
+
+    The runner may have numbered the items differently (an older version, or a postponed deadline). Then the last stored
+    item is searched by content; if it is not found, only the end of the map is appended.
+    """
+    stored: dict[str, int] = {}
+    missing: list[MapItem] = []
+    for number, map_items in _by_map(items).items():
+        map_id = naming.map_id(row.game_id, number)
+        last = stored[map_id] = await map_events.last_seq(db, map_id)
+        lines = await map_events.read_after(db, map_id, last - 1, limit=1) if last else []
+        missing += _items_after(map_items, last, lines[0][1] if lines else b"")
+    return new_pages(missing, row.game_id, stored)
+
+
+def _by_map(items: Sequence[MapItem]) -> dict[int, list[MapItem]]:
+    by_map: dict[int, list[MapItem]] = {}
+    for item in items:
+        by_map.setdefault(item.map_number, []).append(item)
+    return by_map
+
+
+def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[MapItem]:
+    """The items that follow the last stored one, given by its number and JSON, renumbered."""
+    if not line or (last <= len(items) and _line(items[last - 1], last) == line):
+        return items[last:]
+    same = (index for index in range(len(items) - 1, -1, -1) if _line(items[index], last) == line)
+    found = next(same, None)
+    rest = items[found + 1 :] if found is not None else items[-1:]
+    if found is None and not (isinstance(items[-1].item, MapEndItem) and not _is_end(line)):
+        rest = ()
+    return [
+        MapItem(one.map_number, msgspec.structs.replace(one.item, seq=seq)) for seq, one in enumerate(rest, last + 1)
+    ]
+
+
+def _line(item: MapItem, seq: int) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(item.item, seq=seq))
+
+
+def _is_end(line: bytes) -> bool:
+    return isinstance(msgspec.json.decode(line, type=TimelineItem), MapEndItem)
+
+
+def _apply_outcome(final: MatchHistory, fold: Fold, outcome: OutcomeRow | None) -> MatchHistory:
+    """If the caller canceled the match just before its last log lines arrived, remove the winner that the log has."""
+    replayed = fold.match.outcome
+    if outcome is None or outcome.result is not None or replayed is None or not replayed.is_finished:
+        return final
+    if final.series is None:
+        return final
+    canceled = msgspec.structs.replace(final.series, status=MapStatus.CANCELLED, winner_team=None)
+    return msgspec.structs.replace(final, series=canceled)

@@ -1,0 +1,221 @@
+"""Apply stored entries to a match: the same way for a live match, after a restart, and in another replica.
+
+Time is part of the fold. Before an entry is applied, the clock of the match advances to the time of that entry, so a
+deadline that passed in between fires in its place. Resuming a match is an entry too: no process listened before it,
+so deadlines wait until the server has had time to send what was missed.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import CancelReason, Effect
+from matchpod.core.match import Match
+from matchpod.core.model import GameSettings
+from matchpod.core.phases import MatchPhase
+from matchpod.core.result import build_result, live_match
+from matchpod.core.timeline import MapItem
+from matchpod.core.timers import Timers, to_ms
+from matchpod.core.type_fingerprint import type_fingerprint
+from matchpod.cs2.anticheat_reports import read_detections
+from matchpod.cs2.console_commands import uses_plugin_match
+from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_reader import MatchReader, ReadResult
+from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.servers import ServerRow
+
+CATCH_UP_MS: Final = 10_000
+"""A server repeats posts that were not acknowledged; after this long it is assumed to have caught up."""
+
+LATE_MS: Final = 2_000
+"""A deadline noticed this late, or after a database read that took this long, does not fire at once: the machine or
+the database was stalled, and servers are about to repeat their posts."""
+
+MAX_DEADLINES: Final = 100
+"""Deadlines that may fire at once. Each is one of seven, and most end the match."""
+
+_STRINGS: Final = msgspec.json.Decoder(dict[str, str])
+
+
+def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
+    """The game settings of a server row; the password is stored separately, sealed."""
+    settings = msgspec.json.decode(row.settings, type=GameSettings)
+    return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
+
+
+class SnapshotVersionError(Exception):
+    """A snapshot was written by another version of the types, or is damaged; the log holds the same state."""
+
+
+class _Envelope(msgspec.Struct, array_like=True):
+    """A stored snapshot. An array, because versions without an envelope expect an object and reject it."""
+
+    fingerprint: bytes
+    fold: msgspec.Raw
+
+
+@functools.cache
+def fold_fingerprint() -> bytes:
+    """Fingerprint of all types in a snapshot."""
+    return type_fingerprint(Fold)
+
+
+class Fold(msgspec.Struct):
+    """The state of a match after some of its entries. A snapshot stores all of it."""
+
+    reader: MatchReader
+    deadlines_wait_until_ms: int = 0
+    is_real_time: bool = True
+    """False in a sandbox, where game time runs faster than ours: drift does not mean another time zone."""
+
+    @classmethod
+    def begin(cls, row: ServerRow, speed: float) -> Fold:
+        """The match before its first entry."""
+        reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
+        # If starting the server took half of the join time, players get all of it from the allocation on.
+        allocated_ms = row.allocated_at_ms or row.created_at_ms
+        is_late = 2 * (allocated_ms - row.created_at_ms) > to_ms(reader.match.timers.join_s)
+        reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
+        return cls(reader, is_real_time=speed == 1.0)
+
+    def dump(self) -> bytes:
+        """Encode as a snapshot, with the fingerprint of the types."""
+        return msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
+
+    @classmethod
+    def load(cls, state: bytes) -> Fold:
+        """Decode a snapshot; SnapshotVersionError if other types than today's wrote it."""
+        try:
+            envelope = msgspec.msgpack.decode(state, type=_Envelope)
+        except msgspec.MsgspecError as exc:
+            raise SnapshotVersionError(f"no fingerprint: {exc}") from exc
+        if envelope.fingerprint != fold_fingerprint():
+            expected = fold_fingerprint().hex()
+            raise SnapshotVersionError(f"fingerprint is {envelope.fingerprint.hex()}, expected {expected}")
+        try:
+            return msgspec.msgpack.decode(envelope.fold, type=cls)
+        except msgspec.MsgspecError as exc:
+            raise SnapshotVersionError(f"cannot be decoded: {exc}") from exc
+
+    # --- change ---------------------------------------------------------------------------------------------------
+
+    def apply(self, entry: RawEntry) -> ReadResult:
+        """Fire the deadlines that passed before an entry, then apply the entry."""
+        if entry.kind == EntryKind.RESUMED:
+            self.deadlines_wait_until_ms = entry.received_ms + CATCH_UP_MS
+            self.reader.match.presence.mark_doubtful(entry.received_ms)
+            return ReadResult([], [])
+        if entry.kind == EntryKind.ENDED:
+            return ReadResult([], [])
+        effects = self.advance(entry.received_ms)
+        if entry.kind in (EntryKind.CONFIGURING, EntryKind.CONFIGURED):
+            self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
+            return ReadResult([], effects)
+        reading = self._read(entry)
+        return ReadResult(reading.events, effects + reading.effects) if effects else reading
+
+    def advance(self, now_ms: int) -> list[Effect]:
+        """Advance the clock and fire each deadline that has passed."""
+        effects: list[Effect] = []
+        if now_ms < self.deadlines_wait_until_ms:
+            return effects
+        for _ in range(MAX_DEADLINES):
+            due_ms = self.reader.next_deadline_ms()
+            if due_ms is None or due_ms > now_ms:
+                break
+            effects += self.reader.tick(now_ms).effects
+        return effects
+
+    def finish(self) -> list[Effect]:
+        """Accept what only one source has reported so far: the server will send nothing else."""
+        due_ms = self.reader.interpreter.flow.next_deadline_ms()
+        effects = [] if due_ms is None else self.reader.accept_unconfirmed_end(due_ms).effects
+        over_ms = self.reader.match.reported.over_since_ms
+        return effects if over_ms is None else effects + self.reader.end_series(over_ms).effects
+
+    def cancel(self, reason: CancelReason, now_ms: int) -> None:
+        """End the match for a reason that is not in its log."""
+        self.reader.match.cancel(reason, now_ms)
+        self.reader.timeline.add_map_ends(self.reader.match)
+
+    def is_overdue(self, entry: RawEntry) -> bool:
+        """True if the entry came long after a deadline that did not fire: applying the entry would fire it."""
+        due_ms = self.due_ms()
+        is_input = entry.kind not in (EntryKind.RESUMED, EntryKind.ENDED)
+        return due_ms is not None and is_input and entry.received_ms - due_ms > LATE_MS
+
+    def postpone_deadlines(self, entry: RawEntry) -> None:
+        """Treat the time before this entry as one in which no process listened."""
+        self.apply(msgspec.structs.replace(entry, kind=EntryKind.RESUMED))
+
+    def drain_timeline(self) -> list[MapItem]:
+        """Remove and return the timeline items that were added since the last call."""
+        return self.reader.timeline.drain()
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    @property
+    def match(self) -> Match:
+        """The match itself."""
+        return self.reader.match
+
+    @property
+    def is_over(self) -> bool:
+        """True once the match has ended."""
+        return self.reader.match.phase is MatchPhase.OVER
+
+    @property
+    def may_get_late_reports(self) -> bool:
+        """True if a plugin reports to this match: its last report may follow the last log line."""
+        match = self.reader.match
+        return uses_plugin_match(match.settings) or any(played.ledger.shots for played in match.maps)
+
+    @property
+    def has_timeline_items(self) -> bool:
+        """True if `drain_timeline` would return something."""
+        return bool(self.reader.timeline.waiting)
+
+    @property
+    def line_counts(self) -> tuple[int, int]:
+        """Log lines read so far, and how many of them are unknown."""
+        return self.reader.lines_read, self.reader.lines_unknown
+
+    def due_ms(self) -> int | None:
+        """When `advance` must be called at the latest."""
+        due_ms = self.reader.next_deadline_ms()
+        return None if due_ms is None else max(due_ms, self.deadlines_wait_until_ms)
+
+    def view(self) -> bytes:
+        """The live object of the API, as JSON."""
+        return msgspec.json.encode(live_match(self.reader.match))
+
+    def result(self) -> bytes:
+        """The result of a finished match, as JSON."""
+        return msgspec.json.encode(build_result(self.reader.match))
+
+    def _read(self, entry: RawEntry) -> ReadResult:
+        match entry.kind:
+            case EntryKind.LOG:
+                post = read_post(_STRINGS.decode(entry.headers), entry.body, received_ms=entry.received_ms)
+                return self.reader.read_post(post if self.is_real_time else msgspec.structs.replace(post, sent_ms=None))
+            case EntryKind.REPORT:
+                return self.reader.read_report(entry.body, entry.received_ms)
+            case EntryKind.SHOTS:
+                with suppress(ShotsReportError):
+                    return self.reader.read_shots(read_shots_report(entry.body), entry.received_ms)
+                return ReadResult([], [])
+            case EntryKind.PRESENCE:
+                return self.reader.read_presence(_STRINGS.decode(entry.body), entry.received_ms)
+            case _:
+                whole = ReadResult([], [])
+                for found in read_detections(entry.body):
+                    reading = self.reader.read_detection(found, entry.received_ms)
+                    whole.events += reading.events
+                    whole.effects += reading.effects
+                return whole

@@ -1,0 +1,95 @@
+"""Matches that this process drives: where ingest, runners and readers meet.
+
+A stored entry is passed on in memory, so its bytes are not read back from the database. This is an optimization: if
+an inbox is full or an entry is missing, the runner reads the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from matchpod.service.match_log.fold import Fold
+from matchpod.storage.raw_log import RawEntry
+
+MAX_INBOX: Final = 256
+"""Entries waiting for a runner. It dequeues them within milliseconds; the rest is in the database."""
+
+
+class LocalMatch:
+    """A match that this process drives: its fold, and the entries that have arrived since."""
+
+    def __init__(self, server_id: str, fold: Fold, seq: int) -> None:
+        self.server_id = server_id
+        self.fold = fold
+        self.seq = seq
+        """The last applied entry."""
+        self.newest_seq = seq
+        """The newest entry that this process knows of."""
+        self.woken = asyncio.Event()
+        self._inbox: deque[RawEntry] = deque()
+        self._view: bytes | None = None
+
+    def enqueue(self, entry: RawEntry) -> None:
+        """Queue an entry that was just stored, and wake the runner."""
+        self.newest_seq = max(self.newest_seq, entry.seq)
+        if len(self._inbox) < MAX_INBOX:
+            self._inbox.append(entry)
+        self.woken.set()
+
+    def dequeue(self) -> RawEntry | None:
+        """The next entry if it is queued. None does not mean that there is none: see `is_behind`."""
+        while self._inbox:
+            if self._inbox[0].seq > self.seq + 1:
+                return None  # an earlier one is still being stored, or was stored by another process
+            entry = self._inbox.popleft()
+            if entry.seq == self.seq + 1:
+                return entry
+        return None
+
+    @property
+    def is_behind(self) -> bool:
+        """True if a known entry has not been applied yet."""
+        return self.newest_seq > self.seq
+
+    def applied(self, seq: int) -> None:
+        """Record that the entry with this number was applied."""
+        self.seq = seq
+        self._view = None
+
+    def changed(self) -> None:
+        """Record that the match changed because time passed."""
+        self._view = None
+
+    def view(self) -> bytes:
+        """The live object of the API, as JSON."""
+        if self._view is None:
+            self._view = self.fold.view()
+        return self._view
+
+
+class LocalMatches:
+    """The matches that this process drives, by server id."""
+
+    def __init__(self) -> None:
+        self._matches: dict[str, LocalMatch] = {}
+
+    def add(self, live: LocalMatch) -> None:
+        """Register a match."""
+        self._matches[live.server_id] = live
+
+    def remove(self, live: LocalMatch) -> None:
+        """Unregister a match, unless a later runner has registered the same server again."""
+        if self._matches.get(live.server_id) is live:
+            del self._matches[live.server_id]
+
+    def get(self, server_id: str) -> LocalMatch | None:
+        """The match of a server, if this process drives it."""
+        return self._matches.get(server_id)
+
+    def publish(self, entry: RawEntry) -> None:
+        """Pass a stored entry to the runner of its match, if that is in this process."""
+        live = self._matches.get(entry.server_id)
+        if live is not None:
+            live.enqueue(entry)

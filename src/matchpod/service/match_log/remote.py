@@ -1,0 +1,75 @@
+"""Read model of matches that another replica drives, built from their stored snapshot and log.
+
+Folds are cached, so polling a match costs only its new entries.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from matchpod.core.match import Match
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.replay import entries_after, open_match
+from matchpod.service.regions import Regions
+from matchpod.storage.servers import ServerRow
+
+MAX_MATCHES: Final = 200
+"""Cached matches, about half a megabyte each; the least recently used one is dropped first."""
+
+
+class _Cached:
+    def __init__(self, fold: Fold, seq: int, log_from_seq: int) -> None:
+        self.fold = fold
+        self.seq = seq
+        self.log_from_seq = log_from_seq
+        self.view = b""
+
+
+class RemoteMatches:
+    """Matches that other replicas drive."""
+
+    def __init__(self, *, db: Database, regions: Regions) -> None:
+        self._db = db
+        self._regions = regions
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+
+    async def view(self, row: ServerRow) -> bytes:
+        """The live object of the API, as JSON."""
+        cached = await self._catch_up(row)
+        if not cached.view:
+            cached.view = cached.fold.view()
+        return cached.view
+
+    async def match(self, row: ServerRow) -> Match:
+        """The match itself. Use it before the next await: other callers advance it."""
+        return (await self._catch_up(row)).fold.match
+
+    async def _catch_up(self, row: ServerRow) -> _Cached:
+        cached = self._cache.get(row.id)
+        # Over here but running there: its runner postponed a deadline that fired here. The runner's snapshot is right.
+        is_wrong = cached is not None and cached.fold.is_over and row.phase is ServerPhase.RUNNING
+        if cached is None or is_wrong or cached.log_from_seq != row.log_from_seq:
+            cached = await self._open(row)
+        async for entry in entries_after(self._db, row.id, cached.seq):
+            # Two callers may be here at once with the same entries.
+            if entry.seq == cached.seq + 1:
+                cached.fold.apply(entry)
+                cached.fold.drain_timeline()  # its runner stores the items; they are not needed here
+                cached.seq = entry.seq
+                cached.view = b""
+        self._keep(row.id, cached)
+        return cached
+
+    async def _open(self, row: ServerRow) -> _Cached:
+        region = self._regions.get(row.region)
+        fold, seq = await open_match(self._db, row, region.speed if region else 1.0)
+        return _Cached(fold, seq, row.log_from_seq)
+
+    def _keep(self, server_id: str, cached: _Cached) -> None:
+        self._cache[server_id] = cached
+        self._cache.move_to_end(server_id)
+        while len(self._cache) > MAX_MATCHES:
+            self._cache.popitem(last=False)

@@ -1,0 +1,233 @@
+"""Counters, gauges and histograms in the Prometheus text format, version 0.0.4.
+
+There is no global registry; the composition root creates one and passes it on. Label values may come from outside, so
+every metric has a bounded number of series; values beyond that are counted as `other`.
+All calls are made from the thread of the event loop; nothing here waits or locks.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+MAX_SERIES = 256
+"""Series per metric: ample for regions times states; a label that grows with traffic must not use up memory."""
+
+OTHER = "other"
+"""The label value for everything beyond MAX_SERIES."""
+
+DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds, from a fast response to the timeout of a callback."""
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+
+Labels = tuple[str, ...]
+
+
+class _Metric:
+    """Common part of all metrics: name, help text, label names."""
+
+    kind = ""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"invalid metric name {name!r}")
+        for label in labels:
+            if not _LABEL.fullmatch(label) or label == "le":
+                raise ValueError(f"invalid label name {label!r} for {name}")
+        self.name = name
+        self._text = text
+        self._labels = tuple(labels)
+
+    def lines(self) -> Iterator[str]:
+        """The help, type and sample lines."""
+        yield f"# HELP {self.name} {_escape(self._text)}"
+        yield f"# TYPE {self.name} {self.kind}"
+        yield from self._samples()
+
+    def _samples(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _key(self, values: Labels, known: Mapping[Labels, object]) -> Labels:
+        if len(values) != len(self._labels):
+            raise ValueError(f"{self.name} has the labels {self._labels}, got {len(values)} values")
+        # One less than the limit: one series is reserved for `other`.
+        if values in known or len(known) < MAX_SERIES - 1:
+            return values
+        return (OTHER,) * len(values)
+
+    def _sample(self, values: Labels, number: float, *, suffix: str = "", bound: str | None = None) -> str:
+        pairs = [f'{name}="{_escape(value, quoted=True)}"' for name, value in zip(self._labels, values, strict=True)]
+        if bound is not None:
+            pairs.append(f'le="{bound}"')
+        labels = f"{{{','.join(pairs)}}}" if pairs else ""
+        return f"{self.name}{suffix}{labels} {_number(number)}"
+
+
+class Counter(_Metric):
+    """A number that only grows; its name ends in `_total`."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, text, labels)
+        # A metric without labels has its series from the start: a rate needs the initial zero.
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def inc(self, *labels: str, amount: float = 1.0) -> None:
+        """Increment by `amount`."""
+        if not amount >= 0:
+            raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
+        key = self._key(labels, self._values)
+        self._values[key] = self._values.get(key, 0.0) + amount
+
+    def value(self, *labels: str) -> float:
+        """The current value."""
+        return self._values.get(labels, 0.0)
+
+    def _samples(self) -> Iterator[str]:
+        for labels, number in self._values.items():
+            yield self._sample(labels, number)
+
+
+class Gauge(_Metric):
+    """A number that goes up and down."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, text, labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def set(self, number: float, *labels: str) -> None:
+        """Set the value."""
+        self._values[self._key(labels, self._values)] = number
+
+    def add(self, amount: float, *labels: str) -> None:
+        """Add an amount, which may be negative."""
+        key = self._key(labels, self._values)
+        self._values[key] = self._values.get(key, 0.0) + amount
+
+    def replace(self, numbers: Mapping[Labels, float]) -> None:
+        """Replace all series. Those beyond the limit are summed."""
+        self._values = {}
+        for labels, number in numbers.items():
+            self.add(number, *labels)
+
+    def value(self, *labels: str) -> float:
+        """The current value."""
+        return self._values.get(labels, 0.0)
+
+    def _samples(self) -> Iterator[str]:
+        for labels, number in self._values.items():
+            yield self._sample(labels, number)
+
+
+class _Buckets:
+    """One series of a histogram."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self, buckets: int) -> None:
+        self.counts = [0] * buckets
+        self.total = 0.0
+
+
+class Histogram(_Metric):
+    """Counts observations by upper bound."""
+
+    kind = "histogram"
+
+    def __init__(
+        self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = DEFAULT_BUCKETS
+    ) -> None:
+        super().__init__(name, text, labels)
+        self._bounds = tuple(float(bound) for bound in buckets)
+        if not self._bounds or list(self._bounds) != sorted(set(self._bounds)) or not math.isfinite(self._bounds[-1]):
+            raise ValueError(f"the buckets of {name} must be increasing and finite")
+        self._series: dict[Labels, _Buckets] = {} if labels else {(): self._empty()}
+
+    def observe(self, number: float, *labels: str) -> None:
+        """Record an observation."""
+        if math.isnan(number):
+            raise ValueError(f"{self.name} cannot observe NaN")
+        key = self._key(labels, self._series)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = self._empty()
+        series.counts[bisect.bisect_left(self._bounds, number)] += 1
+        series.total += number
+
+    def count(self, *labels: str) -> int:
+        """The number of observations."""
+        series = self._series.get(labels)
+        return sum(series.counts) if series else 0
+
+    def _empty(self) -> _Buckets:
+        return _Buckets(len(self._bounds) + 1)
+
+    def _samples(self) -> Iterator[str]:
+        for labels, series in self._series.items():
+            cumulative = 0
+            for bound, count in zip((*self._bounds, math.inf), series.counts, strict=True):
+                cumulative += count
+                yield self._sample(labels, cumulative, suffix="_bucket", bound=_number(bound))
+            yield self._sample(labels, series.total, suffix="_sum")
+            yield self._sample(labels, cumulative, suffix="_count")
+
+
+class Registry:
+    """All metrics of one process."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, _Metric] = {}
+
+    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        """Create and register a counter."""
+        counter = Counter(name, text, labels)
+        self._add(counter)
+        return counter
+
+    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        """Create and register a gauge."""
+        gauge = Gauge(name, text, labels)
+        self._add(gauge)
+        return gauge
+
+    def histogram(
+        self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = DEFAULT_BUCKETS
+    ) -> Histogram:
+        """Create and register a histogram."""
+        histogram = Histogram(name, text, labels, buckets=buckets)
+        self._add(histogram)
+        return histogram
+
+    def text(self) -> str:
+        """All metrics in the text format, in the order of their creation."""
+        return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.lines())
+
+    def _add(self, metric: _Metric) -> None:
+        if metric.name in self._metrics:
+            raise ValueError(f"metric {metric.name} already exists")
+        self._metrics[metric.name] = metric
+
+
+def _escape(text: str, *, quoted: bool = False) -> str:
+    # Some parsers treat a carriage return as a line break, and the format has no escape for it.
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", " ")
+    # A lone surrogate (from undecodable bytes) cannot be encoded as UTF-8.
+    escaped = escaped.encode(errors="replace").decode()
+    return escaped.replace('"', '\\"') if quoted else escaped
+
+
+def _number(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(float(number))

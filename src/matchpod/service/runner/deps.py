@@ -1,0 +1,45 @@
+"""What the steps of the runner depend on: the outside world and the shared parts of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from matchpod.core.model import GameSettings
+from matchpod.ports import Clock, Consoles, Database, Vault
+from matchpod.service.history.streams import Streams
+from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.metrics import Metrics
+from matchpod.service.regions import Regions
+from matchpod.storage.servers import ServerRow
+
+
+class Deps(msgspec.Struct, frozen=True, kw_only=True):
+    """Dependencies of all steps."""
+
+    db: Database
+    clock: Clock
+    vault: Vault
+    regions: Regions
+    live: LocalMatches
+    streams: Streams
+    consoles: Consoles
+    metrics: Metrics
+    ingest: IngestUrls
+    pending_ms: int
+    """How long a match waits for a free slot."""
+    random_bytes: Callable[[int], bytes]
+    on_match_ended: Callable[[], None]
+    """Called after a match ended: a callback may be due."""
+
+    def settings_of(self, row: ServerRow) -> GameSettings:
+        """The game settings of a server, including its password."""
+        return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
+
+    def new_callback_id(self) -> str:
+        """An id for a callback."""
+        return new_callback_id(self.clock.now_ms(), self.random_bytes(ID_RANDOM_BYTES))

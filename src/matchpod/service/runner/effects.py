@@ -1,0 +1,223 @@
+"""Execute the effects of a match as console commands, one after the other, in a task of its own.
+
+A command that fails is retried. An effect that is no longer wanted when its turn comes is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, assert_never
+
+import msgspec
+
+from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.match import Match, MatchPhase
+from matchpod.core.presence import NOT_LISTED
+from matchpod.cs2 import console_commands as commands
+from matchpod.cs2.console_answers import parse_status, parse_status_json
+from matchpod.ports import ConsoleError, ConsoleLostError
+from matchpod.service.ingest import TOKEN_HEADER
+from matchpod.service.regions import Region
+from matchpod.service.runner import configure
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.lease import Lease
+
+MAX_QUEUED: Final = 256
+"""Queued effects: a kick for every listed player and many strangers, and a map load."""
+
+TRIES: Final = 5
+RETRY_S: Final = 1.0
+"""A lost console is back after a second, unless the server is loading a map."""
+
+MAP_LOAD_S: Final = 120.0
+"""At the speed of a real server: a large workshop map on a slow disk."""
+
+MIN_MAP_LOAD_S: Final = 15.0
+
+WRONG_MAPS: Final = 3
+"""After this many wrong maps the server is assumed to never load the right one."""
+
+PLUGIN_LOADS_AFTER: Final = 3
+"""The plugin changes the map itself; after this many requests it has not, and we do."""
+
+_log = logging.getLogger(__name__)
+
+
+class MapLoaded(msgspec.Struct, frozen=True):
+    """A map load has reset our settings: apply them again when it is done."""
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """Another process drove the match: make the server send its log to this one."""
+
+
+Command = Effect | MapLoaded | Resume
+
+
+def map_load_s(speed: float) -> float:
+    """How long a map load may take in a region with this speed."""
+    return max(MIN_MAP_LOAD_S, MAP_LOAD_S / speed)
+
+
+class EffectExecutor:
+    """Executes the effects of one match."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        deps: Deps,
+        region: Region,
+        *,
+        line: ConsoleLine,
+        match: Match,
+        on_failed: Callable[[str], None],
+    ) -> None:
+        self._match = match
+        self._line = line
+        self._settings = deps.settings_of(lease.row)
+        self._metrics = deps.metrics
+        self._server_id = lease.row.id
+        self._log_url = deps.ingest.logs(lease.row.log_token)
+        self._report_address = (deps.ingest.reports, lease.row.report_token)
+        self._shots_url = deps.ingest.shots(lease.row.report_token)
+        self._on_failed = on_failed
+        self._region = region
+        self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
+        self._loads_asked = 0
+        self._starts_refused = 0
+
+    def enqueue(self, command: Command) -> None:
+        """Queue a command."""
+        try:
+            self._queue.put_nowait(command)
+        except asyncio.QueueFull:
+            # The rules repeat an effect until it has happened.
+            _log.warning("command queue full, command dropped", extra=self._about(command))
+
+    def resume(self) -> None:
+        """Queue what another process may not have finished."""
+        self.enqueue(Resume())
+        for player_id in self._match.presence.turned_away:
+            # Their user id may belong to another player by now.
+            self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
+
+    async def run(self) -> None:
+        """Execute queued commands until cancelled."""
+        while True:
+            command = await self._queue.get()
+            for attempt in range(TRIES):
+                try:
+                    await self._execute(command)
+                    break
+                except (ConsoleError, configure.ConfigurationError, TimeoutError) as exc:
+                    self._metrics.console_failures.inc(self._region.code)
+                    # One failure is normal: a map load closes console connections.
+                    level = logging.WARNING if attempt + 1 == TRIES else logging.DEBUG
+                    _log.log(level, "console command failed", extra={**self._about(command), "error": str(exc)})
+                await asyncio.sleep(RETRY_S)
+
+    async def _execute(self, command: Command) -> None:
+        match command:
+            case Kick():
+                await self._kick(command)
+            case StartPlay():
+                await self._start_play(command)
+            case LoadMap():
+                await self._load_map(command)
+            case MapLoaded():
+                await self._reapply_settings()
+            case Resume():
+                await self._redirect_log()
+            case EndMatch() | CancelMatch():
+                pass  # the run step ends the match
+            case _:
+                assert_never(command)
+
+    async def _redirect_log(self) -> None:
+        await configure.register_log(self._line, self._log_url)
+        await configure.remove_other_log_addresses(self._line, self._log_url)
+        await self._line.run(commands.set_command(commands.SHOTS_ADDRESS, self._shots_url))
+        if commands.uses_plugin_match(self._settings):
+            url, token = self._report_address
+            for command in commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token):
+                await self._line.run(command)
+        await self._reapply_settings()
+
+    async def _kick(self, kick: Kick) -> None:
+        presence = self._match.presence
+        is_known = kick.player_id in presence.turned_away or kick.player_id in presence.connected
+        if kick.user_id >= 0 and not is_known:
+            return  # they left, and their user id may belong to another player by now
+        # A stranger whose arrival was not logged is in neither list; the console says whether they are connected.
+        user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
+        if user_id is None:
+            return
+        await self._line.run(commands.kick_command(user_id, kick.reason))
+        _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
+
+    async def _find_user_id(self, kick: Kick) -> int | None:
+        """Join `status` (no player ids) and `status_json` (no user ids) by name, if the name is unique."""
+        clients = parse_status_json(await self._line.run(commands.STATUS_JSON))
+        named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
+        status = parse_status(await self._line.run(commands.STATUS))
+        rows = [row.user_id for row in status.players if not row.is_bot and row.name in named] if status else []
+        return rows[0] if len(rows) == 1 else None
+
+    async def _start_play(self, start: StartPlay) -> None:
+        if self._match.phase is not MatchPhase.STARTING or self._match.map_number != start.map_number:
+            return
+        # Right before its map change the plugin would start the old map.
+        if not configure.is_map(self._settings, start.map_number, await configure.current_map(self._line)):
+            await self._leave_wrong_map(start)
+            return
+        self._starts_refused = 0
+        await configure.apply_settings(self._line, self._settings)
+        for command in commands.start_commands(self._settings):
+            await self._line.run(command)
+        _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
+
+    async def _leave_wrong_map(self, start: StartPlay) -> None:
+        """Change the map ourselves if the plugin does not: players would wait on the wrong map forever."""
+        self._starts_refused += 1
+        if self._starts_refused % PLUGIN_LOADS_AFTER:
+            return
+        if self._starts_refused > WRONG_MAPS * PLUGIN_LOADS_AFTER:
+            self._on_failed("the server does not load the requested map")
+            return
+        map_name = self._settings.maps[start.map_number - 1]
+        _log.warning("server is on another map", extra={**self._about(start), "wanted": map_name})
+        await self._change_map(map_name)
+
+    async def _load_map(self, load: LoadMap) -> None:
+        if self._match.phase is not MatchPhase.BETWEEN_MAPS or self._match.map_number != load.map_number:
+            return
+        if not self._match.presence.is_map_over:
+            return  # already loading
+        self._loads_asked += 1
+        if commands.uses_plugin_match(self._settings) and self._loads_asked < PLUGIN_LOADS_AFTER:
+            return
+        self._loads_asked = 0
+        _log.info("map change", extra={**self._about(load), "map": load.map_name})
+        await self._change_map(load.map_name)
+
+    async def _change_map(self, map_name: str) -> None:
+        with suppress(ConsoleLostError):  # loading may begin before the answer
+            await self._line.run(commands.load_map_command(map_name))
+
+    async def _reapply_settings(self) -> None:
+        async with asyncio.timeout(map_load_s(self._region.speed)):
+            await configure.wait_for_answer(self._line)
+        await configure.apply_settings(self._line, self._settings)
+        if self._match.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS):
+            for command in commands.warmup_commands(self._settings):
+                await self._line.run(command)
+        wrong = await configure.wrong_settings(self._line, self._settings)
+        if wrong:
+            _log.warning("settings rejected by server", extra={"server_id": self._server_id, "wrong": "; ".join(wrong)})
+
+    def _about(self, command: Command) -> dict[str, str]:
+        return {"server_id": self._server_id, "command": type(command).__name__}

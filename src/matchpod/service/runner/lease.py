@@ -1,0 +1,68 @@
+"""The lease of a match: every write is fenced, and every outside effect checks the lease first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.server_status import ServerStep, next_phase, status_of
+from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
+from matchpod.storage import servers
+from matchpod.storage.servers import ServerRow
+
+
+class LeaseLostError(Exception):
+    """Another process has the match, or it has ended: stop without further effects."""
+
+
+class Lease:
+    """A server row that this process drives."""
+
+    def __init__(self, row: ServerRow, db: Database, clock: Clock) -> None:
+        self.row = row
+        self.until_ms = row.lease_until_ms or 0
+        """No other process acquires the match before this time; the supervisor extends it."""
+        self._db = db
+        self._clock = clock
+        self._is_lost = False
+
+    def lose(self) -> None:
+        """Mark the lease as lost."""
+        self._is_lost = True
+
+    def check(self) -> None:
+        """Call right before an outside effect: LeaseLostError if the lease was lost or has expired."""
+        if self._is_lost or self._clock.now_ms() >= self.until_ms:
+            raise LeaseLostError(self.row.id)
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Write as the holder of the lease; at least one statement must be fenced."""
+        try:
+            await self._db.write(statements)
+        except NothingChangedError as exc:
+            self._is_lost = True
+            raise LeaseLostError(self.row.id) from exc
+
+    async def change(self, *also: Statement, **columns: Value) -> None:
+        """Set columns of the row, in one transaction with other statements."""
+        await self.write([servers.change(self.row.id, self.row.fence, **columns), *also])
+        self.row = msgspec.structs.replace(self.row, **columns)
+
+    async def step(self, step: ServerStep, *also: Statement, **columns: Value) -> None:
+        """Change the phase by a step of the server's state table, and set columns with it."""
+        phase = next_phase(self.row.phase, step)
+        status = status_of(phase) or self.row.status
+        await self.change(*also, phase=phase, status=status, **columns)
+
+    async def release(self, next_at_ms: int, **columns: Value) -> None:
+        """End the lease; the match is due again at this time."""
+        await self.change(**columns, **_released(next_at_ms))
+
+    async def step_and_release(self, step: ServerStep, next_at_ms: int, **columns: Value) -> None:
+        """Change the phase and end the lease."""
+        await self.step(step, **columns, **_released(next_at_ms))
+
+
+def _released(next_at_ms: int) -> dict[str, Value]:
+    return {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}

@@ -1,0 +1,171 @@
+"""Liveness probe of the server of a running match: its process, its log posts and its console.
+
+The console is asked only when the log has been silent. A server without any sign of life for too long is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from matchpod.core.match import Match, MatchPhase
+from matchpod.cs2.console_answers import parse_status_json
+from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
+from matchpod.ports import ConsoleError
+from matchpod.service.match_log import entries
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.regions import Region
+from matchpod.service.runner import configure
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.effects import map_load_s
+from matchpod.service.runner.lease import Lease
+
+PROBE_S: Final = 2.5
+"""How often a server is probed."""
+
+QUIET_MS: Final = 4_000
+"""The console is asked after this long without a log post."""
+
+LOST_MS: Final = 10_000
+"""A server is lost after this long without a sign of life and with an unanswered question. With the timeout of that
+question and the pause between probes, a loss is noticed within 15 s."""
+
+PROBES_GONE: Final = 2
+"""A process counts as gone after this many probes in a row: its last log posts may still be in flight."""
+
+NO_LOG_MS: Final = 60_000
+"""A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
+our log address is registered again."""
+
+NO_LOG_LOST_MS: Final = 180_000
+"""If that does not help within this time, the match cannot be followed."""
+
+ASK_S: Final = 3.0
+"""Timeout of a question to the console."""
+
+_log = logging.getLogger(__name__)
+
+
+class LivenessProbe:
+    """Probes one server; calls `on_lost` once, with the reason."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        deps: Deps,
+        region: Region,
+        *,
+        line: ConsoleLine,
+        match: Match,
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._lease = lease
+        self._deps = deps
+        self._clock = deps.clock
+        self._region = region
+        self._line = line
+        self._match = match
+        self._log_url = deps.ingest.logs(lease.row.log_token)
+        self._on_lost = on_lost
+        self._alive_ms = deps.clock.now_ms()
+        self._log_ms = self._alive_ms
+        self._reregistered_ms: int | None = None
+        self._unanswered = 0
+        self._probes_gone = 0
+
+    def log_received(self, at_ms: int) -> None:
+        """Record a log post."""
+        self._log_ms = max(self._log_ms, at_ms)
+        self._reregistered_ms = None
+        self._seen_alive(at_ms)
+
+    async def run(self) -> None:
+        """Probe until the server is lost."""
+        while True:
+            why = await self._probe()
+            if why:
+                self._on_lost(why)
+                return
+            await asyncio.sleep(PROBE_S)
+
+    async def _probe(self) -> str:
+        """Why the server is lost, or an empty string."""
+        row = self._lease.row
+        if not await self._region.fleet.is_alive(row.id, row.slot or ""):
+            self._probes_gone += 1
+            return "its process has ended" if self._probes_gone >= PROBES_GONE else ""
+        self._probes_gone = 0
+        if self._match.presence.is_doubtful:
+            await self._record_presence()
+        if self._silent_ms() < QUIET_MS:
+            return ""
+        if not self._is_lost():
+            try:
+                await self._ask()
+            except (ConsoleError, TimeoutError) as exc:
+                self._unanswered += 1
+                _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
+        if self._reregistered_ms is not None and self._alive_ms - self._reregistered_ms >= NO_LOG_LOST_MS:
+            return "its log posts do not arrive"
+        return f"no sign of life for {self._silent_ms() // 1000} s" if self._is_lost() else ""
+
+    async def _record_presence(self) -> None:
+        """Log lines were lost: append the players that the console lists, so the match can compare."""
+        deps, row = self._deps, self._lease.row
+        try:
+            status = parse_status_json(await self._line.run(STATUS_JSON, timeout_s=ASK_S))
+        except ConsoleError as exc:
+            _log.debug("console did not list players", extra={"server_id": row.id, "error": str(exc)})
+            return
+        self._seen_alive(deps.clock.now_ms())
+        if status is not None:
+            names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
+            await entries.append(
+                deps.db,
+                row.id,
+                EntryKind.PRESENCE,
+                received_ms=deps.clock.now_ms(),
+                body=names,
+                publish=deps.live.publish,
+            )
+
+    def _is_lost(self) -> bool:
+        return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()
+
+    async def _ask(self) -> None:
+        async with asyncio.timeout(ASK_S):
+            await self._line.run(STATUS_JSON, timeout_s=ASK_S)
+            self._seen_alive(self._clock.now_ms())
+            try:
+                if self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS:
+                    await self._remove_address()
+                if await configure.register_log(self._line, self._log_url):
+                    _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
+            except configure.ConfigurationError as exc:
+                _log.warning(
+                    "log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)}
+                )
+
+    async def _remove_address(self) -> None:
+        """Remove our log address so it is registered again: the server may have silently stopped using it."""
+        self._reregistered_ms = self._alive_ms
+        _log.warning("server answers but posts no log", extra={"server_id": self._lease.row.id})
+        await self._line.run(remove_log_address_command(self._log_url), timeout_s=ASK_S)
+
+    def _seen_alive(self, at_ms: int) -> None:
+        self._alive_ms = max(self._alive_ms, at_ms)
+        self._unanswered = 0
+
+    def _silent_ms(self) -> int:
+        return self._clock.now_ms() - self._alive_ms
+
+    def _patience_ms(self) -> int:
+        load_ms = round(map_load_s(self._region.speed) * 1000)
+        changed_ms = self._match.presence.map_change_at_ms
+        is_loading = changed_ms is not None and self._clock.now_ms() - changed_ms < load_ms
+        return load_ms if is_loading or self._match.phase is MatchPhase.BETWEEN_MAPS else LOST_MS

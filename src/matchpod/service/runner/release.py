@@ -1,0 +1,161 @@
+"""Step of the runner: end a match, then release its server until the fleet confirms."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match import ROSTER_INCOMPLETE
+from matchpod.core.outcome import Outcome
+from matchpod.cs2.console_answers import parse_status
+from matchpod.cs2.console_commands import STATUS, kick_command
+from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
+from matchpod.service.end_match import MATCH_OVER, end_match, final_status
+from matchpod.service.history.finalize import finalize
+from matchpod.service.history.naming import server_name
+from matchpod.service.history.recorder import Recorder
+from matchpod.service.runner.configure import restore_cvars
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.lease import Lease, LeaseLostError
+from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
+
+FAREWELL_S: Final = 3.0
+"""For kicking all players with a reason; a server that does not answer is released anyway."""
+
+RELEASE_AGAIN_MS: Final = 2_000
+MAX_RELEASE_AGAIN_MS: Final = 60_000
+"""Between two attempts to release a server: exponential backoff up to a minute, without a limit of attempts."""
+
+MATCH_OVER_TEXT: Final = "The match is over"
+MATCH_CANCELED_TEXT: Final = "The match was canceled"
+
+_log = logging.getLogger(__name__)
+
+
+async def end_leased_match(
+    lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None = None, recorder: Recorder | None = None
+) -> None:
+    """End the match; LeaseLostError if it has already ended or another process holds it."""
+    row = lease.row
+    statements = end_match(
+        row,
+        outcome,
+        result=result,
+        fence=row.fence,
+        callback_id=deps.new_callback_id(),
+        final=recorder.final() if recorder else None,
+    )
+    await (recorder.end(statements, outcome.at_ms) if recorder else lease.write(statements))
+    lease.lose()  # ending the match ended the lease
+    label = outcome.reason or MATCH_OVER
+    deps.metrics.matches_ended.inc(row.region, label)
+    deps.on_match_ended()
+    _log.info("match ended", extra={"server_id": row.id, "outcome": label, "status": final_status(outcome).value})
+
+
+async def release(lease: Lease, deps: Deps) -> None:
+    """Release the server of a match that has ended; repeated until the fleet confirms."""
+    row = lease.row
+    if row.slot is not None:
+        region = deps.regions.get(row.region)
+        if region is None:
+            _log.error("server not released: its region is not configured", extra={"server_id": row.id})
+            await _finalize_history(lease, deps)
+            await lease.release(deps.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
+            return
+        await _send_farewell(lease, deps)
+        lease.check()
+        try:
+            await region.fleet.release(row.id, row.slot)
+        except FleetError as exc:
+            await _finalize_history(lease, deps)
+            await _release_later(lease, deps, str(exc))
+            return
+        wake = servers.wake_waiting(row.region, deps.clock.now_ms(), limit=1)
+        await lease.change(slots.free(row.id), wake, slot=None)
+    else:
+        await lease.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
+    await _finalize_history(lease, deps)
+    await raw_log.compress(deps.db, row.id)
+    await map_events.compact(deps.db, row.id)
+    await lease.write([servers.mark_released(row.id, row.fence)])
+    lease.lose()
+    _log.info("server released", extra={"server_id": row.id, "region": row.region})
+
+
+async def _finalize_history(lease: Lease, deps: Deps) -> None:
+    """Finalize the history of the match. Called after the release, which must not wait for it."""
+    row, region = lease.row, deps.regions.get(lease.row.region)
+    try:
+        await finalize(
+            deps.db,
+            row,
+            speed=region.speed if region else 1.0,
+            server_name=server_name(region.name if region else row.region, row.id),
+            streams=deps.streams,
+            now_ms=deps.clock.now_ms(),
+        )
+    except NothingChangedError as exc:
+        raise LeaseLostError(row.id) from exc
+    except DatabaseUnavailableError:
+        raise
+    except Exception:  # noqa: BLE001 - an unreadable log must not keep the row open; `recompute` can repair it
+        deps.metrics.crashes.inc("history")
+        _log.exception("history was not finalized", extra={"server_id": row.id})
+        # It keeps what was stored last, without statistics, so readers do not wait and this step does not loop.
+        await lease.write([servers.check_fence(row.id, row.fence), history.mark_final(row.id)])
+        for one in await history.maps_of(deps.db, row.id):
+            deps.streams.finish(one.id)
+
+
+async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
+    row = lease.row
+    wait_ms = min(RELEASE_AGAIN_MS * 2 ** min(row.tries, 10), MAX_RELEASE_AGAIN_MS)
+    _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": error})
+    await lease.release(deps.clock.now_ms() + wait_ms, tries=row.tries + 1)
+
+
+async def _send_farewell(lease: Lease, deps: Deps) -> None:
+    """Kick all players with a reason they can read, unless the server is gone."""
+    row = lease.row
+    outcome = await outbox.outcome_of(deps.db, row.id)
+    reason = outcome.reason if outcome else None
+    if row.running_at_ms is None or reason == CancelReason.SERVER_LOST:
+        text = None
+    elif reason == CancelReason.INCOMPLETE_ROSTER:
+        text = ROSTER_INCOMPLETE
+    else:
+        text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
+    await leave_server(lease, deps, text)
+
+
+async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
+    """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars."""
+    row = lease.row
+    if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
+        return
+    try:
+        line = ConsoleLine(lease, deps)
+    except ValueError as exc:
+        # The vault key was replaced, so this password is lost. The server must be released anyway.
+        _log.error("rcon password cannot be decrypted", extra={"server_id": row.id, "error": str(exc)})
+        return
+    try:
+        async with asyncio.timeout(FAREWELL_S):
+            if farewell is not None:
+                await _kick_all(line, farewell)
+            await restore_cvars(lease, line)
+    except (ConsoleError, TimeoutError) as exc:
+        _log.info("farewell message not delivered", extra={"server_id": row.id, "error": str(exc)})
+    finally:
+        await line.close()
+
+
+async def _kick_all(line: ConsoleLine, text: str) -> None:
+    status = parse_status(await line.run(STATUS))
+    for player in status.players if status else ():
+        if not player.is_bot:
+            await line.run(kick_command(player.user_id, text))

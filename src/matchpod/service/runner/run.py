@@ -1,0 +1,307 @@
+"""Step of the runner: fold a running match to its end and queue its effects.
+
+Nothing here waits for the server: `effects` uses its console, `liveness` probes it. A resumed match is folded from
+its snapshot on; effects from before the resume are not executed again, except those that end the match.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
+from matchpod.core.outcome import Outcome
+from matchpod.ports import Statement
+from matchpod.service.history.naming import server_name
+from matchpod.service.history.recorder import Recorder
+from matchpod.service.match_log import entries
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import LATE_MS
+from matchpod.service.match_log.live import LocalMatch
+from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
+from matchpod.service.regions import Region
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
+from matchpod.service.runner.lease import Lease
+from matchpod.service.runner.liveness import LivenessProbe
+from matchpod.service.runner.release import end_leased_match
+from matchpod.storage import snapshots
+from matchpod.storage.raw_log import RawEntry
+
+POLL_S: Final = 1.0
+"""How often a shared database is polled for entries that another process stored."""
+
+LAST_REPORT_S: Final = 1.0
+"""How long to wait for the plugin's report of the last round; it comes within a tick of the log, or not at all."""
+
+MAX_POSTPONEMENTS: Final = 3
+"""A late deadline is postponed at most this many times in a row, about half a minute; then it fires."""
+
+SNAPSHOT_MS: Final = 5_000
+"""Minimum time between two snapshots: in the sandbox a round takes seconds."""
+
+_log = logging.getLogger(__name__)
+
+_SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
+
+
+async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
+    """Drive a match until it has ended; LeaseLostError if another process holds it."""
+    live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed))
+    deps.live.add(live)
+    line = ConsoleLine(lease, deps)
+    try:
+        await _Runner(lease, deps, region, live=live, line=line).run(is_resumed=is_resumed)
+    finally:
+        deps.live.remove(live)
+        await line.close()
+
+
+class _Runner:
+    def __init__(self, lease: Lease, deps: Deps, region: Region, *, live: LocalMatch, line: ConsoleLine) -> None:
+        self._lease = lease
+        self._deps = deps
+        self._live = live
+        self._fold = live.fold
+        self._match = live.fold.match
+        self._lost = ""
+        self._lost_reason = CancelReason.SERVER_LOST
+        self._snapshot_ms = deps.clock.now_ms()
+        self._is_snapshot_due = False
+        self._executes_effects = True
+        self._postponements = 0
+        self._recorder = Recorder(
+            lease.row,
+            live.fold,
+            db=deps.db,
+            write=lease.write,
+            streams=deps.streams,
+            server_name=server_name(region.name, lease.row.id),
+        )
+        self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
+        self._liveness = LivenessProbe(lease, deps, region, line=line, match=self._match, on_lost=self._lose)
+
+    async def run(self, *, is_resumed: bool) -> None:
+        await self._recorder.begin()
+        if is_resumed:
+            await self._resume()
+        else:
+            await self._apply_stored()  # what its server sent during configuration
+        try:
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(self._effects.run()), group.create_task(self._liveness.run())]
+                try:
+                    await self._drive()
+                finally:
+                    for task in beside:
+                        task.cancel()
+        except BaseExceptionGroup as failed:
+            raise _cause(failed) from failed
+
+    async def _resume(self) -> None:
+        """Apply what is stored. Earlier effects were executed, or the rules will request them again."""
+        await self._append_resumed()
+        self._executes_effects = False
+        await self._apply_stored()
+        self._executes_effects = True
+        if not self._fold.is_over:
+            self._effects.resume()
+            _log.info("match resumed", extra=self._about(phase=self._match.phase.value))
+
+    async def _drive(self) -> None:
+        clock, saving_ms = self._deps.clock, 0
+        while True:
+            self._live.woken.clear()
+            began_ms = clock.now_ms() - saving_ms
+            await self._apply_new()
+            await self._fire_deadlines(busy_ms=clock.now_ms() - began_ms)
+            if self._lost and not self._fold.is_over:
+                await self._end_lost()
+            if self._match.outcome is not None:
+                await self._end(self._match.outcome)
+                return
+            saved_ms = clock.now_ms()
+            await self._save()
+            free_ms = clock.now_ms()
+            await self._wait()
+            # Posts that could not be stored while we wrote have been repeated by now, if we waited long enough.
+            saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < LATE_MS else 0
+
+    async def _end(self, outcome: Outcome) -> None:
+        if outcome.is_finished and self._fold.may_get_late_reports:
+            await self._wait_for_last_report()
+        await end_leased_match(
+            self._lease,
+            self._deps,
+            msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms()),
+            result=self._fold.result() if outcome.is_finished else None,
+            recorder=self._recorder,
+        )
+
+    async def _wait_for_last_report(self) -> None:
+        """Only plugins know the MVP and the shots of the last round, and report them after the last log line."""
+        try:
+            async with asyncio.timeout(LAST_REPORT_S):
+                while True:
+                    await self._live.woken.wait()
+                    self._live.woken.clear()
+                    await self._apply_late()
+        except TimeoutError:
+            await self._apply_late()
+
+    async def _apply_late(self) -> None:
+        for entry in await page_after(self._deps.db, self._live.server_id, self._live.seq):
+            self._fold.apply(entry)
+            self._live.applied(entry.seq)
+
+    async def _wait(self) -> None:
+        now_ms = self._deps.clock.now_ms()
+        alarms_ms = (self._fold.due_ms(), self._recorder.due_ms(now_ms))
+        waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
+        if self._deps.db.is_shared:
+            waits.append(POLL_S)
+        try:
+            async with asyncio.timeout(min(waits, default=None)):
+                await self._live.woken.wait()
+        except TimeoutError:
+            pass
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def _apply_new(self) -> None:
+        while not self._fold.is_over:
+            entry = self._live.dequeue()
+            if entry is not None:
+                self._apply([entry])
+                continue
+            may_have_more = self._live.is_behind or self._deps.db.is_shared
+            if not may_have_more or not await self._apply_stored(limit=PAGE_ENTRIES):
+                return
+
+    async def _apply_stored(self, limit: int | None = None) -> int:
+        """Apply entries from the database, all of them or until at least `limit`; return how many."""
+        count = 0
+        while not self._fold.is_over and (limit is None or count < limit):
+            page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
+            if not page:
+                break
+            self._apply(page)
+            count += len(page)
+        return count
+
+    def _apply(self, page: Sequence[RawEntry]) -> None:
+        metrics, now_ms = self._deps.metrics, self._deps.clock.now_ms()
+        for entry in page:
+            lines_before, unknown_before = self._fold.line_counts
+            if entry.kind == EntryKind.LOG:
+                self._liveness.log_received(entry.received_ms)
+            self._postpone_overdue(entry)
+            reading = self._fold.apply(entry)
+            self._live.applied(entry.seq)
+            metrics.fold_s.observe(max(0, now_ms - entry.received_ms) / 1000)
+            lines, unknown = self._fold.line_counts
+            metrics.lines.inc("all", amount=lines - lines_before)
+            metrics.lines.inc("unknown", amount=unknown - unknown_before)
+            self._note(reading.events)
+            self._enqueue(*reading.effects)
+            if self._fold.is_over:
+                return
+
+    def _note(self, events: Iterable[GameEvent]) -> None:
+        for event in events:
+            match event:
+                case MapLoading():
+                    self._enqueue(MapLoaded())
+                case ServerRestarted():
+                    self._lose("the server was restarted")
+                case _ if isinstance(event, _SNAPSHOT_EVENTS):
+                    self._is_snapshot_due = True
+                case _:
+                    pass
+
+    def _enqueue(self, *commands: Command) -> None:
+        if self._executes_effects:
+            for command in commands:
+                self._effects.enqueue(command)
+
+    async def _fire_deadlines(self, *, busy_ms: int) -> None:
+        """Fire the deadlines that are due, unless we are late: then a post that prevents them may be in flight."""
+        due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
+        if self._fold.is_over or due_ms is None or due_ms > now_ms:
+            return
+        if max(now_ms - due_ms, busy_ms) > LATE_MS and self._may_postpone():
+            await self._append_resumed()
+            return
+        self._postponements = 0
+        effects = self._fold.advance(now_ms)
+        if effects:
+            self._live.changed()
+            self._enqueue(*effects)
+
+    def _may_postpone(self) -> bool:
+        self._postponements += 1
+        _log.warning("deadline noticed late, postponed", extra=self._about(postponements=self._postponements))
+        return self._postponements <= MAX_POSTPONEMENTS
+
+    def _postpone_overdue(self, entry: RawEntry) -> None:
+        """The same for an entry that came long after a deadline that we missed: applying it would fire the deadline."""
+        if self._executes_effects and self._fold.is_overdue(entry) and self._may_postpone():
+            self._fold.postpone_deadlines(entry)
+            # The log does not record this, so a snapshot must: a resume begins after this entry.
+            self._is_snapshot_due, self._snapshot_ms = True, 0
+
+    async def _append_resumed(self) -> None:
+        now_ms = self._deps.clock.now_ms()
+        await entries.append(
+            self._deps.db,
+            self._live.server_id,
+            EntryKind.RESUMED,
+            received_ms=now_ms,
+            publish=self._deps.live.publish,
+        )
+
+    # --- the server -----------------------------------------------------------------------------------------------
+
+    def _lose(self, why: str) -> None:
+        self._lost = why
+        self._live.woken.set()
+
+    def _fail(self, why: str) -> None:
+        self._lost_reason = CancelReason.SERVER_FAILED
+        self._lose(why)
+
+    async def _end_lost(self) -> None:
+        await self._apply_stored()  # its last posts may have been stored since
+        if self._fold.is_over:
+            return
+        self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
+        if not self._fold.is_over:
+            _log.warning("server lost", extra=self._about(why=self._lost))
+            self._fold.cancel(self._lost_reason, self._deps.clock.now_ms())
+
+    def _about(self, **fields: str | int) -> dict[str, str | int]:
+        return {"server_id": self._live.server_id, **fields}
+
+    async def _save(self) -> None:
+        """Write new items into the history of the match, with a snapshot if one is due."""
+        now_ms = self._deps.clock.now_ms()
+        due_ms = self._recorder.due_ms(now_ms)
+        snapshot: list[Statement] = []
+        if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
+            row = self._lease.row
+            snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.dump()))
+            self._snapshot_ms, self._is_snapshot_due = now_ms, False
+        if snapshot or (due_ms is not None and due_ms <= now_ms):
+            await self._recorder.write(now_ms, snapshot)
+
+
+def _cause(failed: BaseExceptionGroup) -> BaseException:
+    """The first error of the group; the others follow from it."""
+    leaf = failed.exceptions[0]
+    return _cause(leaf) if isinstance(leaf, BaseExceptionGroup) else leaf

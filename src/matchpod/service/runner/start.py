@@ -1,0 +1,197 @@
+"""Step of the runner: reserve a slot, allocate a server, configure it, and prove that it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+from zlib import crc32
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
+from matchpod.core.server_status import ServerPhase, ServerStep
+from matchpod.cs2.console_commands import game_mode_of
+from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
+from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.match_log.fold import settings_of
+from matchpod.service.regions import Region
+from matchpod.service.runner.configure import ConfigurationError, configure
+from matchpod.service.runner.console_line import ConsoleLine
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.lease import Lease
+from matchpod.service.runner.liveness import PROBES_GONE
+from matchpod.service.runner.release import end_leased_match, leave_server
+from matchpod.storage import servers, slots
+from matchpod.storage.servers import ServerRow
+
+LOOK_AGAIN_MS: Final = 30_000
+"""How often a pending match looks for a slot; it is also woken when one becomes free."""
+
+TRIES: Final = 3
+"""A server that does not start is replaced; after this many attempts the match fails."""
+
+TRY_AGAIN_MS: Final = 1_000
+"""Between two attempts."""
+
+TRY_S: Final = 180.0
+"""For one attempt at the speed of a real server: process start, map load and settings."""
+
+MIN_TRY_S: Final = 60.0
+"""At any speed of the region: processes start slowly on a busy machine."""
+
+LOOK_S: Final = 2.0
+"""How often the process of a server is probed while it is being configured."""
+
+MAX_ERROR_CHARS: Final = 500
+"""Stored part of an error message, for operators."""
+
+DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
+"""Environment variable of a server process: the URL for its anti-cheat plugin, valid for this match."""
+
+_log = logging.getLogger(__name__)
+
+
+async def start(lease: Lease, deps: Deps) -> bool:
+    """Bring a match from creation to running. Returns False if it is pending, will be retried, or has failed."""
+    region = deps.regions.get(lease.row.region)
+    if region is None:
+        await _fail(lease, deps, CancelReason.SERVER_FAILED, "its region is no longer configured")
+        return False
+    if not await _acquire_slot(lease, deps, region):
+        return False
+    try:
+        async with asyncio.timeout(max(MIN_TRY_S, TRY_S / region.speed)):
+            server = await _start_server(lease, deps, region)
+    except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
+        await _retry(lease, deps, region, str(exc) or "timed out")
+        return False
+    # Outside the timeout: a write that is cut off may still have been committed.
+    await lease.step(ServerStep.PROVEN, ip=server.ip, port=server.port, running_at_ms=deps.clock.now_ms(), error=None)
+    row = lease.row
+    deps.metrics.bring_up_s.observe(((row.running_at_ms or 0) - row.created_at_ms) / 1000, region.code)
+    _log.info("server running", extra={"server_id": row.id, "region": row.region, "port": row.port})
+    return True
+
+
+async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
+    row, now_ms = lease.row, deps.clock.now_ms()
+    slot = await _reserve(lease, deps, region)
+    if slot is not None:
+        if row.phase is ServerPhase.PENDING:
+            await lease.step(ServerStep.PLACE_FOUND, slot=slot)
+            _log.info("slot found", extra={"server_id": row.id, "slot": slot})
+        elif row.slot != slot:
+            await lease.change(slot=slot)
+        return True
+    if now_ms >= row.created_at_ms + deps.pending_ms:
+        await _fail(lease, deps, CancelReason.NO_CAPACITY, "no server became free in time")
+        return False
+    next_at_ms = min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + deps.pending_ms)
+    if row.phase is ServerPhase.ALLOCATING:
+        await lease.step_and_release(ServerStep.REGION_FULL, next_at_ms, was_pending=True)
+        _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
+    else:
+        await lease.release(next_at_ms)
+    return False
+
+
+async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
+    row, all_slots = lease.row, region.fleet.slots
+    is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
+    if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
+        return None  # a slot that is free now belongs to a match that waits longer
+    # Matches start at different slots, and after a failed attempt at the next one.
+    first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
+    return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
+
+
+async def _start_server(lease: Lease, deps: Deps, region: Region) -> GameServer:
+    server = await _allocate(lease, deps, region)
+    line = ConsoleLine(lease, deps)
+    configuring = asyncio.create_task(configure(lease, deps, line, is_fresh=server.is_fresh))
+    try:
+        await _wait_while_alive(configuring, lease.row, region)
+        await configuring
+    finally:
+        configuring.cancel()
+        await asyncio.gather(configuring, return_exceptions=True)
+        await line.close()
+    return server
+
+
+async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
+    """Wait until the server is configured; FleetError if its process ends, which nothing else would notice."""
+    gone = 0
+    while not (await asyncio.wait({configuring}, timeout=LOOK_S))[0]:
+        gone = 0 if await region.fleet.is_alive(row.id, row.slot or "") else gone + 1
+        if gone >= PROBES_GONE:
+            raise FleetError("the server process ended during configuration")
+
+
+async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
+    row = lease.row
+    settings = settings_of(row)
+    game_type, game_mode = game_mode_of(settings.match_type)
+    order = ServerOrder(
+        server_id=row.id,
+        slot=row.slot or "",
+        map_name=settings.maps[0],
+        game_type=game_type,
+        game_mode=game_mode,
+        rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
+        players=settings.roster,
+        environment={DETECTIONS_VARIABLE: deps.ingest.anticheat(row.report_token)},
+    )
+    lease.check()
+    server = await region.fleet.allocate(order)
+    columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
+    if server.rcon_password != order.rcon_password:
+        columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
+    if row.allocated_at_ms is None:
+        columns["allocated_at_ms"] = deps.clock.now_ms()
+        _log.info("server allocated", extra={"server_id": row.id, "region": row.region, "slot": row.slot})
+    await lease.change(**columns)
+    return server
+
+
+async def _retry(lease: Lease, deps: Deps, region: Region, error: str) -> None:
+    row = lease.row
+    tries = row.tries + 1
+    deps.metrics.bring_up_failures.inc(region.code)
+    _log.warning("server start failed", extra={"server_id": row.id, "slot": row.slot, "tries": tries, "error": error})
+    if tries >= TRIES:
+        await lease.change(tries=tries)
+        await _fail(lease, deps, CancelReason.SERVER_FAILED, error)
+        return
+    await leave_server(lease, deps, None)
+    # Fenced, right before the release: if the caller canceled meanwhile, the slot may already be another match's.
+    await lease.change(tries=tries, error=_readable(error))
+    lease.check()
+    try:
+        await region.fleet.release(row.id, row.slot or "")
+    except FleetError as exc:
+        # The slot is still in use; the next attempt finds the same server.
+        _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
+        await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
+        return
+    await _clear_server(lease, deps, region)
+
+
+async def _clear_server(lease: Lease, deps: Deps, region: Region) -> None:
+    """Clear the row for the next attempt. New tokens: posts from the old server must no longer be accepted."""
+    now_ms = deps.clock.now_ms()
+    wake = servers.wake_waiting(region.code, now_ms, limit=1)
+    cleared = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
+    log_token, report_token = (new_token(deps.random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
+    await lease.change(slots.free(lease.row.id), wake, log_token=log_token, report_token=report_token, **cleared)
+    await lease.release(now_ms + TRY_AGAIN_MS)
+
+
+async def _fail(lease: Lease, deps: Deps, reason: CancelReason, error: str) -> None:
+    await lease.change(error=_readable(error))
+    await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason))
+
+
+def _readable(error: str) -> str:
+    """The error with unprintable characters replaced: it may quote server output that no database accepts as text."""
+    return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

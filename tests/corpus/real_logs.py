@@ -1,0 +1,23 @@
+"""Names of the real logs, and a function to read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matchpod.core.events import GameEvent
+from matchpod.core.model import GameSettings, MatchType
+from matchpod.cs2.log_batches import split_lines
+from matchpod.cs2.match_reader import MatchReader
+
+INFERNO = "cs2-5v5-inferno.log"
+CS2_LOGS = (INFERNO, "cs2-single-lines.log")
+CSGO_LOGS = ("csgo-5v5-cache-bots.log", "csgo-hostage-agency.log")
+
+COMPETITIVE = GameSettings(match_type=MatchType.COMPETITIVE, maps=("",))
+
+
+def read_log(path: Path, settings: GameSettings = COMPETITIVE) -> tuple[MatchReader, list[GameEvent]]:
+    """Read a whole log file and return its reader and events."""
+    reader = MatchReader.create(settings, 0)
+    result = reader.read_file(split_lines([path.read_bytes()]))
+    return reader, result.events

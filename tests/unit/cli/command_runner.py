@@ -1,0 +1,56 @@
+"""Run operator commands on a data folder of their own, for tests."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+
+class CommandRunner:
+    """Invokes commands and checks how they ended."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+
+    def invoke(self, app: typer.Typer, *args: str) -> Result:
+        """Run a command and return its result, success or failure."""
+        return CliRunner().invoke(app, args, env={"MATCHPOD_DATA_DIR": str(self.data_dir)})
+
+    def output(self, app: typer.Typer, *args: str) -> str:
+        """Run a command that must succeed; return its standard output without the last newline."""
+        result = self.invoke(app, *args)
+        assert result.exit_code == 0, result.stderr
+        return result.stdout.removesuffix("\n")
+
+    def json_output(self, app: typer.Typer, *args: str) -> list[dict[str, object]]:
+        """Run a listing with --json and return its items."""
+        return msgspec.convert(json.loads(self.output(app, *args, "--json")), list[dict[str, object]])
+
+    def error(self, app: typer.Typer, *args: str) -> str:
+        """Run a command with invalid input; return the one sentence it prints about that."""
+        result = self.invoke(app, *args)
+        assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+        assert result.stderr.startswith("matchpod: ")
+        assert result.stderr.endswith(".\n")
+        assert result.stderr.count("\n") == 1
+        return result.stderr.removeprefix("matchpod: ").removesuffix("\n")
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[CommandRunner]:
+    """A command runner; the logging that commands set up is undone afterwards."""
+    loggers = [logging.getLogger(name) for name in (None, "asyncpg", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    handlers = list(loggers[0].handlers)
+    yield CommandRunner(tmp_path)
+    loggers[0].handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    logging.captureWarnings(capture=False)

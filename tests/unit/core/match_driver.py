@@ -1,0 +1,111 @@
+"""Drive a match in tests with short event methods and a manual clock."""
+
+from __future__ import annotations
+
+from matchpod.core import events as ev
+from matchpod.core.effects import Effect
+from matchpod.core.match import Match
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster
+from matchpod.core.timers import Timers
+
+ANN = "76561198000000001"
+BEN = "76561198000000002"
+CAT = "76561198000000003"
+EVE = "76561198000000099"
+"""Not on any roster."""
+
+MAPS = ("de_inferno", "de_nuke", "de_mirage", "de_ancient", "de_train")
+START_MS = 1_700_000_000_000
+
+
+def duel(series_format: SeriesFormat = SeriesFormat.BO1) -> GameSettings:
+    """A competitive match of Ann against Ben."""
+    return GameSettings(
+        match_type=MatchType.COMPETITIVE,
+        maps=MAPS[: series_format.length],
+        series_format=series_format,
+        team1=TeamRoster("Reds", (ANN,)),
+        team2=TeamRoster("Blues", (BEN,)),
+    )
+
+
+def open_match(match_type: MatchType = MatchType.CASUAL) -> GameSettings:
+    """A match that anyone may join."""
+    return GameSettings(match_type=match_type, maps=MAPS[:1])
+
+
+def deathmatch(*players: str, minutes: float | None = 10) -> GameSettings:
+    """A free-for-all deathmatch."""
+    return GameSettings(
+        match_type=MatchType.DEATHMATCH,
+        maps=MAPS[:1],
+        players=players,
+        dm_sub_mode=DmSubMode.FFA,
+        dm_round_minutes=minutes,
+    )
+
+
+class MatchDriver:
+    """A match and its clock. Each method returns the effects of its events."""
+
+    def __init__(self, settings: GameSettings, timers: Timers | None = None) -> None:
+        self.match = Match.create(settings, START_MS, timers)
+        self.now_ms = START_MS
+
+    def wait(self, seconds: float) -> list[Effect]:
+        """Advance the clock, then tick once."""
+        self.now_ms += round(seconds * 1000)
+        return self.match.tick(self.now_ms)
+
+    def apply(self, event: ev.GameEvent) -> list[Effect]:
+        return self.match.apply(event, self.now_ms)
+
+    def connect(self, player: str, user_id: int = 1) -> list[Effect]:
+        return self.apply(ev.PlayerConnected(self.now_ms, player, f"name of {player[-1]}", user_id))
+
+    def enter(self, player: str, user_id: int = 1) -> list[Effect]:
+        return self.apply(ev.PlayerEntered(self.now_ms, player, f"name of {player[-1]}", user_id))
+
+    def join_side(self, player: str, side: Side | None = Side.CT, team: Team | None = None) -> list[Effect]:
+        return self.apply(ev.PlayerJoinedSide(self.now_ms, player, f"name of {player[-1]}", side, team))
+
+    def join(self, *players: str) -> list[Effect]:
+        """Connect, enter and join a side; return the effects of all events."""
+        effects: list[Effect] = []
+        for player in players:
+            effects += self.connect(player) + self.enter(player) + self.join_side(player)
+        return effects
+
+    def leave(self, *players: str, is_map_change: bool = False) -> list[Effect]:
+        effects: list[Effect] = []
+        for player in players:
+            effects += self.apply(
+                ev.PlayerDisconnected(self.now_ms, player, f"name of {player[-1]}", "gone", is_map_change)
+            )
+        return effects
+
+    def load(self, map_name: str = MAPS[0]) -> list[Effect]:
+        return self.apply(ev.MapLoading(self.now_ms, map_name))
+
+    def live(self, map_name: str = MAPS[0]) -> list[Effect]:
+        return self.apply(ev.MapLive(self.now_ms, map_name, self.now_ms, Side.CT))
+
+    def end_map(self, team1: int = 13, team2: int = 5, map_name: str = MAPS[0]) -> list[Effect]:
+        return self.apply(ev.MapEnded(self.now_ms, map_name, team1, team2))
+
+    def restore(self, rounds_kept: int = 10, team1: int = 6, team2: int = 4) -> list[Effect]:
+        return self.apply(ev.RoundRestored(self.now_ms, rounds_kept, team1, team2))
+
+    def change_map(self, map_name: str, *players: str) -> list[Effect]:
+        """Disconnect all players, load the map and let the given players rejoin."""
+        self.leave(*self.match.presence.connected, is_map_change=True)
+        self.load(map_name)
+        return self.join(*players)
+
+
+def live_duel(series_format: SeriesFormat = SeriesFormat.BO1) -> MatchDriver:
+    """A match in which Ann and Ben play their first map."""
+    driver = MatchDriver(duel(series_format))
+    driver.join(ANN, BEN)
+    driver.live()
+    return driver

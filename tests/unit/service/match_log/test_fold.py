@@ -1,0 +1,309 @@
+"""Stored entries always give the same match: live, after a restart, and from any snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import msgspec
+import pytest
+
+from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, StartPlay
+from matchpod.core.match import MatchPhase
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.result import build_result, live_match
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.timers import Timers
+from matchpod.cs2.log_clock import ZONE_STEP_MS
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import CATCH_UP_MS, LATE_MS, Fold, SnapshotVersionError, settings_of
+from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.servers import ServerRow
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+
+PLAYERS = tuple(str(76561198000000001 + number) for number in range(4))
+JOIN_MS = round(Timers().join_s * 1000)
+
+
+class RecordedMatch(PlayedMatch):
+    """Records what the server sends as the entries that the service would store."""
+
+    def __init__(self, settings: GameSettings) -> None:
+        super().__init__(settings, seed=4)
+        self.entries: list[RawEntry] = []
+
+    def send_report(self, url: str, headers: object, body: bytes) -> None:
+        self._store(EntryKind.REPORT, self.now_ms, b"{}", body)
+        super().send_report(url, {}, body)
+
+    def receive_posts(self) -> None:
+        before = len(self.posts)
+        super().receive_posts()
+        for received_ms, headers, body in self.posts[before:]:
+            stored = {name.lower(): value for name, value in headers.items()}
+            self._store(EntryKind.LOG, received_ms, msgspec.json.encode(stored), body)
+
+    def _store(self, kind: str, received_ms: int, headers: bytes, body: bytes) -> None:
+        seq = len(self.entries) + 1
+        self.entries.append(
+            RawEntry(server_id="srv_1", seq=seq, kind=kind, received_ms=received_ms, headers=headers, body=body)
+        )
+
+
+@cache
+def recorded() -> RecordedMatch:
+    """A series of up to three maps with plugin reports."""
+    settings = mode_settings(
+        MatchType.WINGMAN,
+        maps=("de_vertigo", "de_nuke", "de_inferno"),
+        series_format=SeriesFormat.BO3,
+        max_rounds=4,
+        team1=TeamRoster("Alpha", PLAYERS[:2]),
+        team2=TeamRoster("Beta", PLAYERS[2:]),
+    )
+    played = RecordedMatch(settings)
+    assert played.play()
+    assert {entry.kind for entry in played.entries} == {EntryKind.LOG, EntryKind.REPORT}
+    assert len(played.reader.match.maps) > 1
+    return played
+
+
+def row_of(settings: GameSettings, **fields: object) -> ServerRow:
+    row = ServerRow(
+        id="srv_1",
+        game_id="game",
+        org_id="org_1",
+        region="eu",
+        phase=ServerPhase.RUNNING,
+        status=ServerStatus.RUNNING,
+        settings=msgspec.json.encode(settings),
+        log_token="l",
+        report_token="r",
+        plugin_match_id=27,
+        created_at_ms=START_MS,
+        allocated_at_ms=START_MS,
+        next_at_ms=START_MS,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def entry(kind: str, at_ms: int, body: bytes = b"") -> RawEntry:
+    return RawEntry(server_id="srv_1", seq=1, kind=kind, received_ms=at_ms, headers=b"{}", body=body)
+
+
+def fold_all(fold: Fold, entries: Iterable[RawEntry]) -> list[Effect]:
+    return [effect for entry in entries for effect in fold.apply(entry).effects]
+
+
+def new_fold(**fields: object) -> Fold:
+    """A match that no player has joined."""
+    return Fold.begin(row_of(recorded().settings, **fields), 1.0)
+
+
+# --- the same match ---------------------------------------------------------------------------------------------------
+
+
+def test_entries_give_the_match_that_was_played() -> None:
+    played = recorded()
+    fold = new_fold()
+    effects = fold_all(fold, played.entries)
+    assert effects[-1] == EndMatch()
+    assert [effect for effect in effects if isinstance(effect, StartPlay)] == [
+        effect for effect in played.effects if isinstance(effect, StartPlay)
+    ]
+    assert build_result(fold.match) == build_result(played.reader.match)
+
+
+def test_snapshot_after_every_entry_changes_nothing() -> None:
+    entries = recorded().entries
+    whole, again = new_fold(), new_fold()
+    for one in entries:
+        assert again.apply(one) == whole.apply(one)
+        again = Fold.load(again.dump())
+    assert again == whole
+    assert again.reader.match.phase is MatchPhase.OVER
+
+
+def test_resuming_a_match_repeatedly_does_not_change_it() -> None:
+    entries = recorded().entries
+    whole, resumed = new_fold(), new_fold()
+    for number, one in enumerate(entries):
+        if number % 5 == 0:
+            assert resumed.apply(entry(EntryKind.RESUMED, one.received_ms)).effects == []
+        resumed.apply(one)
+        whole.apply(one)
+        assert live_match(resumed.reader.match) == live_match(whole.reader.match)
+    assert build_result(resumed.reader.match) == build_result(whole.reader.match)
+
+
+def test_repeated_entries_count_once() -> None:
+    fold = new_fold()
+    for one in recorded().entries:
+        fold.apply(one)
+        if one.kind == EntryKind.LOG:
+            fold.apply(one)
+    assert build_result(fold.match) == build_result(recorded().reader.match)
+
+
+def test_match_begins_with_the_values_of_its_row() -> None:
+    fold = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + 7, was_pending=True), 30.0)
+    match = fold.match
+    assert (match.created_at_ms, match.allocated_at_ms, match.was_pending) == (START_MS, START_MS + 7, True)
+    assert match.timers == Timers().at_speed(30.0)
+    assert match.settings == recorded().settings
+
+
+def test_join_time_counts_from_the_allocation_if_starting_the_server_took_half_of_it() -> None:
+    half_ms = round(Timers().at_speed(30.0).join_s * 500)
+    in_time = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms), 30.0)
+    late = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms + 1), 30.0)
+    assert in_time.due_ms() == START_MS + 2 * half_ms
+    assert late.due_ms() == START_MS + half_ms + 1 + 2 * half_ms
+
+
+def test_presence_is_doubtful_after_a_resume_until_it_is_read_again() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    assert not fold.match.presence.is_doubtful
+    fold.apply(entry(EntryKind.RESUMED, START_MS))
+    assert fold.match.presence.is_doubtful
+    names = dict.fromkeys(recorded().settings.roster, "x")
+    fold.apply(entry(EntryKind.PRESENCE, START_MS + 1, msgspec.json.encode(names)))
+    assert fold.match.presence.missing() == ()
+
+
+def test_settings_contain_the_server_password_only_if_it_is_passed() -> None:
+    row = row_of(recorded().settings)
+    assert settings_of(row).server_password is None
+    assert settings_of(row, "secret") == msgspec.structs.replace(recorded().settings, server_password="secret")
+
+
+def test_invalid_snapshot_is_rejected() -> None:
+    for state in (b"", b"\xc1", msgspec.msgpack.encode({"reader": {}}), new_fold().dump()[:-20]):
+        with pytest.raises(SnapshotVersionError):
+            Fold.load(state)
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_deadlines_that_passed_before_an_entry_fire_before_it() -> None:
+    (cancel,) = new_fold().apply(entry(EntryKind.LOG, START_MS + JOIN_MS, b"x\n")).effects
+    assert isinstance(cancel, CancelMatch)
+    assert cancel.reason == CancelReason.NO_PLAYERS_JOINED
+    assert new_fold().apply(entry(EntryKind.LOG, START_MS + JOIN_MS - 1, b"x\n")).effects == []
+
+
+def test_deadlines_wait_after_a_resume() -> None:
+    fold = new_fold()
+    back_ms = START_MS + JOIN_MS * 3
+    assert fold.apply(entry(EntryKind.RESUMED, back_ms)).effects == []
+    assert fold.due_ms() == back_ms + CATCH_UP_MS
+    assert fold.apply(entry(EntryKind.LOG, back_ms + CATCH_UP_MS - 1, b"x\n")).effects == []
+    assert fold.advance(back_ms + CATCH_UP_MS - 1) == []
+    (cancel,) = fold.advance(back_ms + CATCH_UP_MS)
+    assert isinstance(cancel, CancelMatch)
+
+
+def test_players_who_joined_before_a_resume_are_applied_before_the_deadline() -> None:
+    played = recorded()
+    late_ms = JOIN_MS * 2
+    fold = new_fold()
+    fold.apply(entry(EntryKind.RESUMED, START_MS + late_ms))
+    # The server repeats all posts that were not acknowledged.
+    for one in played.entries:
+        if one.received_ms > START_MS + JOIN_MS // 2:
+            break
+        fold.apply(msgspec.structs.replace(one, received_ms=START_MS + late_ms + 1_000))
+    assert fold.match.phase is not MatchPhase.WARMUP
+    assert fold.advance(START_MS + late_ms + CATCH_UP_MS) == []
+
+
+def test_overdue_deadline_can_be_postponed() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    due_ms = START_MS + JOIN_MS
+    assert not fold.is_overdue(entry(EntryKind.LOG, due_ms + LATE_MS))
+    late = entry(EntryKind.LOG, due_ms + LATE_MS + 1)
+    assert fold.is_overdue(late)
+    assert not fold.is_overdue(entry(EntryKind.RESUMED, late.received_ms))
+    assert not fold.is_overdue(entry(EntryKind.ENDED, late.received_ms))
+    fold.postpone_deadlines(late)
+    assert not fold.is_overdue(late)
+    assert fold.due_ms() == late.received_ms + CATCH_UP_MS
+    assert fold.apply(late).effects == []
+    fold.advance(late.received_ms + CATCH_UP_MS)
+    assert fold.is_over
+    assert not fold.is_overdue(entry(EntryKind.LOG, late.received_ms * 2)), "no deadline is left"
+
+
+def test_ended_entry_does_not_change_the_match() -> None:
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    before = fold.dump()
+    assert fold.apply(entry(EntryKind.ENDED, START_MS + 2 * JOIN_MS)).effects == []
+    assert fold.dump() == before
+
+
+def test_snapshot_without_a_fingerprint_is_rejected() -> None:
+    _, state = msgspec.msgpack.decode(Fold.begin(row_of(recorded().settings), 1.0).dump())
+    del state["reader"]["timeline"]
+    with pytest.raises(SnapshotVersionError, match="no fingerprint"):
+        Fold.load(msgspec.msgpack.encode(state))
+
+
+def test_durations_are_in_game_time_at_any_speed() -> None:
+    speed = 1 / 8
+    fold = Fold.begin(row_of(recorded().settings), speed)
+    late = [
+        msgspec.structs.replace(one, received_ms=START_MS + round((one.received_ms - START_MS) / speed))
+        for one in recorded().entries
+    ]
+    fold_all(fold, late)
+    # At the end its clock differs a lot from ours, which must not be taken for another time zone.
+    assert late[-1].received_ms - recorded().entries[-1].received_ms > ZONE_STEP_MS
+    assert [one.duration_s for one in fold.match.maps] == [one.duration_s for one in recorded().reader.match.maps]
+
+
+def test_due_time_is_none_without_a_deadline() -> None:
+    fold = new_fold()
+    assert fold.due_ms() == START_MS + JOIN_MS
+    fold.advance(START_MS + JOIN_MS)
+    assert fold.due_ms() is None
+    assert fold.advance(START_MS + JOIN_MS * 9) == []
+
+
+def test_end_with_a_single_report_is_accepted_if_the_server_sends_nothing_else() -> None:
+    played = recorded()
+    fold = new_fold()
+    # Without the plugin reports and the last lines of the server.
+    for one in played.entries:
+        if one.kind != EntryKind.LOG:
+            continue
+        effects = fold.apply(one).effects
+        if any(isinstance(effect, EndMatch) for effect in effects):
+            return  # the log alone had two reports of the end
+    assert fold.finish() == [EndMatch()]
+
+
+def test_finish_has_no_effect_on_an_open_match() -> None:
+    assert new_fold().finish() == []
+
+
+def test_all_detections_of_an_entry_are_applied() -> None:
+    fold = new_fold()
+    for one in recorded().entries[: len(recorded().entries) // 2]:
+        fold.apply(one)
+    observations = [
+        {
+            "SteamID": player,
+            "PlayerName": "",
+            "Source": "detection_module",
+            "Kind": "Aimbot",
+            "Summary": "",
+            "Weapon": "",
+        }
+        for player in PLAYERS[:2]
+    ]
+    before = len(fold.match.detections)
+    reading = fold.apply(
+        entry(EntryKind.DETECTION, START_MS + 60_000, msgspec.json.encode({"Observations": observations}))
+    )
+    assert len(reading.events) == len(fold.match.detections) - before == 2

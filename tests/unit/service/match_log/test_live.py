@@ -1,0 +1,129 @@
+"""A runner dequeues entries in the order of their numbers; missing ones are in the database."""
+
+from __future__ import annotations
+
+import json
+
+from matchpod.core.model import MatchType
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import MAX_INBOX, LocalMatch, LocalMatches
+from matchpod.storage.raw_log import RawEntry
+from tests.unit.service.match_log.test_fold import PLAYERS, recorded, row_of
+from tests.unit.simulator.played_match import START_MS
+
+
+def entry(seq: int, server_id: str = "srv_1") -> RawEntry:
+    return RawEntry(server_id=server_id, seq=seq, kind=EntryKind.LOG, received_ms=START_MS, headers=b"{}", body=b"")
+
+
+def local_match(seq: int = 0) -> LocalMatch:
+    return LocalMatch("srv_1", Fold.begin(row_of(recorded().settings), 1.0), seq)
+
+
+def drain(live: LocalMatch) -> list[int]:
+    """Dequeue and apply all available entries; return their numbers."""
+    numbers = []
+    while (one := live.dequeue()) is not None:
+        live.applied(one.seq)
+        numbers.append(one.seq)
+    return numbers
+
+
+def test_entries_are_dequeued_in_order() -> None:
+    live = local_match()
+    assert live.dequeue() is None
+    for seq in (1, 2, 3):
+        live.enqueue(entry(seq))
+    assert live.is_behind
+    assert drain(live) == [1, 2, 3]
+    assert not live.is_behind
+
+
+def test_entry_after_a_gap_is_not_dequeued() -> None:
+    live = local_match()
+    live.enqueue(entry(1))
+    live.enqueue(entry(3))
+    assert drain(live) == [1]
+    assert live.is_behind
+    live.applied(2)  # from the database
+    assert drain(live) == [3]
+    assert not live.is_behind
+
+
+def test_entries_that_were_read_from_the_database_are_dropped() -> None:
+    live = local_match()
+    for seq in (1, 2, 3, 4):
+        live.enqueue(entry(seq))
+    live.applied(3)
+    assert drain(live) == [4]
+
+
+def test_entries_that_are_already_applied_are_dropped() -> None:
+    live = local_match(seq=7)
+    live.enqueue(entry(7))
+    assert not live.is_behind
+    live.enqueue(entry(8))
+    assert drain(live) == [8]
+
+
+def test_entries_out_of_order_do_not_block_forever() -> None:
+    live = local_match()
+    live.enqueue(entry(2))
+    live.enqueue(entry(1))
+    assert drain(live) == []
+    assert live.is_behind
+    live.applied(1)
+    live.applied(2)
+    assert drain(live) == []
+    live.enqueue(entry(3))
+    assert drain(live) == [3]
+
+
+def test_match_is_behind_if_entries_do_not_fit_into_the_inbox() -> None:
+    live = local_match()
+    for seq in range(1, MAX_INBOX + 3):
+        live.enqueue(entry(seq))
+    assert drain(live) == list(range(1, MAX_INBOX + 1))
+    assert live.is_behind
+    live.applied(MAX_INBOX + 2)
+    assert not live.is_behind
+
+
+def test_entry_wakes_only_the_runner_of_its_match() -> None:
+    matches, live = LocalMatches(), local_match()
+    matches.add(live)
+    matches.publish(entry(1, "srv_2"))
+    assert not live.woken.is_set()
+    assert live.dequeue() is None
+    matches.publish(entry(1))
+    assert live.woken.is_set()
+    assert live.dequeue() == entry(1)
+
+
+def test_match_is_not_removed_by_its_previous_runner() -> None:
+    matches, before, after = LocalMatches(), local_match(), local_match()
+    matches.add(before)
+    matches.add(after)
+    matches.remove(before)
+    assert matches.get("srv_1") is after
+    matches.remove(after)
+    matches.remove(after)
+    assert matches.get("srv_1") is None
+
+
+def test_view_is_rebuilt_after_an_entry_or_a_change() -> None:
+    live = local_match()
+    first = live.view()
+    assert live.view() is first
+    assert json.loads(first)["matchType"] == MatchType.WINGMAN
+    assert json.loads(first)["score"] == {"team1": 0, "team2": 0}
+    live.changed()
+    assert live.view() == first
+    assert live.view() is not first
+    for one in recorded().entries:
+        live.fold.apply(one)
+        live.applied(one.seq)
+    last = json.loads(live.view())
+    assert sum(last["score"].values()) > 0
+    assert {player["steamId"] for player in last["players"]} == set(PLAYERS)

@@ -1,0 +1,181 @@
+"""Test harness of the console: real variables, players and log lines; game, visitors and host only record calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from matchpod.cs2.log_lines.reader import Line
+from matchpod.simulator.agenda import Agenda
+from matchpod.simulator.console.console import Console
+from matchpod.simulator.outside import FetchResult
+from matchpod.simulator.play.arena import Arena
+from matchpod.simulator.play.door import Door
+from matchpod.simulator.play.flow.game import Game
+from matchpod.simulator.play.people.visitors import Visitors
+from matchpod.simulator.play.player import Participant, Player
+from matchpod.simulator.variables import Variables
+
+START_MS = 1_768_849_000_000
+
+
+class RecordingLog:
+    """A log that records lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, line: Line) -> None:
+        """Record a line."""
+        self.lines.append(line.text())
+
+    def begin_map(self) -> None:
+        """Do nothing: lines of earlier maps are kept."""
+
+
+class RecordingGame(Game):
+    """A game that only records calls."""
+
+    def __init__(self, arena: Arena, calls: list[str]) -> None:
+        super().__init__(arena)
+        self._calls = calls
+        self.files: list[str] = []
+
+    def load_map(self, map_name: str) -> None:
+        self._calls.append(f"load {map_name}")
+
+    def start_warmup(self) -> None:
+        self._calls.append("start warmup")
+
+    def end_warmup(self) -> None:
+        self._calls.append("end warmup")
+
+    def restart(self, seconds: int) -> None:
+        self._calls.append(f"restart {seconds}")
+
+    def swap_teams(self) -> None:
+        self._calls.append("swap")
+
+    def pause(self, by: str) -> None:
+        self._calls.append(f"pause {by}")
+
+    def unpause(self, by: str) -> None:
+        self._calls.append(f"unpause {by}")
+
+    def backups(self) -> list[str]:
+        return self.files
+
+    @property
+    def last_backup(self) -> str:
+        return self.files[0] if self.files else ""
+
+    def restore(self, file: str) -> bool:
+        self._calls.append(f"restore {file}")
+        return file in self.files
+
+
+class RecordingVisitors(Visitors):
+    """Visitors that only record calls."""
+
+    def __init__(self, arena: Arena, door: Door, game: Game, calls: list[str]) -> None:
+        super().__init__(arena, door, game)
+        self._calls = calls
+
+    def restart_countdown(self) -> None:
+        self._calls.append("restart countdown")
+
+    def expect_anyone(self) -> None:
+        self._calls.append("expect anyone")
+
+
+class RecordingOutside:
+    """A host that only records calls."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self._calls = calls
+
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
+        raise AssertionError("unexpected fetch")
+
+    def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        raise AssertionError("unexpected report")
+
+    def exit(self, *, is_crash: bool) -> None:
+        self._calls.append("crash" if is_crash else "exit")
+
+    def hang(self) -> None:
+        raise AssertionError("unexpected hang")
+
+    def set_speed(self, speed: float) -> None:
+        self._calls.append(f"speed {speed:g}")
+
+    def drop_rcon_connections(self) -> None:
+        self._calls.append("drop connections")
+
+
+@dataclass(frozen=True)
+class FakeListener:
+    """A log listener."""
+
+    url: str
+    delay_ms: int
+    has_pending_request: bool = False
+    acknowledged_tick: int = 0
+
+
+@dataclass
+class FakeListeners:
+    """Log listeners that receive nothing."""
+
+    entries: list[FakeListener] = field(default_factory=list)
+    is_on: bool = False
+    records_early: bool = False
+
+    def add(self, url: str, delay_ms: int = 0) -> None:
+        self.entries.append(FakeListener(url, delay_ms))
+
+    def remove(self, url: str) -> bool:
+        before = len(self.entries)
+        self.entries = [listener for listener in self.entries if listener.url != url]
+        return len(self.entries) < before
+
+    def remove_all(self) -> None:
+        self.entries.clear()
+
+    def list(self) -> list[FakeListener]:
+        return self.entries
+
+
+class ConsoleHarness:
+    """A console with its dependencies."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.log = RecordingLog()
+        self.variables = Variables()
+        self.agenda = Agenda(START_MS)
+        self.arena = Arena(self.agenda, self.log, self.variables)
+        self.arena.map_name = "de_inferno"
+        self.arena.map_number = 1
+        self.door = Door(self.arena)
+        self.game = RecordingGame(self.arena, self.calls)
+        self.visitors = RecordingVisitors(self.arena, self.door, self.game, self.calls)
+        self.listeners = FakeListeners()
+        self.console = Console(
+            self.arena,
+            self.game,
+            self.door,
+            self.visitors,
+            outside=RecordingOutside(self.calls),
+            listeners=self.listeners,
+        )
+
+    def execute(self, text: str) -> str:
+        """Run commands as the server itself."""
+        return self.console.execute(text, "")
+
+    def add_player(self, person: Participant, user_id: int, *, is_in_game: bool = True) -> Player:
+        """Add a player with this user id, without logging it."""
+        player = Player(person, user_id, "CT", is_in_game, connected_at_ms=self.agenda.now_ms)
+        self.arena.players.append(player)
+        return player

@@ -1,0 +1,78 @@
+"""Tests of the simulated plugin that counts shots, on a complete machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from matchpod.cs2.shots_report import ShotsReport, read_shots_report
+from matchpod.simulator.machine import Machine
+from matchpod.simulator.options import ServerOptions
+from matchpod.simulator.outside import FetchResult
+from matchpod.simulator.scenarios import Scenario
+
+START_MS = 1_700_000_000_000
+URL = "http://service.example/ingest/shots/token"
+MATCH_MS = 900_000
+
+
+class RecordingOutside:
+    """Records the reports of a machine."""
+
+    def __init__(self) -> None:
+        self.reports: list[ShotsReport] = []
+
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
+        raise AssertionError("nothing is fetched here")
+
+    def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        assert url == URL
+        self.reports.append(read_shots_report(body))
+
+    def exit(self, *, is_crash: bool) -> None:
+        """Do nothing."""
+
+    def hang(self) -> None:
+        """Do nothing."""
+
+    def set_speed(self, speed: float) -> None:
+        """Do nothing."""
+
+    def drop_rcon_connections(self) -> None:
+        """Do nothing."""
+
+
+def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: int) -> tuple[Machine, list[ShotsReport]]:
+    outside = RecordingOutside()
+    settings = ServerOptions(seed="3", scenario=scenario, **options)  # type: ignore[arg-type]
+    machine = Machine(settings, outside, start_ms=START_MS, instance_token="0" * 16)
+    machine.boot()
+    # Players come once the log has an address.
+    log = ("log on", 'logaddress_add_http "http://service.example/log"')
+    for command in ("mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10", *commands, *log):
+        machine.execute(command, "")
+    machine.agenda.run_until(START_MS + MATCH_MS)
+    return machine, outside.reports
+
+
+def test_last_report_has_every_round_as_counted() -> None:
+    machine, reports = play(f'matchpod_shots_url "{URL}"')
+    last = reports[-1]
+    assert last.map_number == 1
+    assert [one.round_number for one in last.rounds] == list(range(1, len(last.rounds) + 1))
+    totals: dict[str, int] = {}
+    for one in last.rounds:
+        counted = one.by_player()
+        assert counted
+        for player_id, (fired, _) in counted.items():
+            totals[player_id] = totals.get(player_id, 0) + fired
+    assert totals == {tally.player_id: tally.shots_fired for tally in machine.arena.book.tallies()}
+
+
+def test_nothing_is_reported_without_a_url() -> None:
+    assert play()[1] == []
+
+
+def test_server_without_the_plugin_does_not_know_the_variable() -> None:
+    machine, reports = play(f'matchpod_shots_url "{URL}"', scenario=Scenario.PLUGIN_MISSING)
+    assert reports == []
+    assert "Unknown command" in machine.execute(f'matchpod_shots_url "{URL}"', "")

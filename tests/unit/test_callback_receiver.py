@@ -1,0 +1,141 @@
+"""The callback receiver, without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+
+import httpx
+import pytest
+
+from matchpod import callback_receiver
+from matchpod.callback_receiver import CallbackReceiver, ReceivedCallback, Signature
+from matchpod.service.webhook_signature import attempt_headers, new_secret
+from matchpod.web import bodies
+
+SECRET = new_secret(b"s" * 32)
+NOW_S = 1_800_000_000
+CANCELED = json.dumps(
+    {"eventType": "match_canceled", "serverId": "srv_1", "externalMatchId": None, "reason": "no_players_joined"}
+).encode()
+
+
+class ReceiverClient:
+    """Sends requests to a callback receiver and records what it reports."""
+
+    def __init__(self, *, status: int = 204, secrets: tuple[str, ...] = (SECRET,)) -> None:
+        self.received: list[ReceivedCallback] = []
+        self.rejections: list[str] = []
+        self.receiver = CallbackReceiver(
+            status=status,
+            secrets=secrets,
+            now_s=lambda: NOW_S,
+            on_callback=self.received.append,
+            on_rejection=self.rejections.append,
+        )
+
+    def send(
+        self, body: bytes | AsyncIterator[bytes], headers: Mapping[str, str] | None = None, method: str = "POST"
+    ) -> httpx.Response:
+        async def request() -> httpx.Response:
+            transport = httpx.ASGITransport(self.receiver)
+            async with httpx.AsyncClient(transport=transport, base_url="http://receiver") as http:
+                return await http.request(method, "/", content=body, headers=headers)
+
+        return asyncio.run(request())
+
+
+def signed(body: bytes, secret: str = SECRET, at_s: int = NOW_S, authorization: str | None = None) -> dict[str, str]:
+    return attempt_headers(
+        [secret], "cb_1", body, timestamp_s=at_s, attempt=2, version="1", authorization=authorization
+    )
+
+
+def test_callback_is_received_with_attempt_authorization_and_signature() -> None:
+    client = ReceiverClient()
+    assert client.send(CANCELED, signed(CANCELED, authorization="Bearer t")).status_code == 204
+    (received,) = client.received
+    assert (received.callback.event_type, received.callback.reason) == ("match_canceled", "no_players_joined")
+    assert (received.body, received.attempt) == (CANCELED, "2")
+    assert received.has_authorization
+    assert received.signature is Signature.OK
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, signed(CANCELED, new_secret(b"x" * 32)), signed(b"other bytes"), signed(CANCELED, at_s=NOW_S - 3600)],
+    ids=["none", "another secret", "another body", "too old"],
+)
+def test_callback_with_an_invalid_signature_is_received_and_marked_wrong(headers: dict[str, str]) -> None:
+    client = ReceiverClient()
+    assert client.send(CANCELED, headers).status_code == 204
+    (received,) = client.received
+    assert received.signature is Signature.WRONG
+
+
+def test_signature_is_not_checked_without_a_secret() -> None:
+    client = ReceiverClient(secrets=())
+    client.send(CANCELED)
+    (received,) = client.received
+    assert received.signature is Signature.NOT_CHECKED
+    assert (received.attempt, received.has_authorization) == (None, False)
+
+
+def test_response_has_the_configured_status() -> None:
+    client = ReceiverClient(status=503)
+    assert client.send(CANCELED).status_code == 503
+    assert len(client.received) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"no json", b"[]", b'{"eventType":1}', b"[" * 100_000, b'{"eventType":"\xff"}', b"\x00" * 10],
+    ids=["empty", "text", "array", "wrong field type", "deep", "bad utf-8", "zeros"],
+)
+def test_body_that_is_not_a_callback_is_rejected(body: bytes) -> None:
+    client = ReceiverClient()
+    assert client.send(body).status_code == 400
+    assert client.received == []
+    assert len(client.rejections) == 1
+
+
+def test_body_over_the_limit_is_rejected_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callback_receiver, "MAX_BODY_BYTES", 1 << 20)
+
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b" " * (1 << 18)
+
+    client = ReceiverClient()
+    assert client.send(endless()).status_code == 413
+    assert "1 MiB" in client.rejections[0]
+
+
+def test_body_that_does_not_arrive_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.0)
+
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    client = ReceiverClient()
+    assert client.send(never()).status_code == 408
+
+
+def test_other_methods_are_not_allowed() -> None:
+    response = ReceiverClient().send(b"", method="GET")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9000/"),
+        ("0.0.0.0", "http://127.0.0.1:9000/"),
+        ("::", "http://[::1]:9000/"),
+        ("fd00::1", "http://[fd00::1]:9000/"),
+    ],
+)
+def test_callback_url_has_an_address_that_can_be_connected_to(host: str, url: str) -> None:
+    assert callback_receiver.url_of(host, 9000) == url
