@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 
 class Fault(msgspec.Struct, frozen=True):
     """One validation error: the path of the field, and a message that says what is expected."""
 
-    path: str
-    message: str
+    path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
+    message: Annotated[str, Meta(description="The rule that the field breaks.")]
 
 
 class MatchpodError(Exception):

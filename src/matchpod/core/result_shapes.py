@@ -5,144 +5,183 @@ Numbers that were not measured are null, or omitted from `extraStats`, never 0.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Team, Winner
+
+SteamId = Annotated[PlayerId, Meta(description="The 64-bit player ID.")]
+PlayerName = Annotated[str, Meta(description="The player's name.")]
+PlayerTeam = Annotated[Team | None, Meta(description="`team1` or `team2`; null if unknown.")]
+Kills = Annotated[int, Meta(description="Enemies killed.")]
+Deaths = Annotated[int, Meta(description="Number of deaths.")]
+Assists = Annotated[int, Meta(description="Kills assisted, as on the scoreboard.")]
+Headshots = Annotated[int, Meta(description="Kills by headshot.")]
+DamageDealt = Annotated[int, Meta(description="Damage to enemies.")]
+PistolKills = Annotated[int, Meta(description="Kills with pistols.")]
+SniperKills = Annotated[int, Meta(description="Kills with AWP, SSG, SCAR and G3SG1.")]
+FlashAssists = Annotated[int, Meta(description="Kills by teammates of enemies that the player had blinded.")]
+EntryKills = Annotated[int, Meta(description="Round-opening kills.")]
+TradeKills = Annotated[int, Meta(description="Kills that traded a teammate's death.")]
+BombPlants = Annotated[int, Meta(description="Bombs planted.")]
+BombDefuses = Annotated[int, Meta(description="Bombs defused.")]
+MapName = Annotated[str, Meta(description="The name of the map.")]
+MapNumber = Annotated[int, Meta(description="Its position in the series, from 1.")]
+Team1Score = Annotated[int, Meta(description="Rounds won by the first team.")]
+Team2Score = Annotated[int, Meta(description="Rounds won by the second team.")]
+Duration = Annotated[int | None, Meta(description="In seconds; null if unknown.")]
+WinnerOrNull = Annotated[Winner | None, Meta(description="`team1`, `team2` or `tie`; null if undecided.")]
+PlayedType = Annotated[MatchType, Meta(description="The match type that was played.")]
+IsoTime = Annotated[str, Meta(description="ISO 8601 in UTC, with milliseconds.")]
+
+MOST_KILLS_FIRST = Meta(description="Statistics of each player, most kills first.")
+DETECTIONS = Meta(description="Detections of the anti-cheat, for people to review: leads, not proof.")
 
 
 class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Additional statistics of a player; members that were not measured are omitted."""
 
-    pistol_kills: int
-    sniper_kills: int
-    knife_kills: int
-    chicken_kills: int
-    entry_kills: int
-    entry_deaths: int
-    trade_kills: int
-    clutch1v1: int
-    clutch1v2: int
-    clutch1v3: int
-    clutch1v4: int
-    clutch1v5: int
-    double_kills: int
-    triple_kills: int
-    quad_kills: int
-    aces: int
-    flash_assists: int
-    enemies_flashed: int
-    mvps: int | msgspec.UnsetType = msgspec.UNSET
-    bomb_plants: int
-    bomb_defuses: int
-    shots_fired: int | msgspec.UnsetType = msgspec.UNSET
-    shots_hit: int | msgspec.UnsetType = msgspec.UNSET
-    accuracy_percent: float | msgspec.UnsetType = msgspec.UNSET
+    pistol_kills: PistolKills
+    sniper_kills: SniperKills
+    knife_kills: Annotated[int, Meta(description="Kills with the knife.")]
+    chicken_kills: Annotated[int, Meta(description="Chickens killed.")]
+    entry_kills: EntryKills
+    entry_deaths: Annotated[int, Meta(description="Times first to die in a round.")]
+    trade_kills: TradeKills
+    clutch1v1: Annotated[int, Meta(description="Rounds won alone against one enemy.")]
+    clutch1v2: Annotated[int, Meta(description="Rounds won alone against two enemies.")]
+    clutch1v3: Annotated[int, Meta(description="Rounds won alone against three enemies.")]
+    clutch1v4: Annotated[int, Meta(description="Rounds won alone against four enemies.")]
+    clutch1v5: Annotated[int, Meta(description="Rounds won alone against five enemies.")]
+    double_kills: Annotated[int, Meta(description="Rounds with exactly 2 kills.")]
+    triple_kills: Annotated[int, Meta(description="Rounds with exactly 3 kills.")]
+    quad_kills: Annotated[int, Meta(description="Rounds with exactly 4 kills.")]
+    aces: Annotated[int, Meta(description="Rounds with 5 kills.")]
+    flash_assists: FlashAssists
+    enemies_flashed: Annotated[int, Meta(description="Enemies blinded.")]
+    mvps: Annotated[
+        int | UnsetType,
+        Meta(description="Rounds as most valuable player; left out if not counted."),
+    ] = UNSET
+    bomb_plants: BombPlants
+    bomb_defuses: BombDefuses
+    shots_fired: Annotated[int | UnsetType, Meta(description="Shots fired; left out if not counted.")] = UNSET
+    shots_hit: Annotated[int | UnsetType, Meta(description="Shots that hit an enemy; left out if not counted.")] = UNSET
+    accuracy_percent: Annotated[
+        float | UnsetType, Meta(description="Share of shots that hit, in percent; left out if not counted.")
+    ] = UNSET
 
 
 class PlayerNumbers(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The statistics of a player that every result contains."""
 
-    steam_id: PlayerId
-    name: str
-    kills: int
-    deaths: int
-    assists: int
-    headshots: int
-    hs_percent: float
-    kd_ratio: float
-    damage_dealt: int
-    utility_damage: int
-    pistol_kills: int
-    sniper_kills: int
-    extra_stats: ExtraStats | None
+    steam_id: SteamId
+    name: PlayerName
+    kills: Kills
+    deaths: Deaths
+    assists: Assists
+    headshots: Headshots
+    hs_percent: Annotated[float, Meta(description="Share of kills by headshot, in percent.")]
+    kd_ratio: Annotated[float, Meta(description="Kills divided by deaths.")]
+    damage_dealt: DamageDealt
+    utility_damage: Annotated[int, Meta(description="Damage to enemies by grenades and fire.")]
+    pistol_kills: PistolKills
+    sniper_kills: SniperKills
+    extra_stats: Annotated[
+        ExtraStats | None, Meta(description="More statistics, each of which may be missing; null if there are none.")
+    ]
 
 
 class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
     """The statistics of a player over all maps of a series."""
 
-    team: Team | None
-    adr: float
-    rounds_played: int
-    mvps: int | None
+    team: PlayerTeam
+    adr: Annotated[float, Meta(description="Average damage per round.")]
+    rounds_played: Annotated[int, Meta(description="Rounds the player took part in.")]
+    mvps: Annotated[int | None, Meta(description="Rounds as most valuable player; null if not counted.")]
 
 
 class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):
     """The statistics of a player on one map."""
 
-    flash_assists: int
-    first_kills: int
-    first_deaths: int
-    entry_kills: int
-    trade_kills: int
-    bomb_plants: int
-    bomb_defuses: int
-    clutch_wins: int
-    kast_percent: float
-    impact_rating: float
+    flash_assists: FlashAssists
+    first_kills: Annotated[int, Meta(description="Opening kills of a round.")]
+    first_deaths: Annotated[int, Meta(description="Opening deaths of a round.")]
+    entry_kills: EntryKills
+    trade_kills: TradeKills
+    bomb_plants: BombPlants
+    bomb_defuses: BombDefuses
+    clutch_wins: Annotated[int, Meta(description="Rounds won as the last player of the team alive.")]
+    kast_percent: Annotated[float, Meta(description="Rounds with a kill, assist, survival or trade, in percent.")]
+    impact_rating: Annotated[float, Meta(description="Impact rating.")]
 
 
 class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One map of a result."""
 
-    map_name: str
-    map_number: int
-    team1_score: int
-    team2_score: int
-    winner: Winner | None
-    duration: int | None
-    players: tuple[MapPlayer, ...]
+    map_name: MapName
+    map_number: MapNumber
+    team1_score: Team1Score
+    team2_score: Team2Score
+    winner: WinnerOrNull
+    duration: Duration
+    players: Annotated[tuple[MapPlayer, ...], MOST_KILLS_FIRST]
 
 
 class TeamEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One team of a result: maps won, and rounds won over all maps."""
 
-    name: str
-    series_score: int
-    total_rounds: int
+    name: Annotated[str, Meta(description="The team's name.")]
+    series_score: Annotated[int, Meta(description="Maps won.")]
+    total_rounds: Annotated[int, Meta(description="Rounds won over all maps.")]
 
 
 class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A detection in the shape of the API."""
 
-    steam_id: PlayerId
-    name: str
-    team: Team | None
-    type: str
-    reason: str
-    weapon: str
-    map_number: int
-    round_number: int | None
-    detected_at: str
+    steam_id: SteamId
+    name: PlayerName
+    team: PlayerTeam
+    type: Annotated[str, Meta(description="The suspected kind of cheat.")]
+    reason: Annotated[str, Meta(description="The evidence, in short.")]
+    weapon: Annotated[str, Meta(description="The weapon the player held, or `unknown`.")]
+    map_number: MapNumber
+    round_number: Annotated[int | None, Meta(description="The round; null if unknown.")]
+    detected_at: IsoTime
 
 
 class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of any mode except deathmatch."""
 
-    game_mode: MatchType
-    format: SeriesFormat
-    winner: Winner | None
-    team1: TeamEntry
-    team2: TeamEntry
-    overall: tuple[OverallPlayer, ...]
-    maps: tuple[MapEntry, ...]
-    anti_cheat: tuple[AntiCheatEntry, ...]
+    game_mode: PlayedType
+    format: Annotated[SeriesFormat, Meta(description="`bo1`, `bo3` or `bo5`.")]
+    winner: WinnerOrNull
+    team1: Annotated[TeamEntry, Meta(description="The first team.")]
+    team2: Annotated[TeamEntry, Meta(description="The second team.")]
+    overall: Annotated[
+        tuple[OverallPlayer, ...], Meta(description="Statistics of each player over all maps, most kills first.")
+    ]
+    maps: Annotated[tuple[MapEntry, ...], Meta(description="One entry per map that was played.")]
+    anti_cheat: Annotated[tuple[AntiCheatEntry, ...], DETECTIONS]
 
 
 class DeathmatchPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
     """The statistics of a player in a deathmatch."""
 
-    kpm: float
+    kpm: Annotated[float, Meta(description="Kills per minute.")]
 
 
 class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of a deathmatch."""
 
-    game_mode: MatchType
-    map: str
-    duration: int | None
-    winner_steam_id: PlayerId | None
-    players: tuple[DeathmatchPlayer, ...]
-    anti_cheat: tuple[AntiCheatEntry, ...]
+    game_mode: PlayedType
+    map: MapName
+    duration: Duration
+    winner_steam_id: Annotated[PlayerId | None, Meta(description="The player who won; null if there is no winner.")]
+    players: Annotated[tuple[DeathmatchPlayer, ...], MOST_KILLS_FIRST]
+    anti_cheat: Annotated[tuple[AntiCheatEntry, ...], DETECTIONS]
 
 
 Result = SeriesResult | DeathmatchResult
@@ -151,25 +190,25 @@ Result = SeriesResult | DeathmatchResult
 class LivePlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A player in the live view."""
 
-    steam_id: PlayerId
-    name: str | msgspec.UnsetType = msgspec.UNSET
-    kills: int = 0
-    deaths: int = 0
-    assists: int = 0
+    steam_id: SteamId
+    name: PlayerName | UnsetType = UNSET
+    kills: Kills = 0
+    deaths: Deaths = 0
+    assists: Assists = 0
 
 
 class Score(msgspec.Struct, frozen=True):
     """Rounds won on the current map."""
 
-    team1: int
-    team2: int
+    team1: Team1Score
+    team2: Team2Score
 
 
 class LiveMatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The live view of a match; a deathmatch has no score."""
 
-    game: str
-    match_type: MatchType
-    map: str | None
-    score: Score | msgspec.UnsetType = msgspec.UNSET
-    players: tuple[LivePlayer, ...]
+    game: Annotated[str, Meta(description="Always `cs2`.")]
+    match_type: Annotated[MatchType, Meta(description="The match type.")]
+    map: Annotated[str | None, Meta(description="The name of the map.")]
+    score: Annotated[Score | UnsetType, Meta(description="Rounds won on this map; left out for a deathmatch.")] = UNSET
+    players: Annotated[tuple[LivePlayer, ...], MOST_KILLS_FIRST]

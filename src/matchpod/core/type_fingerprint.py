@@ -28,6 +28,8 @@ def type_fingerprint(root: type) -> bytes:
 
 def _describe(node: object, seen: set[type]) -> Iterator[str]:
     """Yield one line per node of the type tree; a struct is described at its first occurrence only."""
+    while isinstance(node, inspect.Metadata):  # descriptions for the API documentation
+        node = node.type
     if isinstance(node, inspect.StructType):
         yield f"struct {_name(node.cls)}"
         if node.cls in seen:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from matchpod.core.validation import RegionRules
 from matchpod.ports import Database, Fleet
@@ -26,10 +28,10 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A region, as returned by the API."""
 
-    code: str
-    name: str
-    location: str
-    is_active: bool
+    code: Annotated[str, Meta(description="The `region` of a new match.")]
+    name: Annotated[str, Meta(description="The display name of the region.")]
+    location: Annotated[str, Meta(description="The location of its servers.")]
+    is_active: Annotated[bool, Meta(description="Whether it accepts new matches.")]
 
 
 class Regions:

@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from matchpod.core.result import iso_time
+from matchpod.core.result_shapes import IsoTime
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.validation import GAME_TYPE
 from matchpod.storage.servers import ServerSummary
+
+ServerId = Annotated[str, Meta(description="The id of the server, for get and cancel.")]
+RegionCode = Annotated[str, Meta(description="The code of the region.")]
+PublicStatus = Annotated[
+    ServerStatus, Meta(description="Players may connect while it is `running`; `stopped` and `failed` are final.")
+]
+AsGiven = Annotated[str | None, Meta(description="As given at creation, or null.")]
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A server; `match` is omitted from the response to a creation."""
 
-    server_id: str
-    game_id: str
-    region: str
-    status: ServerStatus
-    ip: str | None
-    port: int | None
-    callback_url: str | None
-    external_match_id: str | None
-    game_type: str
-    created_at: str
-    rcon_password: str | None
-    match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+    server_id: ServerId
+    game_id: Annotated[str, Meta(description="The UUID of this session; the `sessionId` of callbacks.")]
+    region: RegionCode
+    status: PublicStatus
+    ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
+    port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
+    callback_url: AsGiven
+    external_match_id: AsGiven
+    game_type: Annotated[str, Meta(description="Always `cs2`.")]
+    created_at: IsoTime
+    rcon_password: Annotated[
+        str | None,
+        Meta(
+            description="The RCON password; null for keys that cannot create matches, for servers whose password "
+            "belongs to their operator, and after the server has ended."
+        ),
+    ]
+    match: Annotated[
+        msgspec.Raw | msgspec.UnsetType | None,
+        Meta(
+            description="The current state of the match; null unless the server is running. "
+            "Left out when a match is created."
+        ),
+    ] = msgspec.UNSET
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A match; its result equals that of the callback byte for byte."""
 
-    external_match_id: str | None
-    server_id: str
-    status: ServerStatus
-    region: str
-    created_at: str
-    result: msgspec.Raw | None
+    external_match_id: AsGiven
+    server_id: ServerId
+    status: PublicStatus
+    region: RegionCode
+    created_at: IsoTime
+    result: Annotated[
+        msgspec.Raw | None,
+        Meta(
+            description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
+        ),
+    ]
 
 
 def has_ended(row: ServerSummary) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from matchpod.core.errors import (
     Fault,
@@ -23,11 +25,16 @@ _encoder = msgspec.json.Encoder()
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The body of every error; `details` only if there are faults to list."""
 
-    status_code: int
-    error: str
-    message: str
-    details: tuple[Fault, ...] | msgspec.UnsetType = msgspec.UNSET
-    request_id: str
+    status_code: Annotated[int, Meta(description="The HTTP status.")]
+    error: Annotated[str, Meta(description="The error code.")]
+    message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
+    details: Annotated[
+        tuple[Fault, ...] | msgspec.UnsetType,
+        Meta(description="All faults of the request; left out if there are none to list."),
+    ] = msgspec.UNSET
+    request_id: Annotated[
+        str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
+    ]
 
 
 class GoneError(MatchpodError):

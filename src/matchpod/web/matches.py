@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Header, Response, Site
@@ -16,7 +19,7 @@ _encoder = msgspec.json.Encoder()
 class Accepted(msgspec.Struct, frozen=True):
     """The body of a successful request without other results."""
 
-    ok: bool
+    ok: Annotated[bool, Meta(description="Always true.")]
 
 
 OK_BODY = _encoder.encode(Accepted(ok=True))

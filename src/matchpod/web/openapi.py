@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from typing import get_args
 
 import msgspec
 
@@ -14,7 +15,6 @@ from matchpod.cs2.shots_report import ShotsReport
 from matchpod.web.callback_schema import callback_schemas, webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
-from matchpod.web.field_texts import text_of
 from matchpod.web.request_schema import create_match_schemas
 from matchpod.web.services import Services
 
@@ -87,8 +87,8 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
         schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
+    _describe_tags(components)
     components["StreamEvent"] = _stream_event()
-    _add_descriptions(components)
     written = {**create_match_schemas([region.code for region in services.regions.all()]), **callback_schemas()}
     if duplicates := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
@@ -200,10 +200,20 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),
         ("EventsPage", "items", _list_of(_ref("TimelineItem"))),
     ):
-        properties = components[name]["properties"]
-        if not isinstance(properties, dict) or field not in properties:
-            raise LookupError(f"{name} has no field {field}")
-        properties[field] = schema
+        _properties(components, name)[field].update(schema)
+
+
+def _properties(components: Mapping[str, Schema], name: str) -> dict[str, Schema]:
+    properties = components[name]["properties"]
+    if not isinstance(properties, dict):
+        raise TypeError(f"{name} has no fields")
+    return properties
+
+
+def _describe_tags(components: Mapping[str, Schema]) -> None:
+    """Add the description of `type`: it is the tag of the structs, not one of their fields."""
+    for item in get_args(TimelineItem):
+        _properties(components, item.__name__)["type"]["description"] = "The type of the item."
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
@@ -212,11 +222,19 @@ def _other_shape(endpoint: Endpoint) -> Schema:
 
 
 def _stream_event() -> Schema:
-    item = {"type": "string", "contentMediaType": JSON, "contentSchema": _ref("TimelineItem")}
     return {
         "description": "One event of a stream.",
         "type": "object",
-        "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": item},
+        "properties": {
+            "id": {"type": "string", "description": "The `Last-Event-ID` to reconnect with."},
+            "event": {"type": "string", "description": "The `type` of the item."},
+            "data": {
+                "type": "string",
+                "contentMediaType": JSON,
+                "contentSchema": _ref("TimelineItem"),
+                "description": "The item as JSON, a `TimelineItem`.",
+            },
+        },
         "required": ["id", "event", "data"],
     }
 
@@ -231,15 +249,6 @@ def _one_of(*schemas: Schema) -> Schema:
 
 def _list_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
-
-
-def _add_descriptions(components: Mapping[str, Schema]) -> None:
-    """Add the description of each field that has none."""
-    for name, schema in components.items():
-        properties = schema.get("properties")
-        for field, field_schema in properties.items() if isinstance(properties, dict) else ():
-            if "description" not in field_schema:
-                field_schema["description"] = text_of(name, field)
 
 
 def _rename_refs(value: object) -> object:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from matchpod.core.errors import NotFoundError
 from matchpod.service.prometheus import CONTENT_TYPE
@@ -18,8 +21,8 @@ _encoder = msgspec.json.Encoder()
 class Health(msgspec.Struct, frozen=True):
     """The health of the process."""
 
-    status: str
-    version: str
+    status: Annotated[str, Meta(description="`ok` or `ready`.")]
+    version: Annotated[str, Meta(description="The version of the service.")]
 
 
 async def healthz(site: Site, _: Call) -> Response:

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
-from msgspec import NODEFAULT, Struct, defstruct, field
+from msgspec import NODEFAULT, Meta, Struct, defstruct, field
 
 from matchpod.core.match import Match
 from matchpod.core.type_fingerprint import DIGEST_BYTES, type_fingerprint
@@ -84,6 +84,13 @@ def test_fingerprint_is_the_same_in_every_process() -> None:
 @pytest.mark.parametrize("change", OTHERS)
 def test_a_changed_field_changes_the_fingerprint(change: str) -> None:
     assert type_fingerprint(player(OTHERS[change])) != type_fingerprint(player(SAME))
+
+
+def test_a_description_does_not_change_the_fingerprint() -> None:
+    described = [("kills", Annotated[int, Meta(description="Enemies killed.")], 0), SAME[1]]
+    constrained = [("kills", Annotated[int, Meta(description="Enemies killed.", ge=0)], 0), SAME[1]]
+    assert type_fingerprint(player(described)) == type_fingerprint(player(SAME))
+    assert type_fingerprint(player(constrained)) != type_fingerprint(player(SAME))
 
 
 @pytest.mark.parametrize(

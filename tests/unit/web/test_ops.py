@@ -12,8 +12,10 @@ from matchpod.core.outcome import Outcome
 from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.storage import region_flags
+from matchpod.web.callback_schema import callback_schemas
 from matchpod.web.docs import read_pages
 from matchpod.web.endpoint import EVENT_STREAM
+from matchpod.web.request_schema import create_match_schemas
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
@@ -103,6 +105,18 @@ def test_summaries_of_operations_are_unique(site: Site) -> None:
     paths = site.request("GET", "/openapi.json").json()["paths"]
     summaries = [operation["summary"] for methods in paths.values() for operation in methods.values()]
     assert len(set(summaries)) == len(summaries)
+
+
+def test_every_published_field_has_a_description(site: Site) -> None:
+    schemas = site.request("GET", "/openapi.json").json()["components"]["schemas"]
+    published = schemas.keys() - create_match_schemas([]).keys() - callback_schemas().keys()
+    missing = [
+        f"{name}.{field} has no description"
+        for name in sorted(published)
+        for field, described in schemas[name].get("properties", {}).items()
+        if not described.get("description")
+    ]
+    assert not missing, "\n".join(missing)
 
 
 def test_only_nullable_fields_mention_null(site: Site) -> None:

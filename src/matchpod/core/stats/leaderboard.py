@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from matchpod.core.model import PlayerId, Team, is_human
+from matchpod.core.result_shapes import (
+    Assists,
+    BombDefuses,
+    BombPlants,
+    DamageDealt,
+    Deaths,
+    Headshots,
+    Kills,
+    PlayerName,
+    SteamId,
+)
 from matchpod.core.stats.derived import accuracy
 from matchpod.core.stats.player_line import PlayerLine
 
@@ -33,39 +46,41 @@ class LeaderboardSort(StrEnum):
 class UtilityThrown(msgspec.Struct, frozen=True, kw_only=True):
     """Grenades thrown, by type."""
 
-    total: int
-    he: int
-    flash: int
-    smoke: int
-    molly: int
-    decoy: int
+    total: Annotated[int, Meta(description="All grenades thrown.")]
+    he: Annotated[int, Meta(description="HE grenades.")]
+    flash: Annotated[int, Meta(description="Flashbangs.")]
+    smoke: Annotated[int, Meta(description="Smoke grenades.")]
+    molly: Annotated[int, Meta(description="Molotovs and incendiary grenades.")]
+    decoy: Annotated[int, Meta(description="Decoys.")]
 
 
 class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
     """The weapon with a player's most kills, named as in the log."""
 
-    weapon_name: str
-    kills: int
+    weapon_name: Annotated[str, Meta(description="The name of the weapon in the game.")]
+    kills: Annotated[int, Meta(description="Kills with it.")]
 
 
 class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One row. `team` is 1, 2, or 0 for none; numbers that were not counted are null."""
 
-    name: str
-    steam_id: PlayerId
-    team: int
-    kills: int
-    deaths: int
-    assists: int
-    headshots: int
-    damage_dealt: int
-    bullets_fired: int | None
-    bullets_hit: int | None
-    accuracy_percent: float | None
-    bomb_plants: int
-    bomb_defuses: int
-    utility: UtilityThrown
-    top_weapon: TopWeapon | None
+    name: PlayerName
+    steam_id: SteamId
+    team: Annotated[int, Meta(description="1, 2, or 0 for none.")]
+    kills: Kills
+    deaths: Deaths
+    assists: Assists
+    headshots: Headshots
+    damage_dealt: DamageDealt
+    bullets_fired: Annotated[int | None, Meta(description="Shots fired; null if not counted.")]
+    bullets_hit: Annotated[int | None, Meta(description="Shots that hit an enemy; null if not counted.")]
+    accuracy_percent: Annotated[
+        float | None, Meta(description="Share of shots that hit, in percent; null if not counted.")
+    ]
+    bomb_plants: BombPlants
+    bomb_defuses: BombDefuses
+    utility: Annotated[UtilityThrown, Meta(description="Grenades thrown.")]
+    top_weapon: Annotated[TopWeapon | None, Meta(description="The weapon with the most kills; null without kills.")]
 
 
 # A player without a measured accuracy ranks below every player who has one, even 0.

@@ -3,139 +3,180 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import asdict
 
 from matchpod.core.history_query import EventsQuery, ListQuery
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import iso_time
+from matchpod.core.result_shapes import (
+    DETECTIONS,
+    MOST_KILLS_FIRST,
+    Duration,
+    MapName,
+    MapNumber,
+    Team1Score,
+    Team2Score,
+)
 from matchpod.core.stats.leaderboard import LeaderboardPlayer
+from matchpod.service.server_views import ServerId
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
+
+Uuid = Annotated[str, Meta(description="A UUID.")]
+MapId = Annotated[str, Meta(description="The `id` of the map.")]
+SeriesOfMap = Annotated[str | None, Meta(description="The id of the series; null if the mode has none.")]
+ServerName = Annotated[str, Meta(description="The display name of the server.")]
+GameMode = Annotated[str, Meta(description="The match type that was played.")]
+CurrentStatus = Annotated[MapStatus, Meta(description="The current status.")]
+StartedAt = Annotated[
+    str | None,
+    Meta(
+        description="When the server restarted the map to go live; `map_live` follows after freeze time. Null before."
+    ),
+]
+FinishedAt = Annotated[
+    str | None,
+    Meta(description="When it ended; null before, if it never started, and briefly after a caller's cancel."),
+]
+PlayerCount = Annotated[int, Meta(description="The number of players with statistics on this map.")]
 
 
 class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A map in a list of series."""
 
-    id: str
-    map_number: int
-    map_name: str
-    status: MapStatus
+    id: Uuid
+    map_number: MapNumber
+    map_name: MapName
+    status: CurrentStatus
 
 
 class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
     """A map of one series."""
 
-    team1_score: int
-    team2_score: int
-    winner: str | None
-    player_count: int
-    started_at: str | None
-    finished_at: str | None
-    duration: int | None
+    team1_score: Team1Score
+    team2_score: Team2Score
+    winner: Annotated[str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided.")]
+    player_count: PlayerCount
+    started_at: StartedAt
+    finished_at: FinishedAt
+    duration: Duration
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The fields of a series in lists and details; `winnerTeam` is the name of the team."""
 
-    id: str
-    series_id: str
-    server_id: str
-    server_name: str
-    format: str
-    team1_name: str
-    team2_name: str
-    team1_maps_won: int
-    team2_maps_won: int
-    status: MapStatus
-    game_mode: str
-    started_at: str | None
-    finished_at: str | None
-    duration: int | None
-    winner_team: str | None
+    id: Uuid
+    series_id: Annotated[str, Meta(description="The id of the series.")]
+    server_id: ServerId
+    server_name: ServerName
+    format: Annotated[str, Meta(description="`bo1`, `bo3` or `bo5`.")]
+    team1_name: Annotated[str, Meta(description="The first team.")]
+    team2_name: Annotated[str, Meta(description="The second team.")]
+    team1_maps_won: Annotated[int, Meta(description="Maps won by the first team.")]
+    team2_maps_won: Annotated[int, Meta(description="Maps won by the second team.")]
+    status: CurrentStatus
+    game_mode: GameMode
+    started_at: Annotated[str | None, Meta(description="The `startedAt` of its first map, or null.")]
+    finished_at: Annotated[
+        str | None,
+        Meta(description="When the last played map ended; null before, and briefly after a caller's cancel."),
+    ]
+    duration: Duration
+    winner_team: Annotated[
+        str | None, Meta(description="The name of the team that won; null if undecided, tied or cancelled.")
+    ]
 
 
 class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
     """A series in a list."""
 
-    maps: tuple[SeriesMap, ...]
+    maps: Annotated[tuple[SeriesMap, ...], Meta(description="All maps that the series can have, in order.")]
 
 
 class SeriesDetail(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
     """A series with the scores of its maps."""
 
-    maps: tuple[SeriesDetailMap, ...]
+    maps: Annotated[tuple[SeriesDetailMap, ...], Meta(description="All maps that the series can have, in order.")]
 
 
-class SeriesPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ListPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields that all pages of a list have in common."""
+
+    page: Annotated[int, Meta(description="The number of this page, from 1.")]
+    page_size: Annotated[int, Meta(description="The maximum number of items per page.")]
+    total: Annotated[int, Meta(description="The number of items on all pages.")]
+
+
+class SeriesPage(ListPage, frozen=True, kw_only=True, rename="camel"):
     """One page of the matching series, and their total number."""
 
-    page: int
-    page_size: int
-    total: int
-    items: tuple[SeriesItem, ...]
+    items: Annotated[tuple[SeriesItem, ...], Meta(description="The items of this page, newest first.")]
 
 
 class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A map in a list."""
 
-    id: str
-    server_id: str
-    server_name: str
-    map: str
-    game_mode: str
-    team1_name: str | None
-    team2_name: str | None
-    team1_score: int
-    team2_score: int
-    status: MapStatus
-    started_at: str | None
-    finished_at: str | None
-    duration: int | None
-    player_count: int
+    id: Uuid
+    server_id: ServerId
+    server_name: ServerName
+    map: MapName
+    game_mode: GameMode
+    team1_name: Annotated[str | None, Meta(description="The first team; null in a deathmatch.")]
+    team2_name: Annotated[str | None, Meta(description="The second team; null in a deathmatch.")]
+    team1_score: Team1Score
+    team2_score: Team2Score
+    status: CurrentStatus
+    started_at: StartedAt
+    finished_at: FinishedAt
+    duration: Duration
+    player_count: PlayerCount
 
 
 class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     """A map with its players, as in the result of its match, and its anti-cheat detections."""
 
-    series_id: str | None
-    map_number: int
-    winner: str | None
-    players: msgspec.Raw
-    anti_cheat: msgspec.Raw
-    stats_version: int
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    winner: Annotated[
+        str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided or cancelled, and in a deathmatch.")
+    ]
+    players: Annotated[msgspec.Raw, MOST_KILLS_FIRST]
+    anti_cheat: Annotated[msgspec.Raw, DETECTIONS]
+    stats_version: Annotated[
+        int, Meta(description="Starts at 1; increases by one each time an ended map is recomputed and differs.")
+    ]
 
 
-class MapsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class MapsPage(ListPage, frozen=True, kw_only=True, rename="camel"):
     """One page of the matching maps, and their total number."""
 
-    page: int
-    page_size: int
-    total: int
-    items: tuple[MapSummary, ...]
+    items: Annotated[tuple[MapSummary, ...], Meta(description="The items of this page, newest first.")]
 
 
 class EventsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A page of a map's timeline; `nextAfterSeq` is the `afterSeq` of the next page."""
 
-    map_id: str
-    after_seq: int
-    limit: int
-    next_after_seq: int
-    items: tuple[msgspec.Raw, ...]
+    map_id: MapId
+    after_seq: Annotated[int, Meta(description="As in the request.")]
+    limit: Annotated[int, Meta(description="The maximum number of items: as in the request, but at most 1000.")]
+    next_after_seq: Annotated[int, Meta(description="The `afterSeq` of the next request.")]
+    items: Annotated[tuple[msgspec.Raw, ...], Meta(description="The next items, in order.")]
 
 
 class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The top players of a map."""
 
-    map_id: str
-    series_id: str | None
-    map_number: int
-    map_name: str
-    status: MapStatus
-    started_at: str | None
-    finished_at: str | None
-    players: tuple[LeaderboardPlayer, ...]
+    map_id: MapId
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    map_name: MapName
+    status: CurrentStatus
+    started_at: StartedAt
+    finished_at: FinishedAt
+    players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
 
 
 def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, Sequence[MapRow]]]) -> SeriesPage:
