@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak check fix bench
+.PHONY: help run test soak check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -51,6 +51,10 @@ check: $(READY) ## Check format, lint, types, import contracts, layout and words
 fix: $(READY) ## Fix lint errors and format, as far as ruff can
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+golden: $(READY) ## Write the golden files again; review the difference before committing it
+	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
+	@git --no-pager diff --stat -- tests/golden
 
 bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, and a farm of simulated servers
 	@$(BIN)/python tests/bench/run.py

@@ -11,8 +11,9 @@ from matchpod.core.model import Side
 from matchpod.cs2.log_lines import player_lines as pl
 from matchpod.cs2.log_lines import world_lines as wl
 from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
-from matchpod.cs2.log_lines.reader import Line, format_file_line
+from matchpod.cs2.log_lines.reader import Line
 from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
+from tests.unit.cs2.log_lines.line_format import format_file_line
 
 MAP = "de_inferno"
 ROUNDS = 20

@@ -99,7 +99,7 @@ def test_posts_of_a_replaced_server_are_rejected(harness: databases.Harness) -> 
         async with open_world(db) as world:
             world.region.allocation_errors = [FleetError("it does not answer")]
             await world.create(scenario="no_show")
-            before = await world.row()  # before the first attempt: its tokens are replaced with the server
+            before = await world.row()  # tokens of the first attempt; a replaced server gets new ones
             process = world.start()
             await world.until_phase(ServerPhase.RUNNING)
             row = await world.row()
@@ -588,7 +588,7 @@ class _SlowIngest:
 
 
 class _DyingIngest(_SlowIngest):
-    """The server dies before its end is stored, and its plugin does not report the end."""
+    """Kills the server before the end of the match is stored, and drops the plugin's reports of that end."""
 
     def __init__(self, ingest: Ingest, die: Callable[[], None], noticed: asyncio.Event) -> None:
         super().__init__(ingest)

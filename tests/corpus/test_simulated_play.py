@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.cs2.log_lines.reader import LineReader, format_http_line
+from matchpod.cs2.log_lines.reader import LineReader
 from scripts.compare_lines import Rates
+from tests.unit.cs2.log_lines.line_format import format_http_line
 from tests.unit.simulator.played_match import five_against_five
 
 SEEDS = range(1, 9)

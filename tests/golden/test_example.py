@@ -8,11 +8,12 @@ import msgspec
 
 from matchpod.core.result import build_result
 from matchpod.replay import open_recording, replay
+from tests.golden.golden_files import check_golden
 
-HERE = Path(__file__).resolve().parent
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example.log"
 
 
 def test_example_match_has_the_expected_result() -> None:
-    match = replay([open_recording(HERE.parents[1] / "docs" / "example.log")]).match
+    match = replay([open_recording(EXAMPLE)]).match
     result = msgspec.json.format(msgspec.json.encode(build_result(match)), indent=2)
-    assert result.decode() + "\n" == (HERE / "example-result.json").read_text("utf-8")
+    check_golden("example-result.json", result.decode() + "\n")

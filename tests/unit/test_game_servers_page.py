@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.adapters.fleets.process import expand_command
+from matchpod.cs2.console_commands import SHOTS_ADDRESS
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.runner.start import DETECTIONS_VARIABLE
@@ -43,7 +44,7 @@ def test_every_variable_on_the_page_is_a_setting_or_passed_to_servers() -> None:
 def test_every_metric_on_the_page_exists() -> None:
     metrics = Registry()
     Metrics(metrics)
-    named = set(re.findall(r"matchpod_[a-z_]+", PAGE))
+    named = set(re.findall(r"matchpod_[a-z_]+", PAGE)) - {SHOTS_ADDRESS}
     assert named
     assert named <= set(re.findall(r"# TYPE (\S+)", metrics.text()))
 

@@ -276,7 +276,7 @@ async def _read_status(reader: asyncio.StreamReader, response: _Response) -> Non
 
 
 async def _discard_body(reader: asyncio.StreamReader, response: _Response) -> None:
-    """Read and discard the body, ignoring errors; the receiver may keep the connection open behind it."""
+    """Read and discard the body, ignoring errors. Not until EOF: the receiver may keep the connection open."""
     remaining = MAX_BODY_BYTES
     with suppress(OSError, _BadResponseError):  # includes timeouts
         async with asyncio.timeout(REST_S):

@@ -110,7 +110,7 @@ class Timeline(msgspec.Struct):
             self.add_map_ends(match)
 
     def add_map_ends(self, match: Match) -> None:
-        """Add the end of maps that ended, also without an event: by time, by inference or by the end of the match."""
+        """Add an item for each map that has ended; it may have ended without an event, by timeout or with the match."""
         last = match.maps[-1]
         if last.status is MapStatus.LIVE:
             self.ended_map = min(self.ended_map, last.number - 1)

@@ -1,4 +1,4 @@
-"""Parse detections of anti-cheat plugins from three kinds of JSON posts and two kinds of log lines, without raising.
+"""Parse detections of anti-cheat plugins from three kinds of JSON posts, without raising.
 
 Detections are leads for human review. Names are untrusted: in free text the longest possible name is used, so a player
 whose name imitates the surrounding text can at most hide, but not accuse another player.
@@ -48,17 +48,6 @@ _ANTICHEAT_MESSAGE = re.compile(
     re.DOTALL,
 )
 
-# Before the tag: nothing, or time, level and plugin name as in the console or in a log file.
-_LINE_PREFIX = r"(?:\d\d:\d\d:\d\d \[\w+\] \(plugin:[^()\[\]]*\) |\d{4}-\d\d-\d\d [\d:.+ -]+ \[\w+\] plugin:[^\[\]]* )?"
-_LINES = (
-    # First, because a player may be called `Suspicious observation -> someone | Aimbot | x`.
-    re.compile(
-        _LINE_PREFIX + r"\[TBAC\] (?P<name>.+) (?:is suspected of|was kicked for|was banned for) using "
-        r"(?P<kind>\w+) \((?P<reason>.*)\)"
-    ),
-    re.compile(_LINE_PREFIX + r"\[TBAC\] Suspicious observation -> (?P<name>.+) \| (?P<kind>\w+) \| (?P<reason>.*)"),
-)
-
 _Fields = dict[str, object]
 
 
@@ -92,19 +81,6 @@ def read_detections(body: bytes) -> list[PluginDetection]:
     if isinstance(observations, list):
         return _read_each(observations, _read_observation)
     return _read_each([decoded], _read_webhook if "content" in decoded else _read_own)
-
-
-def read_log_line(line: str) -> PluginDetection | None:
-    """Return the detection in a line of the plugin's own log; it has only a name, to be matched to a player.
-
-    Do not pass chat lines, as any player can write such a line there. A first suspicion, which the plugin itself does
-    not yet count as a detection, is None.
-    """
-    for pattern in _LINES:
-        found = pattern.fullmatch(line.rstrip("\r\n")) if len(line) <= MAX_FREE_TEXT_CHARS else None
-        if found:
-            return _detection(None, name=found["name"], kind=found["kind"], reason=found["reason"])
-    return None
 
 
 def _read_each(entries: list[object], read: Callable[[_Fields], PluginDetection | None]) -> list[PluginDetection]:

@@ -188,11 +188,6 @@ def kick_command(user_id: int, reason: str) -> str:
     return _command("kickid", bare(user_id), quoted(reason))
 
 
-def say_command(text: str) -> str:
-    """Return the command that writes to the chat of all players."""
-    return _command("say", quoted(text))
-
-
 def log_address_command(url: str) -> str:
     """Return the command that adds a log address. Without quotes the console would read `//` as a comment."""
     return _command("logaddress_add_http", quoted(_http_url(url)))

@@ -1,7 +1,7 @@
 """Parse and validate `customCvars`: each line becomes a setting, or a fault with its line number and reason.
 
-A line is `name value` or `name "value"`; empty lines and `//` comments are skipped, also after a value. Lines end only
-at `\\n`, optionally after `\\r`. The text itself is never sent to a server.
+A line is `name value` or `name "value"`. Empty lines are skipped, and so are `//` comments, alone or after a value.
+Lines end only at `\\n`, optionally after `\\r`. The text itself is never sent to a server.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Agenda:
     def __init__(self, start_ms: int) -> None:
         self._start_ms = start_ms
         self.tick = 0
-        """Ticks since the start. Read-only for others; not a property because every log line reads it."""
+        """Ticks since the start. Others must not change it; an attribute for speed: it is read for every log line."""
         self._order = 0
         self._tasks: list[tuple[int, int, ScheduledTask]] = []
         self._is_held = False
@@ -123,15 +123,6 @@ class Agenda:
     def hold(self) -> None:
         """Stop the clock after the current tick until the next `run_until`. Called from within a task."""
         self._is_held = True
-
-    def run_next(self) -> bool:
-        """Advance to the next tick with a task and run it. Return False if no task is scheduled."""
-        due_ms = self.next_due_ms()
-        if due_ms is None:
-            return False
-        # `next_due_ms` is rounded down; one more millisecond reaches the tick.
-        self.run_until(due_ms + 1)
-        return True
 
     def clear(self) -> None:
         """Cancel all tasks."""

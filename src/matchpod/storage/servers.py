@@ -160,12 +160,12 @@ async def external_id_exists(db: Database, external_id: str) -> bool:
 
 
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
-    """Return the server that posts its log with this token, even if ended."""
+    """Return the server that posts its log with this token, even if its match has ended."""
     return await _one(db, "log_token = :token", {"token": token})
 
 
 async def by_report_token(db: Database, token: str) -> ServerRow | None:
-    """Return the server whose plugin reports with this token, even if ended."""
+    """Return the server whose plugin reports with this token, even if its match has ended."""
     return await _one(db, "report_token = :token", {"token": token})
 
 

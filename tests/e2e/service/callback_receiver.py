@@ -1,6 +1,6 @@
-"""A receiver of callbacks: a real HTTP server that records every request and can be told to misbehave.
+"""Receive callbacks with a real HTTP server that records every request and can be configured to misbehave.
 
-Signatures are checked by hand after Standard Webhooks, not by the code that made them.
+Signatures are verified with a separate implementation of Standard Webhooks, independent of the code under test.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from tests.e2e.service.running_service import WAIT_S, wait_until
 
-Manner = Literal["accept", "fail", "redirect", "hang", "drip", "close"]
-"""How a request is answered: 200, 500, 307 to /elsewhere, never, a byte a second for ever, or by hanging up."""
+Behavior = Literal["accept", "fail", "redirect", "hang", "drip", "close"]
+"""Response to a request: 200, 500, 307 to /elsewhere, none, one byte per second without end, or a closed connection."""
 
 _STATUS = {"accept": 200, "fail": 500, "redirect": 307}
 
@@ -28,26 +28,26 @@ DRIP_S = 1.0
 
 
 class Received(NamedTuple):
-    """One request."""
+    """One received request."""
 
     path: str
     headers: Mapping[str, str]
     body: bytes
     at_s: float
-    """When it was read, by the monotonic clock."""
+    """Monotonic time at which it was read."""
 
     @property
     def json(self) -> Any:
-        """Its body."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
     @property
     def id(self) -> str:
-        """The id that a repeated callback repeats."""
+        """Return the id, which is the same in every attempt to deliver a callback."""
         return self.headers["webhook-id"]
 
     def is_signed_with(self, secret: str) -> bool:
-        """True when the body came from who knows the secret."""
+        """True if the request has a valid signature for this secret."""
         key = base64.b64decode(secret.removeprefix("whsec_"))
         signed = f"{self.id}.{self.headers['webhook-timestamp']}.".encode() + self.body
         expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
@@ -55,11 +55,11 @@ class Received(NamedTuple):
 
 
 class CallbackReceiver:
-    """Listens from `with` to its end; every path is a mailbox of its own."""
+    """A context manager that runs the server; requests are recorded, and behaviors configured, per path."""
 
     def __init__(self) -> None:
         self._received: list[Received] = []
-        self._manners: dict[str, list[Manner]] = {}
+        self._behaviors: dict[str, list[Behavior]] = {}
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1})
@@ -73,34 +73,34 @@ class CallbackReceiver:
     ) -> None:
         self._closing.set()
         self._server.shutdown()
-        self._server.server_close()  # waits for those that hang
+        self._server.server_close()  # waits for hanging requests
         self._thread.join()
 
     def url(self, path: str) -> str:
-        """Where callbacks for this mailbox go."""
+        """Return the URL of a path."""
         return f"http://127.0.0.1:{self._server.server_port}{path}"
 
-    def answer(self, path: str, *manners: Manner) -> str:
-        """Answer the next requests at this path so, the last for ever; answers its URL."""
-        self._manners[path] = list(manners)
+    def configure(self, path: str, *behaviors: Behavior) -> str:
+        """Set the behavior for the next requests at this path, the last one for all that follow; return the URL."""
+        self._behaviors[path] = list(behaviors)
         return self.url(path)
 
     def at(self, path: str) -> list[Received]:
-        """What came to this path so far, in order."""
+        """Return the requests received at this path so far, in order."""
         return [one for one in self._received if one.path == path]
 
     def wait_for(self, path: str, count: int = 1, *, within_s: float = WAIT_S) -> list[Received]:
-        """Wait until this path has received `count` requests."""
+        """Wait until this path has received `count` requests; return all of them."""
         wait_until(
             lambda: len(self.at(path)) >= count,
-            lambda: f"{count} callbacks at {path}: {self.at(path)}",
+            lambda: f"{count} callbacks at {path}; received: {self.at(path)}",
             within_s=within_s,
         )
         return self.at(path)
 
-    def _next_manner(self, path: str) -> Manner:
-        manners = self._manners.get(path) or ["accept"]
-        return manners.pop(0) if len(manners) > 1 else manners[0]
+    def _next_behavior(self, path: str) -> Behavior:
+        behaviors = self._behaviors.get(path) or ["accept"]
+        return behaviors.pop(0) if len(behaviors) > 1 else behaviors[0]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         receiver = self
@@ -109,22 +109,22 @@ class CallbackReceiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                manner = receiver._next_manner(self.path)
+                behavior = receiver._next_behavior(self.path)
                 receiver._received.append(Received(self.path, headers, body, time.monotonic()))
                 self.close_connection = True
                 with suppress(OSError):  # the sender has timed out
-                    self._answer(manner)
+                    self._respond(behavior)
 
-            def _answer(self, manner: Manner) -> None:
-                if manner == "hang":
+            def _respond(self, behavior: Behavior) -> None:
+                if behavior == "hang":
                     receiver._closing.wait()
-                elif manner == "drip":
+                elif behavior == "drip":
                     for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000:
                         self.wfile.write(bytes([byte]))
                         if receiver._closing.wait(DRIP_S):
                             return
-                elif manner != "close":
-                    self.send_response(_STATUS[manner])
+                elif behavior != "close":
+                    self.send_response(_STATUS[behavior])
                     self.send_header("Location", receiver.url("/elsewhere"))
                     self.send_header("Content-Length", "0")
                     self.end_headers()

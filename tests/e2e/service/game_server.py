@@ -1,4 +1,4 @@
-"""What can a test see of a game server by itself, past the service? Its console, and its log as a second listener."""
+"""Access a game server without the service: execute console commands and receive a copy of its log."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ _PLAYER = re.compile(rb'"[^"\n]*<[0-9]+><\[U:1:([0-9]+)\]><[^>\n]*>" ([^\n]*)')
 _FIRST_ID64 = 76561197960265728
 
 
-def ask(server: Mapping[str, Any], *commands: str) -> list[str]:
-    """What the console of a running server answers to each command, with the password that the service returned."""
-    return ask_at(server["port"], server["rconPassword"], *commands)
+def execute(server: Mapping[str, Any], *commands: str) -> list[str]:
+    """Execute commands on a running server, with the password that the service returned; return their output."""
+    return execute_at(server["port"], server["rconPassword"], *commands)
 
 
-def ask_at(port: int, password: str, *commands: str) -> list[str]:
-    """What the console at a port answers to each command."""
+def execute_at(port: int, password: str, *commands: str) -> list[str]:
+    """Execute commands on the server at a port; return their output."""
     with RconClient(port) as console:
         assert console.log_in(password)
         return [console.run(command) for command in commands]
 
 
-class OverheardLog:
-    """The log of a server from now on, sent to us by the server itself."""
+class CapturedLog:
+    """The log of a server from now on, which the server also sends to our receiver."""
 
     def __init__(self, server: Mapping[str, Any], receiver: CallbackReceiver) -> None:
         self._path = f"/log/{server['serverId']}"
         self._receiver = receiver
-        ask(server, f'logaddress_add_http "{receiver.url(self._path)}"')
+        execute(server, f'logaddress_add_http "{receiver.url(self._path)}"')
 
     @property
     def text(self) -> bytes:
-        """All of it."""
+        """Return everything received so far."""
         return b"".join(post.body for post in self._receiver.at(self._path))
 
-    def players_with(self, words: bytes) -> list[str]:
-        """The ids of the players of whom a line says this, in order and as often as it does."""
+    def players_with(self, text: bytes) -> list[str]:
+        """Return the player ids of all lines that contain `text` after the player, in order, with duplicates."""
         found = _PLAYER.findall(self.text)
-        return [str(_FIRST_ID64 + int(account)) for account, said in found if words in said]
+        return [str(_FIRST_ID64 + int(account)) for account, action in found if text in action]

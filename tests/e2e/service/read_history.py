@@ -1,6 +1,6 @@
-"""What can a caller read of a match afterwards, over HTTP? All of it, and all of it must say the same.
+"""Read everything that the API returns about an ended match, and check that it is consistent.
 
-The laws of a timeline are those that callers are told of: see the page about events.
+The rules for a timeline are those documented for callers on the page about events.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from tests.contract.test_numbers_agree import SHARED_BY_MAPS, check_leaderboard, check_series
 from tests.e2e.service.running_service import Json, RunningService
 
-ODD_LIMITS = (1, 7, 2, 101, 13, 5000)
-"""Pages of a timeline that end anywhere; the last is more than anybody gets at once."""
-MOST_ITEMS = 1000
+VARIED_LIMITS = (1, 7, 2, 101, 13, 5000)
+"""Page sizes, so that pages end at arbitrary items; the last one is above the maximum."""
+MAX_ITEMS = 1000
 
 SORTS = {
     "kills": "kills",
@@ -26,15 +26,15 @@ SORTS = {
     "plants": "bombPlants",
     "defuses": "bombDefuses",
 }
-"""What a leaderboard can be sorted by, and the field of it."""
+"""The sort orders of a leaderboard, with the field that each sorts by."""
 
-PEOPLE = ("player_connected", "player_disconnected")
-NOT_PLAY = (*PEOPLE, "chat", "anti_cheat")
-"""What can happen on a map that is not live."""
+PRESENCE_TYPES = ("player_connected", "player_disconnected")
+NOT_PLAY = (*PRESENCE_TYPES, "chat", "anti_cheat")
+"""Types of items that may occur while a map is not live."""
 
 
 class History(NamedTuple):
-    """What was read of one match."""
+    """Everything read about one match."""
 
     maps: list[Json]
     """The details of its maps, in order."""
@@ -44,13 +44,13 @@ class History(NamedTuple):
 
     @property
     def statuses(self) -> list[str]:
-        """Of the maps."""
+        """Return the statuses of the maps."""
         return [detail["status"] for detail in self.maps]
 
 
 def read_history(service: RunningService, server_id: str) -> History:
-    """All that can be read of a match that does not change any more, after a look at whether it agrees with itself."""
-    listed = page(service, f"/api/v1/cs2/matches?serverId={server_id}")
+    """Read everything about a match that no longer changes, and check that it is consistent."""
+    listed = read_page(service, f"/api/v1/cs2/matches?serverId={server_id}")
     assert [one["startedAt"] or "" for one in listed] == sorted(
         (one["startedAt"] or "" for one in listed), reverse=True
     )
@@ -62,41 +62,41 @@ def read_history(service: RunningService, server_id: str) -> History:
     return History(maps, _read_series(service, server_id, maps), timelines)
 
 
-def page(service: RunningService, path: str) -> list[Json]:
-    """The items of a list that is not longer than a page."""
-    found = get(service, path)
+def read_page(service: RunningService, path: str) -> list[Json]:
+    """Return the items of a list that fits on one page."""
+    found = get_json(service, path)
     assert list(found) == ["page", "pageSize", "total", "items"]
     assert found["total"] == len(found["items"]) <= found["pageSize"]
     items: list[Json] = found["items"]
     return items
 
 
-def get(service: RunningService, path: str) -> Json:
-    """What is at a path."""
-    answer = service.call("GET", path)
-    assert answer.status == 200, (path, answer.raw)
-    found: Json = answer.json
+def get_json(service: RunningService, path: str) -> Json:
+    """Return the JSON at a path."""
+    response = service.call("GET", path)
+    assert response.status == 200, (path, response.raw)
+    found: Json = response.json
     return found
 
 
 def read_timelines(service: RunningService, server_id: str) -> dict[str, list[Json]]:
-    """The timelines of all maps of a match, by their ids and in their order."""
-    ids = [item["id"] for item in page(service, f"/api/v1/cs2/matches?serverId={server_id}")]
-    ids.sort(key=lambda map_id: int(get(service, f"/api/v1/cs2/matches/{map_id}")["mapNumber"]))
+    """Return the timelines of all maps of a match by map id, in map order."""
+    ids = [item["id"] for item in read_page(service, f"/api/v1/cs2/matches?serverId={server_id}")]
+    ids.sort(key=lambda map_id: int(get_json(service, f"/api/v1/cs2/matches/{map_id}")["mapNumber"]))
     return {map_id: read_timeline(service, map_id) for map_id in ids}
 
 
-def read_timeline(service: RunningService, map_id: str, limits: Sequence[int] = ODD_LIMITS) -> list[Json]:
-    """The whole timeline of a map, by its cursor."""
+def read_timeline(service: RunningService, map_id: str, limits: Sequence[int] = VARIED_LIMITS) -> list[Json]:
+    """Read the whole timeline of a map with its cursor, with these page sizes in turn."""
     items: list[Json] = []
     for limit in cycle(limits):
         query = f"{map_id}/events?afterSeq={len(items)}&limit={limit}"
-        answer = service.call("GET", f"/api/v1/cs2/matches/{query}")
-        assert answer.status == 200, answer.raw
-        assert service.call("GET", f"/api/v1/cs2/maps/{query}").raw == answer.raw
-        found, most = answer.json, min(limit, MOST_ITEMS)
-        assert (found["mapId"], found["afterSeq"], found["limit"]) == (map_id, len(items), most)
-        assert len(found["items"]) <= most
+        response = service.call("GET", f"/api/v1/cs2/matches/{query}")
+        assert response.status == 200, response.raw
+        assert service.call("GET", f"/api/v1/cs2/maps/{query}").raw == response.raw
+        found, max_items = response.json, min(limit, MAX_ITEMS)
+        assert (found["mapId"], found["afterSeq"], found["limit"]) == (map_id, len(items), max_items)
+        assert len(found["items"]) <= max_items
         items += found["items"]
         assert found["nextAfterSeq"] == len(items)
         if not found["items"]:
@@ -106,46 +106,46 @@ def read_timeline(service: RunningService, map_id: str, limits: Sequence[int] = 
 
 
 def is_final(service: RunningService, map_id: str, items: Sequence[Json]) -> bool:
-    """Will nothing be added to these items of a map? A stream of what follows them is then over before it begins."""
+    """True if nothing will be added to these items of a map: a stream that starts after them is already complete."""
     path = f"/api/v1/cs2/matches/{map_id}/events/stream"
     return service.call("HEAD", f"{path}?lastEventId={len(items)}").status == 204
 
 
 def _read_map(service: RunningService, item: Json) -> Json:
     path = f"/api/v1/cs2/matches/{item['id']}"
-    answer = service.call("GET", path)
-    assert answer.status == 200, answer.raw
-    assert service.call("GET", f"/api/v1/cs2/maps/{item['id']}").raw == answer.raw
-    detail: Json = answer.json
+    response = service.call("GET", path)
+    assert response.status == 200, response.raw
+    assert service.call("GET", f"/api/v1/cs2/maps/{item['id']}").raw == response.raw
+    detail: Json = response.json
     assert {name: detail[name] for name in SHARED_BY_MAPS} == item
     assert detail["statsVersion"] >= 1
     for sort, field in SORTS.items():
-        board = get(service, f"{path}/leaderboard?sortBy={sort}&limit=32")
+        board = get_json(service, f"{path}/leaderboard?sortBy={sort}&limit=32")
         check_leaderboard(board, detail)
-        values = [_sorted_by(row[field]) for row in board["players"]]
+        values = [_sort_value(row[field]) for row in board["players"]]
         assert values == sorted(values, reverse=True), sort
-    first = get(service, f"{path}/leaderboard?sortBy={sort}&limit=1")
+    first = get_json(service, f"{path}/leaderboard?sortBy={sort}&limit=1")
     assert first == {**board, "players": board["players"][:1]}
     return detail
 
 
-def _sorted_by(value: Json | float | None) -> float:
+def _sort_value(value: Json | float | None) -> float:
     if isinstance(value, dict):
         return float(value["total"])
     return -1.0 if value is None else value
 
 
 def _read_series(service: RunningService, server_id: str, maps: list[Json]) -> Json | None:
-    listed = page(service, f"/api/v1/cs2/series?serverId={server_id}")
-    assert page(service, f"/api/v1/cs2/servers/{server_id}/series") == listed
+    listed = read_page(service, f"/api/v1/cs2/series?serverId={server_id}")
+    assert read_page(service, f"/api/v1/cs2/servers/{server_id}/series") == listed
     ids = {detail["seriesId"] for detail in maps}
     if not listed:
         assert ids == {None}
         return None
     (item,) = listed
     assert ids == {item["seriesId"]}
-    whole = get(service, f"/api/v1/cs2/series/{item['seriesId']}")
-    assert get(service, f"/api/v1/cs2/series/{item['id']}") == whole
+    whole = get_json(service, f"/api/v1/cs2/series/{item['seriesId']}")
+    assert get_json(service, f"/api/v1/cs2/series/{item['id']}") == whole
     check_series(item, whole, maps)
     return whole
 
@@ -154,7 +154,7 @@ def _read_series(service: RunningService, server_id: str, maps: list[Json]) -> J
 
 
 def is_end_lost(items: list[Json]) -> bool:
-    """True for a map that ended while the service was down: unsent log is lost at the next map load."""
+    """True if the map ended while the service was down: the server drops its unsent log at the next map load."""
     ends = [item for item in items if item["type"] == "map_end"]
     return (
         bool(ends) and ends[-1]["status"] == "finished" and ends[-1]["winner"] is None and ends[-1]["score"] is not None
@@ -162,12 +162,12 @@ def is_end_lost(items: list[Json]) -> bool:
 
 
 def check_timeline(detail: Json, items: list[Json]) -> None:
-    """It tells of the map that has this detail."""
+    """The timeline agrees with the detail of its map."""
     played = [item for item in items if item["type"] not in NOT_PLAY]
     if detail["startedAt"] is None:
         assert played == []
         return
-    # Nothing is said after the end but for a detection that was reported late.
+    # Nothing follows the end except detections that were reported late.
     last = [item for item in items if item["type"] != "anti_cheat"][-1]
     is_scored = detail["gameMode"] != "deathmatch"
     score = {"team1": detail["team1Score"], "team2": detail["team2Score"]} if is_scored else None
@@ -183,8 +183,8 @@ def check_timeline(detail: Json, items: list[Json]) -> None:
 
 
 def check_counts(detail: Json, items: list[Json]) -> None:
-    """Counting the items of a timeline, as documented for callers, gives the statistics."""
-    counted = counting(items)
+    """Counting the items of a timeline as documented for callers gives the statistics in the detail."""
+    counted = counted_items(items)
     kills = [item for item in counted if item["type"] == "kill" and not item["teamKill"]]
     found = {
         "kills": Counter(item["killer"]["steamId"] for item in kills),
@@ -199,8 +199,8 @@ def check_counts(detail: Json, items: list[Json]) -> None:
         assert [rounds.count(team) for team in ("team1", "team2")] == [detail["team1Score"], detail["team2Score"]]
 
 
-def counting(items: list[Json]) -> list[Json]:
-    """The items that counted in the end."""
+def counted_items(items: list[Json]) -> list[Json]:
+    """Return the items that still count after all restarts and restored rounds."""
     counted: list[Json] = []
     for item in items:
         if item["type"] == "map_live":
@@ -211,21 +211,21 @@ def counting(items: list[Json]) -> list[Json]:
     return counted
 
 
-def play_of(items: list[Json]) -> list[Json]:
-    """What a timeline says of play: all but when it happened, who came and went, and what was said before it began.
+def play_items(items: list[Json]) -> list[Json]:
+    """Return the items since the map went live, without connects and disconnects and without `seq` and `timestamp`.
 
-    Which players write that they are ready before the match starts depends on speed. Arrivals and departures while the
+    Which players write that they are ready before the match starts depends on speed. Connects and disconnects while the
     service was down are recorded when the log or the console first shows them.
     """
     live = next((index for index, item in enumerate(items) if item["type"] == "map_live"), len(items))
-    kept = [item for index, item in enumerate(items) if index >= live and item["type"] not in PEOPLE]
+    kept = [item for index, item in enumerate(items) if index >= live and item["type"] not in PRESENCE_TYPES]
     return [{name: value for name, value in item.items() if name not in ("seq", "timestamp")} for item in kept]
 
 
-def people_of(items: list[Json]) -> dict[str, list[str]]:
-    """How often everybody came and went."""
-    moves: dict[str, list[str]] = {}
+def presence_changes(items: list[Json]) -> dict[str, list[str]]:
+    """Return the types of connects and disconnects of each player, in order."""
+    changes: dict[str, list[str]] = {}
     for item in items:
-        if item["type"] in PEOPLE:
-            moves.setdefault(item["player"]["steamId"], []).append(item["type"])
-    return moves
+        if item["type"] in PRESENCE_TYPES:
+            changes.setdefault(item["player"]["steamId"], []).append(item["type"])
+    return changes

@@ -1,7 +1,7 @@
-"""A whole service for tests: a real process on its own data, port and regions, which can be killed and started again.
+"""Run a service for tests: a real process with its own data, port and regions, which can be killed and restarted.
 
-The port stays the same over restarts, because game servers know it. Whatever is left of its game servers in the end
-is killed, and told.
+The port stays the same across restarts, because game servers send their logs to it. Game servers that are left at the
+end are killed and returned.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from matchpod.adapters.fleets.process_record import MARK_NAME
 from matchpod.settings.table import SIMULATOR_COMMAND
 
 START_S = 240.0
-"""From the start of the process until it is ready: the machine may be busy with many game servers."""
+"""Timeout from the start of the process until it is ready; the machine may be busy with many game servers."""
 STOP_S = 240.0
 CALL_S = 120.0
 WAIT_S = 400.0
 POLL_S = 0.2
 
-LEAST_PORT, GREATEST_PORT = 10_000, 32_000
-"""Below the ports that the system gives to outgoing connections, which would be taken now and then."""
+MIN_PORT, MAX_PORT = 10_000, 32_000
+"""Below the ephemeral ports, any of which may be in use by an outgoing connection."""
 
 Json = dict[str, Any]
 _T = TypeVar("_T")
 
 
-class Answer(NamedTuple):
-    """What the service answered."""
+class Response(NamedTuple):
+    """A response of the service."""
 
     status: int
     json: Any
@@ -49,23 +49,23 @@ class Answer(NamedTuple):
 
 
 class GameProcess(NamedTuple):
-    """A process of a game server that the service's fleets started."""
+    """A game-server process that a fleet of the service started."""
 
     server_id: str
     pid: int
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it is still there."""
+        """Send the process a signal, if it still exists."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
 
 SHARED_KEY = "A" * 43 + "="
-"""Of all services on a PostgreSQL: tests of one module share a schema, and what is sealed in it."""
+"""Secret key of all services on PostgreSQL: tests of one module share a schema and the secrets encrypted in it."""
 
 
 class RunningService:
-    """`matchpod serve` from `start` (or `with`) on; two of them share data when they get the same data folder."""
+    """A `matchpod serve` process, started by `start` or `with`; two of them can share a data folder."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class RunningService:
     # --- the process ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start it, on the same data and port as before, and wait until it is ready."""
+        """Start the process, with the same data and port as before, and wait until it is ready."""
         self._starts += 1
         with self._output("out").open("wb") as out, self._output("err").open("wb") as err:
             self.process = subprocess.Popen(
@@ -124,13 +124,13 @@ class RunningService:
         self.key = found[0] if found else self.key
 
     def kill(self) -> None:
-        """End the process as a power cut would; its game servers go on."""
+        """Kill the process, as a power failure would; its game servers keep running."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(STOP_S)
 
     def terminate(self) -> tuple[int, float]:
-        """Ask it to end; answers exit code and seconds."""
+        """Send SIGTERM and wait; return the exit code and the seconds until the exit."""
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
@@ -138,29 +138,29 @@ class RunningService:
         return code, time.monotonic() - began
 
     def close(self) -> list[GameProcess]:
-        """End everything; answers the game servers that were left and had to be killed."""
+        """Kill the service and its game servers; return the game servers that were still running."""
         if self.process is not None and self.process.poll() is None:
             self.kill()
         left = self.server_processes()
         for game in left:
             game.signal(signal.SIGKILL)
-        wait_until(lambda: not self.server_processes(), "game servers are gone", within_s=STOP_S)
+        wait_until(lambda: not self.server_processes(), "all game servers have ended", within_s=STOP_S)
         return left
 
     def server_processes(self, server_id: str | None = None) -> list[GameProcess]:
-        """The game-server processes of this data folder, of all matches or of one."""
-        found = [*_marked(self.data_dir.resolve() / "fleets")]
+        """Return the running game-server processes of this data folder, for all matches or for one."""
+        found = [*_marked_processes(self.data_dir.resolve() / "fleets")]
         return [game for game in found if server_id is None or game.server_id == server_id]
 
     def log(self, start: int | None = None) -> list[Json]:
-        """What the service said since its last start, or in its first, second … run."""
-        said = self._output("err", start).read_text(errors="replace")
-        return [json.loads(line) for line in said.splitlines(True) if line.startswith("{") and line.endswith("}\n")]
+        """Return the log entries since the last start, or of the run with number `start`, counted from 1."""
+        text = self._output("err", start).read_text(errors="replace")
+        return [json.loads(line) for line in text.splitlines(True) if line.startswith("{") and line.endswith("}\n")]
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Another command of `matchpod` on the same data."""
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run another `matchpod` command with the same data."""
         return subprocess.run(
-            [sys.executable, "-m", "matchpod", *words],
+            [sys.executable, "-m", "matchpod", *args],
             capture_output=True,
             text=True,
             env=self.environment(),
@@ -170,30 +170,30 @@ class RunningService:
         )
 
     def webhook_secret(self, organization: str = "demo") -> str:
-        """What signs the callbacks of an organization."""
+        """Return the secret that signs the callbacks of an organization."""
         done = self.run("orgs", "webhook-secret", organization)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def environment(self) -> dict[str, str]:
-        """Of a process that uses this service's data; nothing of ours leads it elsewhere."""
+        """Return the environment of a process that uses this service's data, without our own MATCHPOD_ variables."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
-        given = {
+        variables = {
             "config": str(self._config),
             "data_dir": str(self.data_dir),
             "port": str(self.port),
             "log_format": "json",
             **self._settings,
         }
-        return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in given.items()}}
+        return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}
 
     def _output(self, kind: str, start: int | None = None) -> Path:
         return self.folder / f"{start or self._starts}.{kind}"
 
     def _is_ready(self) -> bool:
         assert self.process is not None
-        said = self._output("err")
-        assert self.process.poll() is None, f"the service ended:\n{said.read_text()}"
+        output = self._output("err")
+        assert self.process.poll() is None, f"the service exited:\n{output.read_text()}"
         try:
             return self.call("GET", "/readyz").status == 200
         except OSError:
@@ -203,93 +203,95 @@ class RunningService:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return the URL that it listens on."""
         return f"http://127.0.0.1:{self.port}"
 
-    def call(self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request, on a connection of its own, with the key."""
+    def call(
+        self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Send one request with the API key, on a new connection."""
         content = None if body is None else json.dumps(body).encode()
-        sent = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
+        all_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CALL_S)
         try:
-            connection.request(method, path, content, sent)
-            answer = connection.getresponse()
-            raw = answer.read()
+            connection.request(method, path, content, all_headers)
+            response = connection.getresponse()
+            raw = response.read()
         finally:
             connection.close()
-        is_json = "json" in answer.headers.get("Content-Type", "")
-        return Answer(answer.status, json.loads(raw) if is_json else None, raw, dict(answer.headers))
+        is_json = "json" in response.headers.get("Content-Type", "")
+        return Response(response.status, json.loads(raw) if is_json else None, raw, dict(response.headers))
 
     def create(self, settings: Mapping[str, object], *, region: str = "sandbox", **fields: object) -> Json:
-        """A new match with these `gameSettings`; further fields of the body by their names in the API."""
+        """Create a match with these `gameSettings`; other fields of the body have their API names."""
         body = {"region": region, "gameType": "cs2", "gameSettings": dict(settings), **fields}
-        answer = self.call("POST", "/api/v1/matches", body)
-        assert answer.status == 201, answer.raw
-        made: Json = answer.json
-        return made
+        response = self.call("POST", "/api/v1/matches", body)
+        assert response.status == 201, response.raw
+        created: Json = response.json
+        return created
 
     def get(self, server_id: str) -> Json:
-        """A server with its live match."""
-        answer = self.call("GET", f"/api/v1/servers/{server_id}")
-        assert answer.status == 200, answer.raw
-        found: Json = answer.json
+        """Return a server with its live match."""
+        response = self.call("GET", f"/api/v1/servers/{server_id}")
+        assert response.status == 200, response.raw
+        found: Json = response.json
         return found
 
     def match(self, external_match_id: str) -> Json:
-        """A match by its caller's id."""
-        answer = self.call("GET", f"/api/v1/matches/{external_match_id}")
-        assert answer.status == 200, answer.raw
-        found: Json = answer.json
+        """Return a match by its external id."""
+        response = self.call("GET", f"/api/v1/matches/{external_match_id}")
+        assert response.status == 200, response.raw
+        found: Json = response.json
         return found
 
-    def cancel(self, server_id: str) -> Answer:
-        """Ask for the end of a match."""
+    def cancel(self, server_id: str) -> Response:
+        """Cancel a match."""
         return self.call("POST", f"/api/v1/servers/{server_id}/cancel")
 
-    def wait_for(self, server_id: str, is_so: Callable[[Json], bool], *, within_s: float = WAIT_S) -> Json:
-        """The first look at a server of which this is true."""
-        seen: list[Json] = []
+    def wait_for(self, server_id: str, condition: Callable[[Json], bool], *, within_s: float = WAIT_S) -> Json:
+        """Poll a server until the condition is true; return the server."""
+        last: list[Json] = []
 
-        def look() -> Json | None:
-            seen[:] = [self.get(server_id)]
-            return seen[0] if is_so(seen[0]) else None
+        def poll() -> Json | None:
+            last[:] = [self.get(server_id)]
+            return last[0] if condition(last[0]) else None
 
-        return wait_until(look, lambda: f"server {server_id} gets there; last seen: {seen}", within_s=within_s)
+        return wait_until(poll, lambda: f"condition for server {server_id}; last state: {last}", within_s=within_s)
 
     def wait_for_status(self, server_id: str, *statuses: str, within_s: float = WAIT_S) -> Json:
-        """The first look at a server that has one of these statuses."""
+        """Poll a server until it has one of these statuses; return the server."""
         return self.wait_for(server_id, lambda server: server["status"] in statuses, within_s=within_s)
 
     def wait_until_released(self, *server_ids: str, within_s: float = WAIT_S) -> None:
-        """Return when the servers of these matches are gone, processes and all."""
+        """Wait until these servers are released and their processes have ended."""
         wait_until(
             lambda: set(server_ids) <= self.released() and not any(map(self.server_processes, server_ids)),
-            lambda: f"released: {server_ids}; left: {self.server_processes()}",
+            lambda: f"released: {server_ids}; still running: {self.server_processes()}",
             within_s=within_s,
         )
 
     def released(self) -> set[str]:
-        """Servers that this service has released, in any of its runs."""
+        """Return the servers that this service has released, in any of its runs."""
         runs = [self.log(number + 1) for number in range(self._starts)]
         return {str(entry["server_id"]) for run in runs for entry in run if entry["message"] == "server released"}
 
 
-# --- what is played -------------------------------------------------------------------------------------------------
+# --- match settings -------------------------------------------------------------------------------------------------
 
-PATIENT = 3
-"""Of a region: its matches wait ten times as long as those of the sandbox that is there out of the box. Their games run
-as fast as their own `sim_speed` says. So a slow machine ends no match that is not meant to end."""
+PATIENT_SPEED = 3
+"""Speed of a region with timeouts ten times as long as in the default sandbox, so that no match times out on a slow
+machine. How fast a game runs depends only on its `sim_speed`."""
 
 _FIRST_PLAYER = 76561198000000001
 
 
 def players(number: int, first: int = 0) -> list[str]:
-    """Return this many player ids."""
+    """Return `number` player ids."""
     return [str(_FIRST_PLAYER + first + index) for index in range(number)]
 
 
 def teams(size: int, first: int = 0) -> dict[str, Json]:
-    """Two teams of this size."""
+    """Return two teams of this size."""
     listed = players(2 * size, first)
     return {
         "team1": {"name": "Reds", "players": listed[:size]},
@@ -298,13 +300,13 @@ def teams(size: int, first: int = 0) -> dict[str, Json]:
 
 
 def cvars(speed: int = 300, scenario: str = "full_match", **more: object) -> str:
-    """`customCvars` of a simulated match. The speed last: what is said before it must hold before anybody comes."""
+    """Return the `customCvars` of a simulated match; the speed is last: the others must be set before players join."""
     lines = {"sim_scenario": scenario, **more, "sim_speed": speed}
     return "\n".join(f"{name} {value}" for name, value in lines.items())
 
 
 def short_match(**fields: object) -> Json:
-    """A competitive match of a few rounds with a roster of two against two; other fields of `gameSettings`."""
+    """Return `gameSettings` of a short competitive match, two against two; `fields` are added or replace others."""
     return {
         "matchType": "competitive",
         "map": "de_mirage",
@@ -320,7 +322,7 @@ def short_match(**fields: object) -> Json:
 
 
 def region(code: str, ports: Sequence[int], *, speed: float = 30, command: Sequence[str] | None = None) -> str:
-    """A region of simulated servers on these ports, which lie side by side; or of what this command starts."""
+    """Return a region of simulated servers, or of servers started by `command`, on these consecutive ports."""
     lines = [
         "[[regions]]",
         f'code = "{code}"',
@@ -343,17 +345,17 @@ def static_region(code: str, addresses: Sequence[str], rcon_password: str, *, sp
 
 
 BROKEN_COMMAND = ("{python}", "-c", "raise SystemExit('no game here')", "{port}", "{rcon_password}")
-"""A server that ends at once."""
+"""Command of a server that exits immediately."""
 
 
 def slow_command(wait_s: float) -> tuple[str, ...]:
-    """A simulator that begins to start only after a while."""
+    """Return the command of a simulator that starts after a delay."""
     program = f"import os, sys, time; time.sleep({wait_s}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     return ("{python}", "-c", program, *SIMULATOR_COMMAND[1:])
 
 
-def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT) -> str:
-    """`sandbox`, whose matches wait as long as this speed says; `hasty`, where waits are short; `tiny` with one server; `broken`, whose servers never start; `slow`, whose servers start in 20 s."""
+def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT_SPEED) -> str:
+    """Return `sandbox`, `hasty` (short timeouts), `tiny` (one server), `broken` (never starts), `slow` (after 20 s)."""
     ports = free_port_range(sandbox_ports + 8)
     return "".join(
         (
@@ -366,30 +368,30 @@ def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT) -> str:
     )
 
 
-_GIVEN: set[int] = set()
-"""Ports handed out already: they are free until their server starts."""
+_RESERVED: set[int] = set()
+"""Ports that were already returned: they are free until their server starts."""
 
 
 def free_port_range(number: int) -> range:
-    """Return consecutive ports that are free now."""
+    """Return `number` consecutive ports that are currently free."""
     random = SystemRandom()
-    least, greatest = _own_ports()
+    min_port, max_port = _worker_ports()
     for _ in range(200):
-        first = random.randrange(least, greatest - number)
+        first = random.randrange(min_port, max_port - number)
         ports = range(first, first + number)
-        if _GIVEN.isdisjoint(ports) and all(map(_is_free, ports)):
-            _GIVEN.update(ports)
+        if _RESERVED.isdisjoint(ports) and all(map(_is_free, ports)):
+            _RESERVED.update(ports)
             return ports
-    raise AssertionError(f"no {number} free ports side by side")
+    raise AssertionError(f"no {number} consecutive free ports found")
 
 
-def _own_ports() -> tuple[int, int]:
-    """Where tests run side by side each process has ports of its own: what one was given is not yet listened on."""
+def _worker_ports() -> tuple[int, int]:
+    """Return the port range of this xdist worker: a port that another worker reserved may still look free."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    share = (GREATEST_PORT - LEAST_PORT) // workers
-    least = LEAST_PORT + int(worker) * share
-    return least, least + share
+    share = (MAX_PORT - MIN_PORT) // workers
+    first = MIN_PORT + int(worker) * share
+    return first, first + share
 
 
 def _is_free(port: int) -> bool:
@@ -405,26 +407,26 @@ def _is_free(port: int) -> bool:
 # --- waiting --------------------------------------------------------------------------------------------------------
 
 
-def wait_until(look: Callable[[], _T | None], what: str | Callable[[], str], *, within_s: float = WAIT_S) -> _T:
-    """The first answer of `look` that is true."""
+def wait_until(poll: Callable[[], _T | None], what: str | Callable[[], str], *, within_s: float = WAIT_S) -> _T:
+    """Call `poll` until its result is true; return the result. `what` describes the condition if it times out."""
     deadline = time.monotonic() + within_s
     while True:
-        found = look()
+        found = poll()
         if found:
             return found
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what if isinstance(what, str) else what()}"
         time.sleep(POLL_S)
 
 
-def _marked(fleets: Path) -> list[GameProcess]:
-    """Return all processes marked by these fleets; zombies have no mark."""
-    begin = f"{MARK_NAME}={fleets}/".encode()
+def _marked_processes(fleets: Path) -> list[GameProcess]:
+    """Return all processes with a mark of these fleets in their environment; zombies have none."""
+    prefix = f"{MARK_NAME}={fleets}/".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with suppress(OSError):  # it has ended, or belongs to another user
-            words = (entry / "environ").read_bytes().split(b"\0")
-            marks = [word for word in words if word.startswith(begin)]
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            marks = [variable for variable in variables if variable.startswith(prefix)]
             found += [GameProcess(mark.decode().rpartition(":")[2], int(entry.name)) for mark in marks]
     return found

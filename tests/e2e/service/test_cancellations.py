@@ -1,7 +1,7 @@
-"""Every way in which a match ends without a result, in one service on each database.
+"""Matches end without a result for every reason, in one service on each database.
 
-What takes time is begun for all matches at once; each test then looks at its own. `max_duration_exceeded` is not here:
-at the greatest speed of the clocks it takes twelve minutes.
+To save time all matches are created at once, and each test checks its own. `max_duration_exceeded` is not tested here:
+it takes twelve minutes at the highest region speed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 
 from matchpod.settings.table import SIMULATOR_COMMAND
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
-from tests.e2e.service.game_server import OverheardLog, ask
-from tests.e2e.service.read_history import History, check_counts, get, is_final, page, read_history
+from tests.e2e.service.game_server import CapturedLog, execute
+from tests.e2e.service.read_history import History, check_counts, get_json, is_final, read_history, read_page
 from tests.e2e.service.running_service import (
     Json,
     RunningService,
@@ -33,13 +33,13 @@ from tests.e2e.service.running_service import (
 )
 
 NOTICED_S = 15.0
-"""So soon a lost server is noticed."""
+"""A lost server is detected within this time."""
 SLACK_S = 60.0
-"""For a busy machine."""
+"""Extra time for a busy machine."""
 PENDING_S = 4
 
 LONG = short_match(maxRounds=30, customCvars=cvars(15))
-"""Still played when the tests are over."""
+"""Still running when the tests end."""
 
 MATCHES: dict[str, Json] = {
     "no_show": short_match(customCvars=cvars(60, "no_show")),
@@ -64,97 +64,99 @@ MATCHES: dict[str, Json] = {
 }
 
 
-class Canceled:
-    """The matches of one service."""
+class CanceledMatches:
+    """The matches of one service, and a receiver for their callbacks."""
 
     def __init__(self, service: RunningService, receiver: CallbackReceiver) -> None:
         self.service = service
         self.receiver = receiver
         self.secret = service.webhook_secret()
-        self.made = {name: self.create(name, settings) for name, settings in MATCHES.items()}
+        self.created = {name: self.create(name, settings) for name, settings in MATCHES.items()}
         for code in ("broken", "no-plugin"):
-            self.made[code] = self.create(code, short_match(), region=code)
-        self.logs: dict[str, OverheardLog] = {}
+            self.created[code] = self.create(code, short_match(), region=code)
+        self.logs: dict[str, CapturedLog] = {}
         for name in ("incomplete-teams", "incomplete-players"):
-            self.logs[name] = OverheardLog(service.wait_for_status(self.id_of(name), "running"), receiver)
+            self.logs[name] = CapturedLog(service.wait_for_status(self.id_of(name), "running"), receiver)
         self.ended_at_s: dict[str, float] = {}
         for name, number in (("killed", signal.SIGKILL), ("hung", signal.SIGSTOP)):
-            service.wait_for(self.id_of(name), _has_kills)  # all players are there
+            service.wait_for(self.id_of(name), _has_kills)  # all players have joined
             (game,) = service.server_processes(self.id_of(name))
             game.signal(number)
             self.ended_at_s[name] = time.monotonic()
-        self._leave_alone(self.id_of("idle"))
+        self._kick_only_player(self.id_of("idle"))
 
-    def _leave_alone(self, server_id: str) -> None:
-        server = self.service.wait_for(server_id, lambda seen: bool(seen["match"] and seen["match"]["players"]))
-        ask(server, f"kickid {players(1)[0]}")
+    def _kick_only_player(self, server_id: str) -> None:
+        server = self.service.wait_for(server_id, lambda state: bool(state["match"] and state["match"]["players"]))
+        execute(server, f"kickid {players(1)[0]}")
         self.ended_at_s["idle"] = time.monotonic()
 
     def create(self, name: str, settings: Json, *, region: str = "sandbox") -> Json:
-        """A match whose callback has this path."""
+        """Create a match whose callback is sent to the path of this name."""
         return self.service.create(
             settings, region=region, externalMatchId=name, callbackUrl=self.receiver.url(f"/{name}")
         )
 
     def id_of(self, name: str) -> str:
-        """The server of a match."""
-        server_id: str = self.made[name]["serverId"]
+        """Return the server id of a match."""
+        server_id: str = self.created[name]["serverId"]
         return server_id
 
-    def told(self, name: str, reason: str, status: str) -> Received:
-        """The callback of a match that ended for this reason, after a look at everything else that should be so."""
+    def check_canceled(self, name: str, reason: str, status: str) -> Received:
+        """Check callback, status and release of a match that was canceled for this reason; return the callback."""
         received = self.receiver.wait_for(f"/{name}")[0]
-        told, made = received.json, self.made[name]
+        body, created = received.json, self.created[name]
         expected = {
             "eventType": "match_canceled",
             "gameId": "cs2",
             "externalMatchId": name,
-            "serverId": made["serverId"],
-            "sessionId": made["gameId"],
-            "timestamp": told["timestamp"],
+            "serverId": created["serverId"],
+            "sessionId": created["gameId"],
+            "timestamp": body["timestamp"],
             "reason": reason,
         }
-        assert {key: told[key] for key in told if key not in ("missingPlayers", "connectedPlayers")} == expected
-        assert ("missingPlayers" in told) == ("connectedPlayers" in told) == (reason == "incomplete_roster")
+        assert {key: body[key] for key in body if key not in ("missingPlayers", "connectedPlayers")} == expected
+        assert ("missingPlayers" in body) == ("connectedPlayers" in body) == (reason == "incomplete_roster")
         assert received.is_signed_with(self.secret)
-        looked_up = self.service.match(name)
-        assert (looked_up["status"], looked_up["result"]) == (status, None)
-        server = self.service.get(made["serverId"])
+        match = self.service.match(name)
+        assert (match["status"], match["result"]) == (status, None)
+        server = self.service.get(created["serverId"])
         assert (server["status"], server["match"], server["rconPassword"]) == (status, None, None)
-        self.service.wait_until_released(made["serverId"])
+        self.service.wait_until_released(created["serverId"])
         assert len(self.receiver.at(f"/{name}")) == 1
         return received
 
-    def history(self, name: str) -> History:
-        """What is read of a match that was canceled, and released since; nothing of it changes any more."""
-        told = read_history(self.service, self.id_of(name))
-        for detail, items in zip(told.maps, told.timelines, strict=True):
+    def check_history(self, name: str) -> History:
+        """Check and return the history of a match that was canceled and released; it is final."""
+        history = read_history(self.service, self.id_of(name))
+        for detail, items in zip(history.maps, history.timelines, strict=True):
             assert is_final(self.service, detail["id"], items)
             assert detail["status"] in ("finished", "cancelled")
             if detail["startedAt"] is not None:
                 assert detail["players"]
-                if len(told.maps) == 1:  # a map change drops what the server could not yet send
+                if len(history.maps) == 1:  # a map change drops unsent log lines
                     check_counts(detail, items)
             else:
                 assert (detail["status"], detail["players"], detail["finishedAt"]) == ("cancelled", [], None)
-        if told.series is not None:
-            assert (told.series["status"], told.series["winnerTeam"]) == ("cancelled", None)
-        assert told.statuses[-1] == "cancelled"
-        return told
+        if history.series is not None:
+            assert (history.series["status"], history.series["winnerTeam"]) == ("cancelled", None)
+        assert history.statuses[-1] == "cancelled"
+        return history
 
-    def assert_told_live(self, name: str) -> History:
-        """The history of a match that was canceled while its first map was live."""
-        told = self.history(name)
-        (detail,), (items,) = told.maps, told.timelines
+    def check_live_history(self, name: str) -> History:
+        """Check and return the history of a match that was canceled while its first map was live."""
+        history = self.check_history(name)
+        (detail,), (items,) = history.maps, history.timelines
         assert (items[-1]["type"], items[-1]["status"]) == ("map_end", "cancelled")
         assert {player["steamId"] for player in detail["players"]} == set(players(4))
-        return told
+        return history
 
-    def assert_told_unplayed(self, name: str) -> History:
-        """The history of a match that was canceled before any map was live."""
-        told = self.history(name)
-        assert [(detail["startedAt"], detail["playerCount"]) for detail in told.maps] == [(None, 0)] * len(told.maps)
-        return told
+    def check_unplayed_history(self, name: str) -> History:
+        """Check and return the history of a match that was canceled before any map was live."""
+        history = self.check_history(name)
+        assert [(detail["startedAt"], detail["playerCount"]) for detail in history.maps] == [(None, 0)] * len(
+            history.maps
+        )
+        return history
 
 
 def _has_kills(server: Json) -> bool:
@@ -162,7 +164,7 @@ def _has_kills(server: Json) -> bool:
 
 
 @pytest.fixture(scope="module")
-def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canceled]:
+def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CanceledMatches]:
     folder: Path = tmp_path_factory.mktemp("canceled")
     settings = {"pending_s": str(PENDING_S)}
     without_plugin = (*SIMULATOR_COMMAND, "--scenario", "plugin_missing")
@@ -172,153 +174,155 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
         CallbackReceiver() as receiver,
         RunningService(folder, regions=regions, database_url=database_url, settings=settings) as service,
     ):
-        yield Canceled(service, receiver)
+        yield CanceledMatches(service, receiver)
 
 
-# --- by time, people and servers ------------------------------------------------------------------------------------
+# --- canceled by timeouts, players and servers ----------------------------------------------------------------------
 
 
-def test_a_match_to_which_nobody_comes(canceled: Canceled) -> None:
-    canceled.told("no_show", "no_players_joined", "stopped")
-    assert canceled.assert_told_unplayed("no_show").timelines == [[]]
+def test_a_match_without_players_is_canceled(canceled: CanceledMatches) -> None:
+    canceled.check_canceled("no_show", "no_players_joined", "stopped")
+    assert canceled.check_unplayed_history("no_show").timelines == [[]]
 
 
 @pytest.mark.parametrize("name", ["incomplete-teams", "incomplete-players"])
-def test_an_incomplete_roster_is_told_by_name_and_those_who_came_are_sent_away(canceled: Canceled, name: str) -> None:
-    told = canceled.told(name, "incomplete_roster", "stopped").json
+def test_an_incomplete_roster_is_reported_and_connected_players_are_kicked(
+    canceled: CanceledMatches, name: str
+) -> None:
+    body = canceled.check_canceled(name, "incomplete_roster", "stopped").json
     log = canceled.logs[name]
-    came = set(log.players_with(b"connected, address"))
+    joined = set(log.players_with(b"connected, address"))
     roster = players(6) if name == "incomplete-teams" else players(5)
-    assert told["connectedPlayers"] == [player for player in roster if player in came]
-    assert told["missingPlayers"] == [player for player in roster if player not in came]
-    assert came
-    assert told["missingPlayers"]
-    assert set(log.players_with(b"NETWORK_DISCONNECT_KICKED")) == came
+    assert body["connectedPlayers"] == [player for player in roster if player in joined]
+    assert body["missingPlayers"] == [player for player in roster if player not in joined]
+    assert joined
+    assert body["missingPlayers"]
+    assert set(log.players_with(b"NETWORK_DISCONNECT_KICKED")) == joined
     kicks = [line for line in log.text.split(b"\n") if b"kickid" in line]
-    assert len(kicks) >= len(came)
+    assert len(kicks) >= len(joined)
     assert all(b'"Match canceled: not all players joined in time"' in line for line in kicks)
-    (items,) = canceled.assert_told_unplayed(name).timelines
-    assert {item["player"]["steamId"] for item in items if item["type"] == "player_connected"} == came
+    (items,) = canceled.check_unplayed_history(name).timelines
+    assert {item["player"]["steamId"] for item in items if item["type"] == "player_connected"} == joined
 
 
-def test_everybody_leaves_a_live_match(canceled: Canceled) -> None:
-    canceled.told("all_leave", "all_players_left", "stopped")
-    (items,) = canceled.assert_told_live("all_leave").timelines
+def test_a_live_match_is_canceled_when_all_players_leave(canceled: CanceledMatches) -> None:
+    canceled.check_canceled("all_leave", "all_players_left", "stopped")
+    (items,) = canceled.check_live_history("all_leave").timelines
     assert {item["player"]["steamId"] for item in items if item["type"] == "player_disconnected"} == set(players(4))
 
 
 @pytest.mark.parametrize("name", ["killed", "hung"])
-def test_a_lost_server_is_noticed_soon(canceled: Canceled, name: str) -> None:
-    received = canceled.told(name, "server_lost", "failed")
+def test_a_lost_server_is_detected_in_time(canceled: CanceledMatches, name: str) -> None:
+    received = canceled.check_canceled(name, "server_lost", "failed")
     assert received.at_s - canceled.ended_at_s[name] < NOTICED_S + SLACK_S
-    canceled.assert_told_live(name)
+    canceled.check_live_history(name)
 
 
 @pytest.mark.parametrize("name", ["crash", "hang"])
-def test_a_server_that_dies_in_the_middle_of_a_round(canceled: Canceled, name: str) -> None:
-    canceled.told(name, "server_lost", "failed")
-    canceled.assert_told_live(name)
+def test_a_match_is_canceled_when_its_server_dies_during_a_round(canceled: CanceledMatches, name: str) -> None:
+    canceled.check_canceled(name, "server_lost", "failed")
+    canceled.check_live_history(name)
 
 
 @pytest.mark.parametrize("name", ["broken", "no-plugin"])
-def test_a_server_that_does_not_come_up(canceled: Canceled, name: str) -> None:
-    canceled.told(name, "server_failed", "failed")
+def test_a_match_is_canceled_when_its_server_does_not_start(canceled: CanceledMatches, name: str) -> None:
+    canceled.check_canceled(name, "server_failed", "failed")
     server = canceled.service.get(canceled.id_of(name))
     assert (server["ip"], server["port"]) == (None, None)
-    assert canceled.assert_told_unplayed(name).timelines == [[]]
+    assert canceled.check_unplayed_history(name).timelines == [[]]
 
 
-def test_people_who_go_before_play_begins(canceled: Canceled) -> None:
-    received = canceled.told("idle", "idle_timeout", "stopped")
-    assert received.at_s - canceled.ended_at_s["idle"] > 15  # 10 minutes at the speed of the region
-    (items,) = canceled.assert_told_unplayed("idle").timelines
+def test_match_is_canceled_if_all_players_leave_before_it_goes_live(canceled: CanceledMatches) -> None:
+    received = canceled.check_canceled("idle", "idle_timeout", "stopped")
+    assert received.at_s - canceled.ended_at_s["idle"] > 15  # 10 minutes divided by the region speed
+    (items,) = canceled.check_unplayed_history("idle").timelines
     kinds = [item["type"] for item in items if item["type"] != "chat"]
     assert kinds == ["player_connected", "player_disconnected"]
 
 
-def test_servers_that_come_back_end_no_match(canceled: Canceled) -> None:
+def test_a_paused_server_and_a_restarted_server_do_not_end_the_match(canceled: CanceledMatches) -> None:
     service, receiver = canceled.service, canceled.receiver
     settings = short_match(maxRounds=8, customCvars=cvars(50))
     paused = service.create(settings, callbackUrl=receiver.url("/paused"))["serverId"]
     service.wait_for(paused, _has_kills)
     starting = service.create(short_match(), region="late", callbackUrl=receiver.url("/replaced"))["serverId"]
-    (sleeping,) = service.server_processes(paused)
-    sleeping.signal(signal.SIGSTOP)
+    (paused_process,) = service.server_processes(paused)
+    paused_process.signal(signal.SIGSTOP)
     stopped_at_s = time.monotonic()
-    (first,) = wait_until(lambda: service.server_processes(starting), "it was started")
+    (first,) = wait_until(lambda: service.server_processes(starting), "the process has started")
     first.signal(signal.SIGKILL)
     time.sleep(max(0.0, stopped_at_s + 6 - time.monotonic()))
-    sleeping.signal(signal.SIGCONT)
+    paused_process.signal(signal.SIGCONT)
     for path in ("/paused", "/replaced"):
         assert receiver.wait_for(path)[0].json["eventType"] == "match_over"
 
 
-# --- by the region --------------------------------------------------------------------------------------------------
+# --- canceled by capacity -------------------------------------------------------------------------------------------
 
 
-def test_a_full_region_lets_matches_wait_and_gives_them_the_first_place(canceled: Canceled) -> None:
-    service, made = canceled.service, canceled.made
-    holder = service.create(LONG, region="tiny")
-    service.wait_for_status(holder["serverId"], "running")
-    made["too-late"] = canceled.create("too-late", short_match(), region="tiny")
+def test_matches_in_a_full_region_wait_for_the_first_free_server(canceled: CanceledMatches) -> None:
+    service, created = canceled.service, canceled.created
+    running = service.create(LONG, region="tiny")
+    service.wait_for_status(running["serverId"], "running")
+    created["too-late"] = canceled.create("too-late", short_match(), region="tiny")
     waiting = service.wait_for_status(canceled.id_of("too-late"), "pending")
     assert (waiting["ip"], waiting["port"], waiting["match"]) == (None, None, None)
-    assert listed(service, waiting["serverId"])[0]["status"] == "upcoming"
-    canceled.told("too-late", "no_capacity", "failed")
-    assert canceled.assert_told_unplayed("too-late").timelines == [[]]
-    made["in-time"] = canceled.create("in-time", short_match(), region="tiny")
+    assert list_maps(service, waiting["serverId"])[0]["status"] == "upcoming"
+    canceled.check_canceled("too-late", "no_capacity", "failed")
+    assert canceled.check_unplayed_history("too-late").timelines == [[]]
+    created["in-time"] = canceled.create("in-time", short_match(), region="tiny")
     service.wait_for_status(canceled.id_of("in-time"), "pending")
-    made["gives-up"] = canceled.create("gives-up", short_match(), region="tiny")
-    service.wait_for_status(canceled.id_of("gives-up"), "pending")
-    assert service.cancel(canceled.id_of("gives-up")).json == {"ok": True}
-    canceled.told("gives-up", "canceled_by_user", "stopped")
-    canceled.assert_told_unplayed("gives-up")
-    assert service.cancel(holder["serverId"]).json == {"ok": True}
+    created["canceled-pending"] = canceled.create("canceled-pending", short_match(), region="tiny")
+    service.wait_for_status(canceled.id_of("canceled-pending"), "pending")
+    assert service.cancel(canceled.id_of("canceled-pending")).json == {"ok": True}
+    canceled.check_canceled("canceled-pending", "canceled_by_user", "stopped")
+    canceled.check_unplayed_history("canceled-pending")
+    assert service.cancel(running["serverId"]).json == {"ok": True}
     service.wait_for_status(canceled.id_of("in-time"), "running", "stopped")
     assert canceled.receiver.wait_for("/in-time")[0].json["eventType"] == "match_over"
 
 
-# --- by the caller --------------------------------------------------------------------------------------------------
+# --- canceled by the caller -----------------------------------------------------------------------------------------
 
 
-def listed(service: RunningService, server_id: str) -> list[Json]:
-    """The maps of a match as the list has them, those that never started last."""
-    return page(service, f"/api/v1/cs2/matches?serverId={server_id}")
+def list_maps(service: RunningService, server_id: str) -> list[Json]:
+    """Return the maps of a match as the API lists them, those that never started last."""
+    return read_page(service, f"/api/v1/cs2/matches?serverId={server_id}")
 
 
-def cancel_now(canceled: Canceled, name: str) -> None:
-    """Cancel a match, twice, and look at what came of it."""
+def cancel_twice(canceled: CanceledMatches, name: str) -> None:
+    """Cancel a match twice and check the effects."""
     service, server_id = canceled.service, canceled.id_of(name)
     for _ in range(2):
-        answer = service.cancel(server_id)
-        assert (answer.status, answer.json) == (200, {"ok": True})
-        at_once = listed(service, server_id)
-        assert at_once[-1]["status"] == "cancelled"
-        assert {one["status"] for one in at_once} <= {"cancelled", "finished"}
-        assert get(service, f"/api/v1/cs2/servers/{server_id}/series")["items"][0]["status"] == "cancelled"
-    canceled.told(name, "canceled_by_user", "stopped")
+        response = service.cancel(server_id)
+        assert (response.status, response.json) == (200, {"ok": True})
+        maps = list_maps(service, server_id)
+        assert maps[-1]["status"] == "cancelled"
+        assert {one["status"] for one in maps} <= {"cancelled", "finished"}
+        assert get_json(service, f"/api/v1/cs2/servers/{server_id}/series")["items"][0]["status"] == "cancelled"
+    canceled.check_canceled(name, "canceled_by_user", "stopped")
     assert service.cancel(server_id).json == {"ok": True}
     assert len(canceled.receiver.at(f"/{name}")) == 1
 
 
-def test_a_caller_cancels_while_the_server_starts(canceled: Canceled) -> None:
-    made = canceled.made["starting"] = canceled.create("starting", short_match(), region="slow")
-    wait_until(lambda: canceled.service.server_processes(made["serverId"]), "its process was started")
-    assert canceled.service.get(made["serverId"])["status"] == "allocating"
-    assert [one["status"] for one in listed(canceled.service, made["serverId"])] == ["upcoming"]
-    cancel_now(canceled, "starting")
-    assert canceled.assert_told_unplayed("starting").timelines == [[]]
+def test_a_caller_cancels_while_the_server_is_starting(canceled: CanceledMatches) -> None:
+    created = canceled.created["starting"] = canceled.create("starting", short_match(), region="slow")
+    wait_until(lambda: canceled.service.server_processes(created["serverId"]), "the process has started")
+    assert canceled.service.get(created["serverId"])["status"] == "allocating"
+    assert [one["status"] for one in list_maps(canceled.service, created["serverId"])] == ["upcoming"]
+    cancel_twice(canceled, "starting")
+    assert canceled.check_unplayed_history("starting").timelines == [[]]
 
 
-def test_a_caller_cancels_right_after_the_creation(canceled: Canceled) -> None:
-    canceled.made["at-once"] = canceled.create("at-once", short_match())
-    cancel_now(canceled, "at-once")
-    assert canceled.assert_told_unplayed("at-once").timelines == [[]]
+def test_a_caller_cancels_immediately_after_creation(canceled: CanceledMatches) -> None:
+    canceled.created["at-once"] = canceled.create("at-once", short_match())
+    cancel_twice(canceled, "at-once")
+    assert canceled.check_unplayed_history("at-once").timelines == [[]]
 
 
-def test_a_caller_cancels_before_anybody_came(canceled: Canceled) -> None:
-    made = canceled.made["empty"] = canceled.create("empty", short_match(customCvars=cvars(30, "no_show")))
-    server = canceled.service.wait_for_status(made["serverId"], "running")
+def test_a_caller_cancels_before_any_player_joins(canceled: CanceledMatches) -> None:
+    created = canceled.created["empty"] = canceled.create("empty", short_match(customCvars=cvars(30, "no_show")))
+    server = canceled.service.wait_for_status(created["serverId"], "running")
     assert server["match"] == {
         "game": "cs2",
         "matchType": "competitive",
@@ -326,71 +330,76 @@ def test_a_caller_cancels_before_anybody_came(canceled: Canceled) -> None:
         "score": {"team1": 0, "team2": 0},
         "players": [],
     }
-    cancel_now(canceled, "empty")
-    canceled.assert_told_unplayed("empty")
+    cancel_twice(canceled, "empty")
+    canceled.check_unplayed_history("empty")
 
 
-def watch_score(service: RunningService, server_id: str, *, until: int) -> list[int]:
-    """Poll the rounds played in the list of maps until there are `until` of them; return all values seen."""
+def poll_scores(service: RunningService, server_id: str, *, until: int) -> list[int]:
+    """Poll the listed score until `until` rounds are played; return the number of rounds of each poll."""
     scores: list[int] = []
 
-    def look() -> bool:
-        (item,) = listed(service, server_id)
+    def poll() -> bool:
+        (item,) = list_maps(service, server_id)
         scores.append(item["team1Score"] + item["team2Score"])
         assert item["status"] in ("upcoming", "live")
         assert scores[-1] == 0 or (item["status"], item["playerCount"]) == ("live", 4)
         return scores[-1] >= until
 
-    wait_until(look, lambda: f"{until} rounds are listed: {scores}")
+    wait_until(poll, lambda: f"{until} rounds are listed; polled: {scores}")
     assert scores == sorted(scores)
     return scores
 
 
-def test_a_caller_cancels_a_live_match(canceled: Canceled) -> None:
-    made = canceled.made["live"] = canceled.create("live", short_match(maxRounds=30, customCvars=cvars(40)))
-    running = canceled.service.wait_for_status(made["serverId"], "running")
-    log = OverheardLog(running, canceled.receiver)
-    scores = watch_score(canceled.service, made["serverId"], until=2)
-    seen = canceled.service.get(made["serverId"])
-    assert {player["steamId"] for player in seen["match"]["players"]} == set(players(4))
-    assert sum(player["kills"] for player in seen["match"]["players"]) > 0
-    assert (seen["ip"], seen["port"], seen["status"]) == ("127.0.0.1", running["port"], "running")
-    cancel_now(canceled, "live")
-    (detail,) = canceled.assert_told_live("live").maps
+def test_a_caller_cancels_a_live_match(canceled: CanceledMatches) -> None:
+    created = canceled.created["live"] = canceled.create("live", short_match(maxRounds=30, customCvars=cvars(40)))
+    running = canceled.service.wait_for_status(created["serverId"], "running")
+    log = CapturedLog(running, canceled.receiver)
+    scores = poll_scores(canceled.service, created["serverId"], until=2)
+    server = canceled.service.get(created["serverId"])
+    assert {player["steamId"] for player in server["match"]["players"]} == set(players(4))
+    assert sum(player["kills"] for player in server["match"]["players"]) > 0
+    assert (server["ip"], server["port"], server["status"]) == ("127.0.0.1", running["port"], "running")
+    cancel_twice(canceled, "live")
+    (detail,) = canceled.check_live_history("live").maps
     assert detail["team1Score"] + detail["team2Score"] >= scores[-1]
     assert set(log.players_with(b"NETWORK_DISCONNECT_KICKED")) == set(players(4))
     assert b"The match was canceled" in log.text
 
 
-def test_a_caller_cancels_between_two_maps(canceled: Canceled) -> None:
+def test_a_caller_cancels_between_two_maps(canceled: CanceledMatches) -> None:
     settings = short_match(seriesFormat="bo3", maps=["de_nuke"], maxRounds=2)
-    # A minute, in a region where a map load may take two: the cancel comes in the middle of it on a slow machine too.
+    # The map load takes a minute, and the region allows two, so that even a slow machine cancels in the middle of it.
     settings["customCvars"] = cvars(100, sim_map_load=6000)
-    made = canceled.made["between"] = canceled.create("between", settings, region="late")
-    assert [one["status"] for one in listed(canceled.service, made["serverId"])] == ["upcoming"] * 3
-    log = OverheardLog(canceled.service.wait_for_status(made["serverId"], "running"), canceled.receiver)
-    wait_until(lambda: b"Game Over" in log.text, "the first map ends")
-    wait_until(lambda: listed(canceled.service, made["serverId"])[0]["status"] == "finished", "that is listed")
-    assert canceled.service.get(made["serverId"])["status"] == "running"
-    cancel_now(canceled, "between")
-    told = canceled.history("between")
-    assert told.statuses == ["finished", "cancelled", "cancelled"]
-    assert [detail["startedAt"] is None for detail in told.maps] == [False, True, True]
-    assert told.timelines[0][-1]["type"] == "map_end"
+    created = canceled.created["between"] = canceled.create("between", settings, region="late")
+    assert [one["status"] for one in list_maps(canceled.service, created["serverId"])] == ["upcoming"] * 3
+    log = CapturedLog(canceled.service.wait_for_status(created["serverId"], "running"), canceled.receiver)
+    wait_until(lambda: b"Game Over" in log.text, "the first map has ended")
+    wait_until(
+        lambda: list_maps(canceled.service, created["serverId"])[0]["status"] == "finished",
+        "the first map is listed as finished",
+    )
+    assert canceled.service.get(created["serverId"])["status"] == "running"
+    cancel_twice(canceled, "between")
+    history = canceled.check_history("between")
+    assert history.statuses == ["finished", "cancelled", "cancelled"]
+    assert [detail["startedAt"] is None for detail in history.maps] == [False, True, True]
+    assert history.timelines[0][-1]["type"] == "map_end"
 
 
-def test_a_match_that_ended_otherwise_cannot_be_canceled(canceled: Canceled) -> None:
+def test_a_match_that_already_ended_cannot_be_canceled(canceled: CanceledMatches) -> None:
     for name in ("no_show", "broken", "killed"):
         canceled.receiver.wait_for(f"/{name}")
-        answer = canceled.service.cancel(canceled.id_of(name))
-        assert (answer.status, answer.json["error"]) == (409, "SERVER_NOT_RUNNING")
+        response = canceled.service.cancel(canceled.id_of(name))
+        assert (response.status, response.json["error"]) == (409, "SERVER_NOT_RUNNING")
         assert len(canceled.receiver.at(f"/{name}")) == 1
 
 
-def test_nothing_is_left_in_the_end(canceled: Canceled) -> None:
-    for name in canceled.made:
+def test_nothing_is_left_at_the_end(canceled: CanceledMatches) -> None:
+    for name in canceled.created:
         canceled.receiver.wait_for(f"/{name}")
-    wait_until(lambda: not canceled.service.server_processes(), lambda: f"{canceled.service.server_processes()}")
-    assert [len(canceled.receiver.at(f"/{name}")) for name in canceled.made] == [1] * len(canceled.made)
+    wait_until(
+        lambda: not canceled.service.server_processes(), lambda: f"still running: {canceled.service.server_processes()}"
+    )
+    assert [len(canceled.receiver.at(f"/{name}")) for name in canceled.created] == [1] * len(canceled.created)
     errors = [entry for entry in canceled.service.log() if entry["level"] == "ERROR"]
     assert errors == [], json.dumps(errors, indent=1)

@@ -1,6 +1,6 @@
 """The service is killed repeatedly while matches are at every stage, without any effect on their results.
 
-One story on each database: what is told of it afterwards is in the tests below.
+The fixture plays all matches once on each database; the tests check the recorded results.
 """
 
 from __future__ import annotations
@@ -17,9 +17,18 @@ import pytest
 from tests.contract.same_result import assert_same_match
 from tests.contract.test_numbers_agree import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
-from tests.e2e.service.event_readers import EventReaders, Followed
-from tests.e2e.service.game_server import ask
+from tests.e2e.service.event_readers import EventReaders, FollowedMatch
+from tests.e2e.service.game_server import execute
 from tests.e2e.service.read_history import History, check_counts, is_end_lost, read_history
+from tests.e2e.service.reference_matches import (
+    MATCHES,
+    assert_nothing_is_left,
+    assert_same_timelines,
+    blocked_writes,
+    comparable,
+    read_rows,
+    reference,
+)
 from tests.e2e.service.running_service import (
     Json,
     RunningService,
@@ -31,114 +40,106 @@ from tests.e2e.service.running_service import (
     slow_command,
     wait_until,
 )
-from tests.e2e.service.same_matches import (
-    MATCHES,
-    assert_nothing_is_left,
-    assert_same_timelines,
-    comparable,
-    holding_writes,
-    reference,
-    rows,
-)
 
 SPEEDS = {"sqlite": 15, "postgres": 9}
-"""Speed of the matches that are live when the service is killed, so that they still are when they are resumed. Leases
-on a shared database expire after 30 s; an SQLite file belongs to one process, which drops them at once."""
+"""Speed of the matches that are live when the service is killed, so that they are still live when they are resumed.
+Leases on a shared database expire after 30 s; an SQLite file belongs to one process, which drops them at startup."""
 
 FAST = 40
-"""Slow enough that a player who joins three minutes late is still missing, fast enough that they are in time."""
+"""Slow enough that a player who joins three minutes late is still missing, fast enough that they join in time."""
 
 CALM_SPEED = 5
-"""Of regions where players have a minute to come: longer than a claim lasts after the death of its holder."""
+"""Speed of regions where players have a minute to join: longer than the lease of a dead process lasts."""
 
-DEATHS = 3
-LIFE_S = 2.0
-"""How long each but the last life of the service lasts after it was ready."""
+KILLS = 3
+UPTIME_S = 2.0
+"""How long the service runs after it is ready, before it is killed again."""
 
-STORY_S = 900.0
+CALLBACK_S = 900.0
 
-LIVE = ("live", "leaver", "restored", "series", "unwritten")
+LIVE = ("live", "leaver", "restored", "series", "uncommitted")
 
-CUT_OFF = {"told", "canceled"}
-"""Whose callbacks were under way, or might have been, when the service died first."""
+INTERRUPTED = {"delivering", "canceled"}
+"""Matches whose callbacks were, or may have been, in progress when the service was first killed."""
 
 
-class Story(NamedTuple):
-    """What came of it."""
+class RecoveryRun(NamedTuple):
+    """What was recorded of all matches."""
 
     service: RunningService
     database_url: str | None
     servers: dict[str, str]
-    """The server of each match, by the match's name."""
+    """Server id by match name."""
     statuses: dict[str, str]
-    """What each server's phase was when the service died first."""
+    """Phase of each server when the service was first killed."""
     callbacks: dict[str, list[Received]]
-    followed: dict[str, Followed]
+    followed: dict[str, FollowedMatch]
     histories: dict[str, History]
-    """What was read of each match in the end."""
+    """History of each match at the end."""
 
 
 @pytest.fixture(scope="module")
-def story(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """All matches from their creation to their release."""
+def run(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecoveryRun]:
+    """Play all matches from creation to release."""
     ports = free_port_range(4)
     regions = "".join(
         (
             default_regions(),
             region("calm", ports[:2], speed=CALM_SPEED),
-            region("sleepy", ports[2:], speed=CALM_SPEED, command=slow_command(8)),
+            region("late", ports[2:], speed=CALM_SPEED, command=slow_command(8)),
         )
     )
     service = RunningService(tmp_path_factory.mktemp("recovery"), database_url=database_url, regions=regions)
-    with ThreadPoolExecutor(1) as beside, CallbackReceiver() as receiver, service, EventReaders() as readers:
-        beside.submit(reference)
-        players = _Players(service, receiver, readers, SPEEDS["postgres" if database_url else "sqlite"])
-        players.bring_to_every_stage()
-        phases = _die_while_writing(service, database_url, players)
-        for _ in range(DEATHS - 1):
-            sleep(LIFE_S)
+    with ThreadPoolExecutor(1) as executor, CallbackReceiver() as receiver, service, EventReaders() as readers:
+        executor.submit(reference)
+        matches = _Matches(service, receiver, readers, SPEEDS["postgres" if database_url else "sqlite"])
+        matches.bring_to_every_stage()
+        phases = _kill_during_write(service, database_url, matches)
+        for _ in range(KILLS - 1):
+            sleep(UPTIME_S)
             wait_until(
-                lambda: all(players.followed[name].is_open for name in LIVE), "all live matches are followed again"
+                lambda: all(matches.followed[name].is_open for name in LIVE),
+                "the streams of all live matches are connected again",
             )
             service.kill()
             service.start()
-        for name in players.servers:
-            receiver.wait_for(f"/{name}", within_s=STORY_S)
-        service.wait_until_released(*players.servers.values())
+        for name in matches.servers:
+            receiver.wait_for(f"/{name}", within_s=CALLBACK_S)
+        service.wait_until_released(*matches.servers.values())
         readers.finish()
-        histories = {name: read_history(service, server_id) for name, server_id in players.servers.items()}
-        sleep(1)  # for what should not come
+        histories = {name: read_history(service, server_id) for name, server_id in matches.servers.items()}
+        sleep(1)  # time for unexpected callbacks
         code, _ = service.terminate()
         assert code == 0
-        callbacks = {name: receiver.at(f"/{name}") for name in players.servers}
-        statuses = {name: phases[server_id] for name, server_id in players.servers.items()}
-        yield Story(service, database_url, players.servers, statuses, callbacks, players.followed, histories)
+        callbacks = {name: receiver.at(f"/{name}") for name in matches.servers}
+        statuses = {name: phases[server_id] for name, server_id in matches.servers.items()}
+        yield RecoveryRun(service, database_url, matches.servers, statuses, callbacks, matches.followed, histories)
 
 
-def _die_while_writing(service: RunningService, database_url: str | None, players: _Players) -> dict[str, str]:
-    """Die in the middle of a transaction that ends a match, right after another was created; answers all phases."""
+def _kill_during_write(service: RunningService, database_url: str | None, matches: _Matches) -> dict[str, str]:
+    """Kill the service during the transaction that ends a match, right after creating another; return all phases."""
     with ThreadPoolExecutor(1) as caller:
         if database_url is None:
-            players.create_one_more()  # where there is one writer, nothing is created while it waits
-        with holding_writes(service, database_url):
-            answer = caller.submit(service.cancel, players.servers["unwritten"])
+            matches.create_last()  # SQLite has one writer: no match can be created while it waits
+        with blocked_writes(service, database_url):
+            response = caller.submit(service.cancel, matches.servers["uncommitted"])
             sleep(0.3)
             if database_url is not None:
-                players.create_one_more()
+                matches.create_last()
             service.kill()
-        failed = answer.exception()
-        assert isinstance(failed, (OSError, HTTPException)), f"told that it is canceled: {answer.result()}"
-    found = rows(service, database_url, "SELECT id, phase FROM servers")
+        failed = response.exception()
+        assert isinstance(failed, (OSError, HTTPException)), f"the cancellation was confirmed: {response.result()}"
+    found = read_rows(service, database_url, "SELECT id, phase FROM servers")
     service.start()
     return {str(server_id): str(phase) for server_id, phase in found}
 
 
-class _Players:
-    """Creates the matches, each so early that it is where it should be when the service dies."""
+class _Matches:
+    """Creates the matches, each in time to be at its intended stage when the service is killed."""
 
     def __init__(self, service: RunningService, receiver: CallbackReceiver, readers: EventReaders, speed: int) -> None:
         self.servers: dict[str, str] = {}
-        self.followed: dict[str, Followed] = {}
+        self.followed: dict[str, FollowedMatch] = {}
         self._readers = readers
         self._service = service
         self._receiver = receiver
@@ -146,27 +147,27 @@ class _Players:
 
     def bring_to_every_stage(self) -> None:
         service = self._service
-        self._receiver.answer("/told", "hang", "accept")
+        self._receiver.configure("/delivering", "hang", "accept")
         for name in LIVE:
-            self._create(name, MATCHES[name].at(self._speed))
-        self._create("canceled", short_match(customCvars=cvars(1)))  # not over before it is canceled
+            self._create(name, MATCHES[name].settings_at(self._speed))
+        self._create("canceled", short_match(customCvars=cvars(1)))  # does not end before it is canceled
         for name in LIVE:
-            # At speed 1 it is still live when the service is killed, no matter how long the rest takes. Resuming the
-            # match sets its own speed again.
-            ask(service.wait_for(self.servers[name], _has_score), "sim_speed 1")
+            # At speed 1 the match is still live when the service is killed, even if the steps below take long. Resuming
+            # the match sets its own speed again.
+            execute(service.wait_for(self.servers[name], _has_score), "sim_speed 1")
         service.wait_for_status(self.servers["canceled"], "running")
-        self._create("told", MATCHES["told"].at(300))
-        self._receiver.wait_for("/told")
-        self._create("starting", MATCHES["starting"].at(FAST), region="sleepy")
-        self._create("nobody", short_match(customCvars=cvars(FAST, "no_show")), region="hasty")
-        self._create("joining", MATCHES["joining"].at(FAST))
+        self._create("delivering", MATCHES["delivering"].settings_at(300))
+        self._receiver.wait_for("/delivering")
+        self._create("starting", MATCHES["starting"].settings_at(FAST), region="late")
+        self._create("no_show", short_match(customCvars=cvars(FAST, "no_show")), region="hasty")
+        self._create("joining", MATCHES["joining"].settings_at(FAST))
         service.wait_for(self.servers["joining"], lambda server: bool(server["match"] and server["match"]["players"]))
         for game in service.server_processes(self.servers["canceled"]):
-            game.signal(signal.SIGSTOP)  # it takes its time to go
+            game.signal(signal.SIGSTOP)  # so that the release takes a while
         assert service.cancel(self.servers["canceled"]).status == 200
 
-    def create_one_more(self) -> None:
-        self._create("fresh", MATCHES["fresh"].at(FAST), region="calm")
+    def create_last(self) -> None:
+        self._create("fresh", MATCHES["fresh"].settings_at(FAST), region="calm")
 
     def _create(self, name: str, settings: Json, *, region: str = "sandbox") -> None:
         url = self._receiver.url(f"/{name}")
@@ -179,54 +180,54 @@ def _has_score(server: Json) -> bool:
     return bool(match and match["score"]["team1"] + match["score"]["team2"])
 
 
-def test_the_service_died_while_matches_were_at_every_stage(story: Story) -> None:
-    running = dict.fromkeys(("joining", "nobody", *LIVE), "running")
+def test_the_service_was_killed_while_matches_were_at_every_stage(run: RecoveryRun) -> None:
+    running = dict.fromkeys(("joining", "no_show", *LIVE), "running")
     starting = {"starting": "allocating", "fresh": "allocating"}
-    assert {name: story.statuses[name] for name in (*running, *starting)} == {**running, **starting}
-    assert story.statuses["canceled"] == "ending"
-    assert story.statuses["told"] in ("ending", "released")
+    assert {name: run.statuses[name] for name in (*running, *starting)} == {**running, **starting}
+    assert run.statuses["canceled"] == "ending"
+    assert run.statuses["delivering"] in ("ending", "released")
 
 
-def _is_whole(story: Story, name: str) -> bool:
-    """False where a map of the match ended while the service was dead: that much of its log was never sent again."""
-    return not any(is_end_lost(items) for items in story.histories[name].timelines)
+def _has_complete_log(run: RecoveryRun, name: str) -> bool:
+    """False if a map of the match ended while the service was down: the end of its log was lost."""
+    return not any(is_end_lost(items) for items in run.histories[name].timelines)
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_a_match_ends_as_if_nothing_had_happened(story: Story, name: str) -> None:
-    told, expected = comparable(story.callbacks[name][0].json), reference()[name].callback
-    if _is_whole(story, name):
-        assert_same_match(told, expected)
+def test_the_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
+    actual, expected = comparable(run.callbacks[name][0].json), reference()[name].callback
+    if _has_complete_log(run, name):
+        assert_same_match(actual, expected)
     else:
-        assert _standing(told) == _standing(expected)
+        assert _series_result(actual) == _series_result(expected)
 
 
-def _standing(callback: Json) -> tuple[object, ...]:
-    """Who won, by how many maps."""
+def _series_result(callback: Json) -> tuple[object, ...]:
+    """Return the winner and the series score."""
     result = callback["result"]
     return callback["eventType"], result["winner"], result["team1"]["seriesScore"], result["team2"]["seriesScore"]
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_a_match_is_told_as_if_nothing_had_happened(story: Story, name: str) -> None:
-    if not _is_whole(story, name):
+def test_the_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
+    if not _has_complete_log(run, name):
         pytest.skip("one of its maps ended while the service was down")
-    assert_same_timelines(story.histories[name].timelines, name)
+    assert_same_timelines(run.histories[name].timelines, name)
 
 
-@pytest.mark.parametrize("name", [*MATCHES, "canceled", "nobody"])
-def test_whoever_follows_a_match_gets_every_event_once_and_in_order(story: Story, name: str) -> None:
-    told = story.histories[name]
-    ids = [detail["id"] for detail in told.maps]
-    story.followed[name].assert_got(dict(zip(ids, told.timelines, strict=True)))
+@pytest.mark.parametrize("name", [*MATCHES, "canceled", "no_show"])
+def test_readers_get_every_event_once_and_in_order(run: RecoveryRun, name: str) -> None:
+    history = run.histories[name]
+    ids = [detail["id"] for detail in history.maps]
+    run.followed[name].assert_received(dict(zip(ids, history.timelines, strict=True)))
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_history_of_a_match_has_the_numbers_of_its_callback(story: Story, name: str) -> None:
-    told, result = story.histories[name], story.callbacks[name][0].json["result"]
-    assert told.series is not None
-    check_series_result(told.series, result)
-    for detail, items in zip(told.maps, told.timelines, strict=True):
+def test_the_history_of_a_match_agrees_with_its_callback(run: RecoveryRun, name: str) -> None:
+    history, result = run.histories[name], run.callbacks[name][0].json["result"]
+    assert history.series is not None
+    check_series_result(history.series, result)
+    for detail, items in zip(history.maps, history.timelines, strict=True):
         if detail["status"] == "finished":
             check_map_result(detail, result)
             if not is_end_lost(items):
@@ -235,54 +236,54 @@ def test_the_history_of_a_match_has_the_numbers_of_its_callback(story: Story, na
             assert (detail["status"], items) == ("cancelled", [])
 
 
-def test_the_history_of_canceled_matches_is_that_they_were_canceled(story: Story) -> None:
-    for name in ("canceled", "nobody"):
-        assert story.histories[name].statuses == ["cancelled"]
-    assert story.histories["nobody"].timelines == [[]]
+def test_the_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
+    for name in ("canceled", "no_show"):
+        assert run.histories[name].statuses == ["cancelled"]
+    assert run.histories["no_show"].timelines == [[]]
 
 
-def test_streams_broke_off_and_went_on(story: Story) -> None:
+def test_streams_broke_and_were_resumed(run: RecoveryRun) -> None:
     for name in LIVE:
-        followed = story.followed[name]
-        assert 1 < followed.breaks <= DEATHS
+        followed = run.followed[name]
+        assert 1 < followed.breaks <= KILLS
         assert followed.ends == 1
 
 
-def test_a_match_whose_players_never_came_is_canceled(story: Story) -> None:
-    (callback,) = story.callbacks["nobody"]
+def test_a_match_without_players_is_canceled(run: RecoveryRun) -> None:
+    (callback,) = run.callbacks["no_show"]
     assert (callback.json["eventType"], callback.json["reason"]) == ("match_canceled", "no_players_joined")
 
 
-def test_a_match_canceled_right_before_stays_canceled(story: Story) -> None:
-    body = story.callbacks["canceled"][0].json
+def test_a_match_canceled_just_before_a_kill_stays_canceled(run: RecoveryRun) -> None:
+    body = run.callbacks["canceled"][0].json
     assert (body["eventType"], body["reason"]) == ("match_canceled", "canceled_by_user")
 
 
-def test_every_callback_is_sent_once_unless_our_death_cut_it_off(story: Story) -> None:
-    times = {name: len(came) for name, came in story.callbacks.items()}
-    assert {name: number for name, number in times.items() if name not in CUT_OFF} == dict.fromkeys(
-        set(story.servers) - CUT_OFF, 1
+def test_every_callback_is_sent_once_unless_a_kill_interrupted_it(run: RecoveryRun) -> None:
+    counts = {name: len(received) for name, received in run.callbacks.items()}
+    assert {name: number for name, number in counts.items() if name not in INTERRUPTED} == dict.fromkeys(
+        set(run.servers) - INTERRUPTED, 1
     )
-    assert times["told"] == 2
-    assert times["canceled"] in (1, 2)
-    for came in story.callbacks.values():
-        assert len({(one.id, one.body) for one in came}) == 1
+    assert counts["delivering"] == 2
+    assert counts["canceled"] in (1, 2)
+    for received in run.callbacks.values():
+        assert len({(one.id, one.body) for one in received}) == 1
 
 
-def test_every_callback_is_known_to_be_delivered_once(story: Story) -> None:
+def test_every_callback_has_one_successful_attempt(run: RecoveryRun) -> None:
     sql = (
         "SELECT callbacks.server_id, COUNT(*) FROM callback_attempts"
         " JOIN callbacks ON callbacks.id = callback_attempts.callback_id"
         " WHERE callback_attempts.status = 200 GROUP BY callbacks.server_id"
     )
-    delivered = {str(server_id): count for server_id, count in rows(story.service, story.database_url, sql)}
-    assert delivered == dict.fromkeys(story.servers.values(), 1)
+    delivered = {str(server_id): count for server_id, count in read_rows(run.service, run.database_url, sql)}
+    assert delivered == dict.fromkeys(run.servers.values(), 1)
 
 
-def test_nothing_is_left(story: Story) -> None:
-    assert_nothing_is_left(story.service, story.database_url, story.servers.values())
+def test_nothing_is_left(run: RecoveryRun) -> None:
+    assert_nothing_is_left(run.service, run.database_url, run.servers.values())
 
 
-def test_nothing_failed_on_the_way(story: Story) -> None:
-    said = [entry for number in range(DEATHS + 1) for entry in story.service.log(number + 1)]
-    assert [entry for entry in said if entry["level"] in ("ERROR", "CRITICAL")] == []
+def test_no_errors_are_logged_in_any_run(run: RecoveryRun) -> None:
+    entries = [entry for number in range(KILLS + 1) for entry in run.service.log(number + 1)]
+    assert [entry for entry in entries if entry["level"] in ("ERROR", "CRITICAL")] == []

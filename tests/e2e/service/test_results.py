@@ -1,4 +1,4 @@
-"""Every kind of match from its creation to its result, in one service on each database."""
+"""Matches of every kind are played from creation to result, in one service on each database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from tests.contract.test_numbers_agree import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
-from tests.e2e.service.game_server import OverheardLog, ask
-from tests.e2e.service.read_history import check_counts, is_final, page, read_history
+from tests.e2e.service.game_server import CapturedLog, execute
+from tests.e2e.service.read_history import check_counts, is_final, read_history, read_page
 from tests.e2e.service.running_service import (
     Json,
     RunningService,
@@ -26,7 +26,7 @@ from tests.e2e.service.running_service import (
 from tests.effort import IS_SOAK
 
 DEATHMATCH = {"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2, "players": players(4)}
-# These have no warmup that waits for players: players must not join during configuration on a slow machine.
+# These have no warmup that waits for players, so players must not join before a slow machine has configured the server.
 OPEN = {"map": "de_dust2", "maxRounds": 4, "customCvars": cvars(sim_roster_delay=3000)}
 MAPS = ["de_mirage", "de_nuke", "de_inferno"]
 
@@ -56,76 +56,76 @@ MATCHES: dict[str, Json] = {
 }
 
 if not IS_SOAK:
-    # No game goes on while its log waits to be taken: a map change would drop what could not yet be sent.
+    # Games wait until their log is acknowledged; otherwise a map change could drop unsent lines.
     for _settings in MATCHES.values():
         _settings["customCvars"] = "sim_lockstep 1\n" + _settings["customCvars"]
 
 WITH_TEAMS = [name for name, settings in MATCHES.items() if settings["matchType"] != "deathmatch"]
 
 
-class Played:
+class PlayedMatches:
     """The matches of one service, all created at once."""
 
     def __init__(self, service: RunningService, receiver: CallbackReceiver) -> None:
         self.service = service
         self.receiver = receiver
         self.secret = service.webhook_secret()
-        self.made: dict[str, Json] = {}
-        self.at_first: dict[str, list[Json]] = {}
-        """The maps of each match as they were listed when it had just been created."""
+        self.created: dict[str, Json] = {}
+        self.initial_maps: dict[str, list[Json]] = {}
+        """The listed maps of each match immediately after its creation."""
         for name, settings in MATCHES.items():
-            made = service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
-            self.made[name] = made
-            self.at_first[name] = page(service, f"/api/v1/cs2/matches?serverId={made['serverId']}")
+            created = service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
+            self.created[name] = created
+            self.initial_maps[name] = read_page(service, f"/api/v1/cs2/matches?serverId={created['serverId']}")
 
-    def over(self, name: str) -> Received:
-        """The callback of a match that was played to its end."""
+    def final_callback(self, name: str) -> Received:
+        """Wait for the callback of a match; the match must have been played to its end."""
         received = self.receiver.wait_for(f"/{name}")[0]
         assert received.json["eventType"] == "match_over", received.body
         return received
 
     def result(self, name: str) -> Any:
-        """Its result."""
-        return self.over(name).json["result"]
+        """Return the result of a match."""
+        return self.final_callback(name).json["result"]
 
 
 @pytest.fixture(scope="module")
-def played(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def played(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedMatches]:
     folder: Path = tmp_path_factory.mktemp("results")
     with CallbackReceiver() as receiver, RunningService(folder, database_url=database_url) as service:
-        yield Played(service, receiver)
+        yield PlayedMatches(service, receiver)
 
 
-def the_result_in(body: bytes) -> bytes:
-    """The bytes of the last field of a body."""
-    head, mark, result = body.partition(b'"result":')
-    assert mark
+def result_bytes(body: bytes) -> bytes:
+    """Return the bytes of the last field, `result`, of a body."""
+    head, separator, result = body.partition(b'"result":')
+    assert separator
     assert b"result" not in head
     return result.removesuffix(b"}")
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_a_match_is_told_once_and_read_back_byte_for_byte(played: Played, name: str) -> None:
-    received, made = played.over(name), played.made[name]
-    told = received.json
-    assert list(told) == ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "result"]
-    assert (told["gameId"], told["externalMatchId"]) == ("cs2", name)
-    assert (told["serverId"], told["sessionId"]) == (made["serverId"], made["gameId"])
+def test_the_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: PlayedMatches, name: str) -> None:
+    received, created = played.final_callback(name), played.created[name]
+    body = received.json
+    assert list(body) == ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "result"]
+    assert (body["gameId"], body["externalMatchId"]) == ("cs2", name)
+    assert (body["serverId"], body["sessionId"]) == (created["serverId"], created["gameId"])
     assert received.is_signed_with(played.secret)
     assert "authorization" not in received.headers
-    looked_up = played.service.call("GET", f"/api/v1/matches/{name}")
-    assert the_result_in(looked_up.raw) == the_result_in(received.body)
-    assert json.loads(the_result_in(looked_up.raw)) == told["result"]
-    assert (looked_up.json["status"], looked_up.json["serverId"]) == ("stopped", made["serverId"])
-    server = played.service.get(made["serverId"])
+    match = played.service.call("GET", f"/api/v1/matches/{name}")
+    assert result_bytes(match.raw) == result_bytes(received.body)
+    assert json.loads(result_bytes(match.raw)) == body["result"]
+    assert (match.json["status"], match.json["serverId"]) == ("stopped", created["serverId"])
+    server = played.service.get(created["serverId"])
     assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)
-    assert played.service.cancel(made["serverId"]).status == 409
-    played.service.wait_until_released(made["serverId"])
+    assert played.service.cancel(created["serverId"]).status == 409
+    played.service.wait_until_released(created["serverId"])
     assert len(played.receiver.at(f"/{name}")) == 1
 
 
 @pytest.mark.parametrize("name", WITH_TEAMS)
-def test_the_numbers_of_a_result_agree_with_each_other(played: Played, name: str) -> None:
+def test_the_numbers_of_a_result_are_consistent(played: PlayedMatches, name: str) -> None:
     result, settings = played.result(name), MATCHES[name]
     assert result["gameMode"] == settings["matchType"]
     assert result["format"] == settings.get("seriesFormat", "bo1")
@@ -136,8 +136,8 @@ def test_the_numbers_of_a_result_agree_with_each_other(played: Played, name: str
     kills = [player["kills"] for player in result["overall"]]
     assert kills == sorted(kills, reverse=True)
     for entry in result["maps"]:
-        more = (entry["team1Score"] > entry["team2Score"]) - (entry["team1Score"] < entry["team2Score"])
-        assert entry["winner"] == {1: "team1", -1: "team2", 0: "tie"}[more]
+        sign = (entry["team1Score"] > entry["team2Score"]) - (entry["team1Score"] < entry["team2Score"])
+        assert entry["winner"] == {1: "team1", -1: "team2", 0: "tie"}[sign]
         assert entry["duration"] > 0
     for player in result["overall"]:
         lines = [one for entry in result["maps"] for one in entry["players"] if one["steamId"] == player["steamId"]]
@@ -148,27 +148,27 @@ def test_the_numbers_of_a_result_agree_with_each_other(played: Played, name: str
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_TEAMS if "teams" in MATCHES[name]])
-def test_everybody_on_the_roster_is_in_the_result_of_his_team_and_nobody_else(played: Played, name: str) -> None:
-    result, asked = played.result(name), MATCHES[name]["teams"]
+def test_the_result_of_each_team_contains_exactly_its_roster(played: PlayedMatches, name: str) -> None:
+    result, roster = played.result(name), MATCHES[name]["teams"]
     for team in ("team1", "team2"):
-        assert result[team]["name"] == asked[team]["name"]
+        assert result[team]["name"] == roster[team]["name"]
         found = {player["steamId"] for player in result["overall"] if player["team"] == team}
-        assert found == set(asked[team]["players"])
-    assert len(result["overall"]) == len(asked["team1"]["players"]) + len(asked["team2"]["players"])
+        assert found == set(roster[team]["players"])
+    assert len(result["overall"]) == len(roster["team1"]["players"]) + len(roster["team2"]["players"])
 
 
 @pytest.mark.parametrize("name", ["deathmatch-ffa", "deathmatch-team", "deathmatch-stranger"])
-def test_a_deathmatch_lasts_as_long_as_it_was_asked_to(played: Played, name: str) -> None:
+def test_a_deathmatch_has_the_requested_duration(played: PlayedMatches, name: str) -> None:
     result = played.result(name)
     assert (result["gameMode"], result["map"], result["antiCheat"]) == ("deathmatch", "de_dust2", [])
     assert abs(result["duration"] - 120) <= 2
     assert {player["steamId"] for player in result["players"]} == set(players(4))
-    most = max(player["kills"] for player in result["players"])
+    max_kills = max(player["kills"] for player in result["players"])
     winner = next(player for player in result["players"] if player["steamId"] == result["winnerSteamId"])
-    assert winner["kills"] == most > 0
+    assert winner["kills"] == max_kills > 0
 
 
-def test_a_series_is_played_over_its_maps_until_it_is_decided(played: Played) -> None:
+def test_a_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     result = played.result("bo3")
     assert [entry["mapName"] for entry in result["maps"]] == MAPS
     assert [entry["mapNumber"] for entry in result["maps"]] == [1, 2, 3]
@@ -177,112 +177,114 @@ def test_a_series_is_played_over_its_maps_until_it_is_decided(played: Played) ->
     assert all(len(entry["players"]) == 4 for entry in result["maps"])
 
 
-def test_a_level_map_is_a_tie(played: Played) -> None:
+def test_a_map_with_equal_scores_is_a_tie(played: PlayedMatches) -> None:
     result = played.result("tie")
     assert (result["winner"], result["maps"][0]["winner"]) == ("tie", "tie")
     assert result["team1"]["totalRounds"] == result["team2"]["totalRounds"] == 2
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_maps_are_listed_as_soon_as_their_match_is_created(played: Played, name: str) -> None:
-    maps = played.at_first[name]
+def test_maps_are_listed_as_soon_as_their_match_is_created(played: PlayedMatches, name: str) -> None:
+    maps = played.initial_maps[name]
     assert len(maps) == (3 if "seriesFormat" in MATCHES[name] else 1)
     for item in maps:
         assert (item["status"], item["startedAt"], item["playerCount"]) == ("upcoming", None, 0)
         assert item["gameMode"] == MATCHES[name]["matchType"]
     assert {item["map"] for item in maps} == {MATCHES[name]["map"], *MATCHES[name].get("maps", [])}
-    later = page(played.service, f"/api/v1/cs2/matches?serverId={played.made[name]['serverId']}")
+    later = read_page(played.service, f"/api/v1/cs2/matches?serverId={played.created[name]['serverId']}")
     assert {item["id"] for item in later} == {item["id"] for item in maps}
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_whatever_is_read_of_a_match_is_what_its_callback_told(played: Played, name: str) -> None:
+def test_the_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, name: str) -> None:
     service, result = played.service, played.result(name)
-    told = read_history(service, played.made[name]["serverId"])
-    for detail, items in zip(told.maps, told.timelines, strict=True):
+    history = read_history(service, played.created[name]["serverId"])
+    for detail, items in zip(history.maps, history.timelines, strict=True):
         assert is_final(service, detail["id"], items)
         if detail["status"] == "finished":
             check_map_result(detail, result)
-            # A map change drops what the server could not yet send: on a busy machine a series may miss a line too.
+            # A map change drops unsent log lines, so on a busy machine a series may miss a line.
             if "log-loss" not in name and "seriesFormat" not in MATCHES[name]:
                 check_counts(detail, items)
         else:
             assert (detail["status"], detail["players"], items) == ("cancelled", [], [])
-    assert told.statuses.count("finished") == len(result.get("maps", [result]))
-    assert (told.series is not None) == (MATCHES[name]["matchType"] in ("competitive", "wingman"))
-    if told.series is not None:
-        check_series_result(told.series, result)
+    assert history.statuses.count("finished") == len(result.get("maps", [result]))
+    assert (history.series is not None) == (MATCHES[name]["matchType"] in ("competitive", "wingman"))
+    if history.series is not None:
+        check_series_result(history.series, result)
 
 
-def test_a_restored_round_is_told_and_nothing_is_taken_back(played: Played) -> None:
-    played.over("round-restore")
-    (items,) = read_history(played.service, played.made["round-restore"]["serverId"]).timelines
-    places = [index for index, item in enumerate(items) if item["type"] == "round_restored"]
-    assert places
-    for place in places:
-        kept = items[place]["roundsKept"]
-        assert any((item["roundNumber"] or 0) > kept for item in items[:place])
-        assert next(item for item in items[place:] if item["type"] == "round_end")["roundNumber"] == kept + 1
+def test_a_restored_round_is_in_the_timeline_and_no_item_is_removed(played: PlayedMatches) -> None:
+    played.final_callback("round-restore")
+    (items,) = read_history(played.service, played.created["round-restore"]["serverId"]).timelines
+    indexes = [index for index, item in enumerate(items) if item["type"] == "round_restored"]
+    assert indexes
+    for index in indexes:
+        kept = items[index]["roundsKept"]
+        assert any((item["roundNumber"] or 0) > kept for item in items[:index])
+        assert next(item for item in items[index:] if item["type"] == "round_end")["roundNumber"] == kept + 1
 
 
 @pytest.mark.parametrize("match_type", ["competitive", "deathmatch"])
-def test_a_stranger_is_kicked_before_he_has_entered(played: Played, match_type: str) -> None:
+def test_a_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatches, match_type: str) -> None:
     service = played.service
-    # Slow enough that what takes us a moment is a moment in the game, on a slow machine too.
+    # Slow enough that little game time passes before the kick, even on a slow machine.
     settings = short_match(customCvars=cvars(4, "stranger", sim_roster_delay=1))
     if match_type == "deathmatch":
         settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
-    made = service.create(settings)
-    log = OverheardLog(service.wait_for_status(made["serverId"], "running"), played.receiver)
+    created = service.create(settings)
+    log = CapturedLog(service.wait_for_status(created["serverId"], "running"), played.receiver)
     wait_until(lambda: log.players_with(b"NETWORK_DISCONNECT_KICKED"), "a player is kicked")
     (stranger,) = set(log.players_with(b"NETWORK_DISCONNECT_KICKED"))
     assert stranger not in players(4)
     assert stranger in log.players_with(b"connected, address")
     assert stranger not in log.players_with(b"entered the game")
-    shown = service.get(made["serverId"])["match"]["players"]
+    shown = service.get(created["serverId"])["match"]["players"]
     assert {player["steamId"] for player in shown} <= set(players(4))
-    assert service.cancel(made["serverId"]).status == 200
+    assert service.cancel(created["serverId"]).status == 200
 
 
-def test_password_and_console_variables_of_a_match_hold(played: Played) -> None:
+def test_the_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> None:
     service = played.service
     settings = short_match(
         serverPassword="open sesame", customCvars=cvars(60, "no_show", mp_buytime=33, mp_freezetime=50), freezeTime=7
     )
-    made = service.create(settings)
-    assert made["rconPassword"]
-    server = service.wait_for_status(made["serverId"], "running")
-    assert server["rconPassword"] == made["rconPassword"]
-    said = ask(server, "sv_password", "mp_buytime", "mp_freezetime", "mp_maxrounds", "sim_scenario", "status_json")
-    for answer, words in zip(said, ("open sesame", "33", "7", "4", "no_show", "de_mirage"), strict=True):
-        assert words in answer
-    assert service.cancel(made["serverId"]).json == {"ok": True}
+    created = service.create(settings)
+    assert created["rconPassword"]
+    server = service.wait_for_status(created["serverId"], "running")
+    assert server["rconPassword"] == created["rconPassword"]
+    outputs = execute(
+        server, "sv_password", "mp_buytime", "mp_freezetime", "mp_maxrounds", "sim_scenario", "status_json"
+    )
+    for output, expected in zip(outputs, ("open sesame", "33", "7", "4", "no_show", "de_mirage"), strict=True):
+        assert expected in output
+    assert service.cancel(created["serverId"]).json == {"ok": True}
     assert "open sesame" not in json.dumps(service.log())
     assert server["rconPassword"] not in json.dumps(service.log())
 
 
-def test_a_server_that_somebody_put_on_another_map_is_brought_back(played: Played) -> None:
+def test_a_manual_map_change_is_reverted(played: PlayedMatches) -> None:
     service, receiver = played.service, played.receiver
-    made = service.create(
+    created = service.create(
         short_match(customCvars=cvars(100, sim_roster_delay=100)),
         region="hasty",
-        callbackUrl=receiver.url("/brought-back"),
+        callbackUrl=receiver.url("/reverted"),
     )
-    log = OverheardLog(service.wait_for_status(made["serverId"], "running"), receiver)
-    ask(service.get(made["serverId"]), "changelevel de_dust2")
-    told = receiver.wait_for("/brought-back")[0].json
+    log = CapturedLog(service.wait_for_status(created["serverId"], "running"), receiver)
+    execute(service.get(created["serverId"]), "changelevel de_dust2")
+    body = receiver.wait_for("/reverted")[0].json
     assert log.text.count(b"Loading map") == 2
-    assert [entry["mapName"] for entry in told["result"]["maps"]] == ["de_mirage"]
+    assert [entry["mapName"] for entry in body["result"]["maps"]] == ["de_mirage"]
 
 
-def test_every_place_is_free_again_in_the_end(played: Played) -> None:
-    def taken() -> list[bytes]:
+def test_all_slots_are_free_at_the_end(played: PlayedMatches) -> None:
+    def taken_slots() -> list[bytes]:
         text = played.service.call("GET", "/metrics").raw
         return re.findall(rb'matchpod_slots\{region="[a-z]+",state="taken"\} ([0-9.]+)', text)
 
     for name in MATCHES:
-        played.over(name)
-    wait_until(lambda: taken() and not any(map(float, taken())), lambda: f"places taken: {taken()}")
+        played.final_callback(name)
+    wait_until(lambda: taken_slots() and not any(map(float, taken_slots())), lambda: f"taken slots: {taken_slots()}")
     assert played.service.server_processes() == []
     assert all(len(played.receiver.at(f"/{name}")) == 1 for name in MATCHES)
     assert [entry for entry in played.service.log() if entry["level"] == "ERROR"] == []

@@ -1,4 +1,4 @@
-"""Static servers: each is used by one match after the other and is clean after each of them."""
+"""Static servers are used by one match after another and are reset after each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.e2e.service.callback_receiver import CallbackReceiver
-from tests.e2e.service.game_server import ask_at
+from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import Json, RunningService, cvars, players, short_match, static_region
 
 
-class Lent:
-    """A service that uses two servers of ours."""
+class StaticFleet:
+    """A service with two static servers that the test runs."""
 
     def __init__(self, service: RunningService, receiver: CallbackReceiver, servers: list[SimulatorProcess]) -> None:
         self.service = service
@@ -23,26 +23,26 @@ class Lent:
         self.servers = servers
 
     def create(self, name: str, **fields: object) -> Json:
-        """A match on one of them."""
+        """Create a match on one of the servers."""
         settings = short_match(serverPassword="sesame", **fields)
         return self.service.create(
-            settings, region="lent", externalMatchId=name, callbackUrl=self.receiver.url(f"/{name}")
+            settings, region="static", externalMatchId=name, callbackUrl=self.receiver.url(f"/{name}")
         )
 
     def play(self, *names: str, **fields: object) -> list[int]:
-        """Matches played to their end at the same time; answers the ports they were played on."""
-        made = [self.create(name, **fields) for name in names]
-        running = [self.service.wait_for_status(one["serverId"], "running", "stopped") for one in made]
+        """Play matches to their end at the same time; return the ports of their servers."""
+        created = [self.create(name, **fields) for name in names]
+        running = [self.service.wait_for_status(one["serverId"], "running", "stopped") for one in created]
         for name in names:
-            told = self.receiver.wait_for(f"/{name}")[0].json
-            assert told["eventType"] == "match_over", told
-            assert {player["steamId"] for player in told["result"]["overall"]} == set(players(4))
-        self.service.wait_until_released(*(one["serverId"] for one in made))
+            body = self.receiver.wait_for(f"/{name}")[0].json
+            assert body["eventType"] == "match_over", body
+            assert {player["steamId"] for player in body["result"]["overall"]} == set(players(4))
+        self.service.wait_until_released(*(one["serverId"] for one in created))
         return [one["port"] for one in running]
 
     def assert_clean(self, port: int) -> None:
-        """Nothing of a match is left on a server."""
-        listeners, status, password, plugin = ask_at(
+        """No state of a match is left on a server."""
+        listeners, status, password, plugin = execute_at(
             port, PASSWORD, "logaddress_list_http", "status_json", "sv_password", "get5_status"
         )
         assert "http://" not in listeners
@@ -54,72 +54,72 @@ class Lent:
 
 @pytest.fixture(scope="module")
 def database_url() -> None:
-    """SQLite alone: what is tried here does not depend on the database, whose own tests try it on both."""
+    """Use only SQLite: static fleets do not depend on the database, and storage is tested on both."""
 
 
 @pytest.fixture(scope="module")
-def lent(database_url: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
+def fleet(database_url: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticFleet]:
     folder: Path = tmp_path_factory.mktemp("static")
-    with ExitStack() as held:
-        servers = [held.enter_context(SimulatorProcess()) for _ in range(2)]
-        regions = static_region("lent", [server.address for server in servers], PASSWORD)
-        receiver = held.enter_context(CallbackReceiver())
-        service = held.enter_context(RunningService(folder, regions=regions, database_url=database_url))
-        yield Lent(service, receiver, servers)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(SimulatorProcess()) for _ in range(2)]
+        regions = static_region("static", [server.address for server in servers], PASSWORD)
+        receiver = stack.enter_context(CallbackReceiver())
+        service = stack.enter_context(RunningService(folder, regions=regions, database_url=database_url))
+        yield StaticFleet(service, receiver, servers)
 
 
-def test_two_servers_play_two_matches_each(lent: Lent) -> None:
-    ports = {server.port for server in lent.servers}
-    assert set(lent.play("first", "second")) == ports
+def test_each_server_is_used_by_two_matches(fleet: StaticFleet) -> None:
+    ports = {server.port for server in fleet.servers}
+    assert set(fleet.play("first", "second")) == ports
     for port in ports:
-        lent.assert_clean(port)
-    assert set(lent.play("third", "fourth", map="de_nuke", matchType="wingman")) == ports
+        fleet.assert_clean(port)
+    assert set(fleet.play("third", "fourth", map="de_nuke", matchType="wingman")) == ports
     for port in ports:
-        lent.assert_clean(port)
-    assert all(server.process.poll() is None for server in lent.servers)
-    assert [len(lent.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
+        fleet.assert_clean(port)
+    assert all(server.process.poll() is None for server in fleet.servers)
+    assert [len(fleet.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
 
 
-def test_a_third_match_waits_for_the_first_server_that_is_free(lent: Lent) -> None:
+def test_a_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None:
     long = {"maxRounds": 30, "customCvars": cvars(30)}
-    held = [lent.create(f"held-{number}", **long) for number in range(2)]
-    running = [lent.service.wait_for_status(one["serverId"], "running") for one in held]
-    third = lent.create("waiting")
-    lent.service.wait_for_status(third["serverId"], "pending")
-    assert lent.service.cancel(held[0]["serverId"]).status == 200
-    got = lent.service.wait_for(third["serverId"], lambda server: server["port"] is not None)
-    assert got["port"] == running[0]["port"]
-    assert lent.receiver.wait_for("/waiting")[0].json["eventType"] == "match_over"
-    assert lent.service.cancel(held[1]["serverId"]).status == 200
-    lent.service.wait_until_released(*(one["serverId"] for one in (*held, third)))
-    for server in lent.servers:
-        lent.assert_clean(server.port)
+    first_two = [fleet.create(f"long-{number}", **long) for number in range(2)]
+    running = [fleet.service.wait_for_status(one["serverId"], "running") for one in first_two]
+    third = fleet.create("waiting")
+    fleet.service.wait_for_status(third["serverId"], "pending")
+    assert fleet.service.cancel(first_two[0]["serverId"]).status == 200
+    started = fleet.service.wait_for(third["serverId"], lambda server: server["port"] is not None)
+    assert started["port"] == running[0]["port"]
+    assert fleet.receiver.wait_for("/waiting")[0].json["eventType"] == "match_over"
+    assert fleet.service.cancel(first_two[1]["serverId"]).status == 200
+    fleet.service.wait_until_released(*(one["serverId"] for one in (*first_two, third)))
+    for server in fleet.servers:
+        fleet.assert_clean(server.port)
 
 
-def test_variables_of_the_game_mode_are_not_left_from_the_match_before(lent: Lent) -> None:
+def test_cvars_of_a_match_do_not_affect_the_next_match(fleet: StaticFleet) -> None:
     def friendly_fire_and_buy_time() -> list[list[str]]:
-        return [ask_at(server.port, PASSWORD, "mp_friendlyfire", "mp_buytime") for server in lent.servers]
+        return [execute_at(server.port, PASSWORD, "mp_friendlyfire", "mp_buytime") for server in fleet.servers]
 
-    odd = {"customCvars": cvars(mp_friendlyfire=0, mp_buytime=77)}
-    lent.play("odd-1", "odd-2", **odd)
-    made = [lent.create(f"plain-{number}", customCvars=cvars(30, "no_show")) for number in range(2)]
-    for one in made:
-        lent.service.wait_for_status(one["serverId"], "running")
+    custom = {"customCvars": cvars(mp_friendlyfire=0, mp_buytime=77)}
+    fleet.play("custom-1", "custom-2", **custom)
+    created = [fleet.create(f"plain-{number}", customCvars=cvars(30, "no_show")) for number in range(2)]
+    for one in created:
+        fleet.service.wait_for_status(one["serverId"], "running")
     for friendly_fire, buy_time in friendly_fire_and_buy_time():
         assert "77" not in buy_time
         assert "true" in friendly_fire
-    for one in made:
-        assert lent.service.cancel(one["serverId"]).status == 200
-    lent.service.wait_until_released(*(one["serverId"] for one in made))
+    for one in created:
+        assert fleet.service.cancel(one["serverId"]).status == 200
+    fleet.service.wait_until_released(*(one["serverId"] for one in created))
 
 
-def test_a_server_that_dies_is_lost_and_the_other_goes_on(lent: Lent) -> None:
-    made = lent.create("dies", maxRounds=30, customCvars=cvars(30))
-    running = lent.service.wait_for_status(made["serverId"], "running")
-    dying = next(server for server in lent.servers if server.port == running["port"])
+def test_a_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
+    created = fleet.create("dies", maxRounds=30, customCvars=cvars(30))
+    running = fleet.service.wait_for_status(created["serverId"], "running")
+    dying = next(server for server in fleet.servers if server.port == running["port"])
     dying.process.kill()
-    told = lent.receiver.wait_for("/dies")[0].json
-    assert told["reason"] == "server_lost"
-    lent.service.wait_until_released(made["serverId"])
-    (port,) = lent.play("survivor")
+    body = fleet.receiver.wait_for("/dies")[0].json
+    assert body["reason"] == "server_lost"
+    fleet.service.wait_until_released(created["serverId"])
+    (port,) = fleet.play("survivor")
     assert port != running["port"]

@@ -1,4 +1,4 @@
-"""The service is asked to stop in the middle of everything: it ends in order, and the next start finishes the matches."""
+"""The service is stopped while matches are running: it exits cleanly, and the next run finishes the matches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.e2e.service.running_service import (
 STOP_S = 100.0
 
 
-def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_url: str | None, tmp_path: Path) -> None:
-    # Its servers start slowly and its clocks are real: the join time goes on while no process drives the match.
+def test_matches_survive_a_stop_and_are_finished_by_the_next_run(database_url: str | None, tmp_path: Path) -> None:
+    # Servers start slowly and timeouts are in real time: the join timeout continues while no process drives the match.
     slow = region("real", free_port_range(1), speed=1, command=slow_command(6))
     regions = default_regions() + slow
     with (
@@ -42,52 +42,55 @@ def test_matches_outlive_the_service_and_are_finished_by_its_next_run(database_u
                 "customCvars": cvars(60),
             },
         }
-        made = {
+        created = {
             name: service.create(one, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))["serverId"]
             for name, one in settings.items()
         }
-        made["starting"] = service.create(
+        created["starting"] = service.create(
             short_match(), region="real", externalMatchId="starting", callbackUrl=receiver.url("/starting")
         )["serverId"]
-        followed = {name: readers.follow(server_id, service) for name, server_id in made.items()}
-        told = service.create(short_match(), callbackUrl=receiver.answer("/told", "hang", "accept"))["serverId"]
-        assert service.cancel(told).status == 200
-        service.wait_for(made["live"], lambda server: bool(server["match"]) and server["match"]["score"]["team1"] > 0)
-        wait_until(lambda: service.server_processes(made["starting"]), "it has been started")
-        receiver.wait_for("/told")
+        followed = {name: readers.follow(server_id, service) for name, server_id in created.items()}
+        callback_url = receiver.configure("/canceled", "hang", "accept")
+        canceled = service.create(short_match(), callbackUrl=callback_url)["serverId"]
+        assert service.cancel(canceled).status == 200
+        service.wait_for(
+            created["live"], lambda server: bool(server["match"]) and server["match"]["score"]["team1"] > 0
+        )
+        wait_until(lambda: service.server_processes(created["starting"]), "the process has started")
+        receiver.wait_for("/canceled")
         games = set(service.server_processes())
-        wait_until(lambda: followed["live"].pushed, "the stream has an event")
+        wait_until(lambda: followed["live"].pushed, "the stream has received an event")
 
-        code, took_s = service.terminate()
+        code, duration_s = service.terminate()
         assert code == 0
-        assert took_s < STOP_S
-        wait_until(lambda: all(one.ends for one in followed.values()), "streams end")
+        assert duration_s < STOP_S
+        wait_until(lambda: all(one.ends for one in followed.values()), "all streams are closed")
         assert [(one.ends, one.breaks) for one in followed.values()] == [(1, 0)] * len(followed)
-        assert {game.server_id for game in service.server_processes()} >= set(made.values())
+        assert {game.server_id for game in service.server_processes()} >= set(created.values())
         assert set(service.server_processes()) <= games
         assert service.log()[-1]["message"] == "stopped"
 
         service.start()
-        for name, server_id in made.items():
-            told_of = receiver.wait_for(f"/{name}")[0].json
-            assert told_of["eventType"] == "match_over", told_of
-            result = told_of["result"]
+        for name, server_id in created.items():
+            body = receiver.wait_for(f"/{name}")[0].json
+            assert body["eventType"] == "match_over", body
+            result = body["result"]
             listed = result["players"] if name == "deathmatch" else result["overall"]
             assert {player["steamId"] for player in listed} == set(players(4))
             assert service.get(server_id)["status"] == "stopped"
-        service.wait_until_released(*made.values(), told)
+        service.wait_until_released(*created.values(), canceled)
         readers.finish()
         for name, one in followed.items():
-            one.assert_got(read_timelines(service, made[name]))
+            one.assert_received(read_timelines(service, created[name]))
             assert (one.ends, one.breaks) == (2, 0)
-        first, second = receiver.wait_for("/told", 2)
+        first, second = receiver.wait_for("/canceled", 2)
         assert (second.id, second.body) == (first.id, first.body)
         assert service.server_processes() == []
-        assert [len(receiver.at(f"/{name}")) for name in made] == [1] * len(made)
+        assert [len(receiver.at(f"/{name}")) for name in created] == [1] * len(created)
 
 
-def test_a_service_with_nothing_to_do_stops_at_once(database_url: str | None, tmp_path: Path) -> None:
+def test_an_idle_service_stops_quickly(database_url: str | None, tmp_path: Path) -> None:
     with RunningService(tmp_path, database_url=database_url) as service:
-        code, took_s = service.terminate()
+        code, duration_s = service.terminate()
         assert code == 0
-        assert took_s < 60
+        assert duration_s < 60

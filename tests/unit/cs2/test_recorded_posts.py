@@ -86,7 +86,7 @@ def test_header_text_before_the_first_name_is_ignored() -> None:
         (b"", 0, b""),
     ],
 )
-def test_last_line_end_is_corrected_to_the_given_length(body: bytes, length: int, read: bytes) -> None:
+def test_trailing_newline_is_added_or_removed_to_match_content_length(body: bytes, length: int, read: bytes) -> None:
     assert single_post(transcript(body, headers=f"Content-Length={length}")).body == read
 
 

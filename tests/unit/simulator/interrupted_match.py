@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from matchpod.core.model import GameSettings
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader
+from tests.unit.simulator.agenda_steps import run_next
 
 from .played_match import START_MS, PlayedMatch
 
@@ -53,7 +54,7 @@ class InterruptedMatch(PlayedMatch):
         if not self.is_down:
             super().step()
             return
-        if not self.machine.agenda.run_next():
+        if not run_next(self.machine.agenda):
             self.machine.agenda.run_until(self.now_ms + 1000)
         self.receive_posts()
 

@@ -19,6 +19,7 @@ from matchpod.simulator.play.counts.tally import Tally
 from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.scenarios import Scenario
+from tests.unit.simulator.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
@@ -108,7 +109,7 @@ class PlayedMatch:
 
     def step(self) -> None:
         """Run the next tick with a task, read its log posts and apply due deadlines."""
-        if not self.machine.agenda.run_next():
+        if not run_next(self.machine.agenda):
             self.machine.agenda.run_until(self.now_ms + 1000)
         self.receive_posts()
         deadline_ms = self.reader.next_deadline_ms()

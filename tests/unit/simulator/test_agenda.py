@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.simulator.agenda import Agenda, ScheduledTask, Script
+from tests.unit.simulator.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 
@@ -109,7 +110,7 @@ def test_cancelled_task_does_not_run() -> None:
     agenda, calls = _agenda()
     agenda.call_in(10, lambda: calls.append("x")).cancel()
     assert agenda.next_due_ms() is None
-    assert not agenda.run_next()
+    assert not run_next(agenda)
     assert calls == []
 
 
@@ -125,7 +126,7 @@ def test_run_next_runs_one_tick_only() -> None:
     agenda, calls = _agenda()
     agenda.call_in(100, lambda: calls.append("a"))
     agenda.call_in(200, lambda: calls.append("b"))
-    assert agenda.run_next()
+    assert run_next(agenda)
     assert calls == ["a"]
 
 

@@ -116,7 +116,7 @@ def test_value_set_after_the_mode_config_lasts_until_the_next_load(variables: Va
     assert variables.whole("mp_maxrounds") == 24
 
 
-def test_default_value_can_override_the_mode_config(variables: Variables) -> None:
+def test_variable_set_to_its_default_overrides_the_mode_config(variables: Variables) -> None:
     variables.load_mode()
     variables.set("mp_freezetime", "6")
     assert variables.whole("mp_freezetime") == 6

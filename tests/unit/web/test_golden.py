@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.golden.golden_files import FOLDER as GOLDEN
+from tests.golden.golden_files import check_golden
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import PLAYER, Site
 
 site = sites.site
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 ANN = int(PLAYER) - 76561197960265728
 
 
@@ -109,6 +109,5 @@ def invalid_query(site: Site) -> bytes:
     ids=lambda make: make.__name__,
 )  # fmt: skip
 def test_resource_equals_its_golden_file(site: Site, make: Callable[[Site], bytes]) -> None:
-    file = GOLDEN / f"http-{make.__name__.replace('_', '-')}.json"
     actual = msgspec.json.format(make(site), indent=2).decode() + "\n"
-    assert actual == file.read_text("utf-8")
+    check_golden(f"http-{make.__name__.replace('_', '-')}.json", actual)

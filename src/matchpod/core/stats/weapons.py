@@ -17,7 +17,7 @@ UTILITY = frozenset({"hegrenade", "inferno", "molotov", "incgrenade", "flashbang
 # Every knife model has its own name, so a list would never be complete.
 _KNIFE_PREFIXES = ("knife", "bayonet")
 
-# Pairs found in real logs; every other weapon has the same name in both lines.
+# Pairs found in real logs; every other weapon has the same name in `attacked` and `killed` lines.
 _BASE_NAMES = {"m4a1_silencer": "m4a1", "mp5sd": "mp7", "usp_silencer": "hkp2000"}
 
 

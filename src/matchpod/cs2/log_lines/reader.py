@@ -13,7 +13,7 @@ from itertools import islice
 
 import msgspec
 
-from matchpod.cs2.log_clock import format_stamp, parse_stamp
+from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.log_lines.player_grammar import read_rest
 from matchpod.cs2.log_lines.player_lines import (
     Assisted,
@@ -35,7 +35,7 @@ MAX_PLAYER_LINE = 4096
 """Far more than two names of 128 bytes and a chat text of 256 need; a server prints no longer lines."""
 
 MAX_READINGS = 64
-"""A name of 127 bytes contains at most 18 token ends, so the real one is among the first 64."""
+"""Possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""
 
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
 _SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
@@ -123,13 +123,3 @@ class LineReader(msgspec.Struct):
             for team in TEAMS:
                 self.known.learn(player_token(line.new_name, line.player.user_id, line.player.steam_id, team))
         return line
-
-
-def format_file_line(ms: int, line: Line) -> str:
-    """Format a line as in a log file, to the second, without line end."""
-    return f"L {format_stamp(ms, millis=False)}: {line.text()}"
-
-
-def format_http_line(ms: int, line: Line) -> str:
-    """Format a line as in a log post, to the millisecond, without line end."""
-    return f"{format_stamp(ms, millis=True)} - {line.text()}"

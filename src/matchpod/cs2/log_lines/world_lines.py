@@ -93,7 +93,7 @@ class MatchUnpaused(WorldLine, frozen=True):
 
 
 class FreezeStarted(WorldLine, frozen=True):
-    """The freeze time before a round began."""
+    """Freeze time started, before a round."""
 
     def text(self) -> str:
         return "Starting Freeze period"

@@ -22,7 +22,7 @@ from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.servers import ServerRow
 
 FLUSH_MS: Final = 250
-"""Minimum time between two writes per match: hardly noticeable to readers, and a busy round takes few rows."""
+"""Minimum time between two writes per match: hardly noticeable to readers, and items are batched into few rows."""
 
 Writer = Callable[[Sequence[Statement]], Awaitable[None]]
 """Writes under the lease of the match."""

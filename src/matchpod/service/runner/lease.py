@@ -13,7 +13,7 @@ from matchpod.storage.servers import ServerRow
 
 
 class LeaseLostError(Exception):
-    """Another process has the match, or it has ended: stop without further effects."""
+    """The lease has expired, another process holds it, or the match has ended: stop without further effects."""
 
 
 class Lease:

@@ -43,7 +43,7 @@ NO_LOG_MS: Final = 60_000
 our log address is registered again."""
 
 NO_LOG_LOST_MS: Final = 180_000
-"""If that does not help within this time, the match cannot be followed."""
+"""The server is lost if no log post arrives within this time after its log address was registered again."""
 
 ASK_S: Final = 3.0
 """Timeout of a question to the console."""

@@ -149,7 +149,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
                 await _kick_all(line, farewell)
             await restore_cvars(lease, line)
     except (ConsoleError, TimeoutError) as exc:
-        _log.info("farewell message not delivered", extra={"server_id": row.id, "error": str(exc)})
+        _log.info("server not cleaned up", extra={"server_id": row.id, "error": str(exc)})
     finally:
         await line.close()
 

@@ -22,7 +22,7 @@ from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.wire.http_response import ResponseError, ResponseReader
 
 TIMEOUT_S = 10.0
-"""Time limit of a whole request: what a game server waits before it sends its log again."""
+"""Time limit for a whole request. A game server waits this long before it resends a log post."""
 
 MAX_IDLE = 64
 """Idle connections kept per address. A farm needs more at a time only if the receiver is slow."""

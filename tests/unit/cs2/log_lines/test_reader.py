@@ -9,8 +9,9 @@ import pytest
 
 from matchpod.cs2.log_lines import player_lines, world_lines
 from matchpod.cs2.log_lines.player_token import player_token
-from matchpod.cs2.log_lines.reader import MAX_PLAYER_LINE, LineReader, format_file_line, format_http_line
+from matchpod.cs2.log_lines.reader import MAX_PLAYER_LINE, LineReader
 from matchpod.cs2.log_lines.world_lines import Unknown
+from tests.unit.cs2.log_lines.line_format import format_file_line, format_http_line
 
 from .hostile import hostile_texts
 from .samples import ANN, BEN, PLAYER_LINES, A

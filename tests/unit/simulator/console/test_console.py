@@ -161,7 +161,6 @@ def test_all_commands_of_the_service_are_known(harness: ConsoleHarness, match_ty
         *console_commands.setup_commands(settings, map_name="de_nuke"),
         *console_commands.match_commands(settings),
         *console_commands.start_commands(settings),
-        console_commands.say_command("hi"),
         console_commands.log_address_command("http://127.0.0.1:1/x"),
     )
     answers = [harness.execute(command) for command in commands]

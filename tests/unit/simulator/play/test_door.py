@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.reader import LineReader, format_http_line
+from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.simulator.play.door import BY_USER
 from matchpod.simulator.play.player import Player
+from tests.unit.cs2.log_lines.line_format import format_http_line
 from tests.unit.simulator.play.people.visited_server import VisitedServer, participant
 
 ID = "[U:1:77]"

@@ -1,4 +1,4 @@
-"""Define the counters of one player, under the names by which results are compared.
+"""Counters of one player. Their names match `PlayerLine` in `core.stats`, so that tests can compare the two.
 
 Each player has one tally per round; the tally of a map is the sum of its rounds.
 """

@@ -346,7 +346,7 @@ def test_killing_a_team_killer_is_not_a_trade() -> None:
     assert (game.tally(game.theirs[0]).trade_kills, game.tally(game.ours[1]).traded_deaths) == (0, 0)
 
 
-def test_trade_after_the_decision_counts() -> None:
+def test_trade_after_the_round_is_decided_is_counted() -> None:
     game = BookAndTeams()
     game.kill(game.theirs[0], game.ours[0])
     game.book.round_decided(2, None)
@@ -456,7 +456,7 @@ def test_leaving_while_dead_or_twice_changes_nothing() -> None:
     assert (game.tally(game.ours[1]).clutch_kills, clutches(game.tally(game.ours[1]))) == (0, [0] * 5)
 
 
-def test_clutch_does_not_start_after_the_decision() -> None:
+def test_clutch_does_not_start_after_the_round_is_decided() -> None:
     game = BookAndTeams(2)
     game.book.round_decided(1, None)
     game.die(game.ours[0])

@@ -13,6 +13,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.economy import Economy
 from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.variables import Variables
+from tests.unit.simulator.agenda_steps import run_next
 
 START_MS = 1_768_848_936_000
 
@@ -102,7 +103,7 @@ class Battlefield:
 
         self.agenda.start(run_and_store())
         while not results:
-            assert self.agenda.run_next(), "no plans left"
+            assert run_next(self.agenda), "no plans left"
         return results[0]
 
     @property

@@ -17,6 +17,7 @@ from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
 from matchpod.simulator.play.player import Participant
 from matchpod.simulator.play.watcher import RoundEnd
+from tests.unit.simulator.agenda_steps import run_next
 from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 ENDS = {
@@ -252,7 +253,7 @@ def test_cheater_is_detected_within_a_match() -> None:
         script = _without_result(play_round(field.arena, rng, list(Side)[number % 2], RoundStyle.BOMB))
         planned = field.agenda.start(script)
         while not planned.is_over:
-            field.agenda.run_next()
+            run_next(field.agenda)
             probe.check()
     assert set(probe.reported) == {cheater.person.player_id}
     assert probe.reported.total() >= 2

@@ -22,7 +22,7 @@ def test_scripts_run_in_order_of_time() -> None:
     assert steps == ["slow", "fast", "fast", "fast", "slow"]
 
 
-def test_scripts_stop_once_the_runner_is_over() -> None:
+def test_scripts_stop_once_the_end_condition_is_met() -> None:
     agenda, steps = Agenda(0), list[str]()
     runner = ScriptRunner(agenda)
     runner.start(record(steps, "tick", *[100] * 50))
@@ -31,7 +31,7 @@ def test_scripts_stop_once_the_runner_is_over() -> None:
     assert len(steps) == 3
 
 
-def test_steps_of_one_tick_run_in_the_order_of_their_start() -> None:
+def test_scripts_due_in_the_same_tick_run_in_start_order() -> None:
     agenda, steps = Agenda(0), list[str]()
     runner = ScriptRunner(agenda)
     for name in "abc":

@@ -12,6 +12,7 @@ from matchpod.simulator.play.flow.game import Game, GamePhase
 from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.variables import Variables
+from tests.unit.simulator.agenda_steps import run_next
 
 START_MS = 1_768_848_936_000
 
@@ -140,7 +141,7 @@ class PlayedServer:
         for _ in range(limit):
             if self.watcher.events.count(event) > before:
                 return
-            assert self.agenda.run_next(), f"no plans left, and no event {event!r}"
+            assert run_next(self.agenda), f"no plans left, and no event {event!r}"
         raise AssertionError(f"no event {event!r}")
 
     def mark_log(self) -> None:

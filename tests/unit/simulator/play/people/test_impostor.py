@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from matchpod.cs2.log_lines.player_lines import ChangedName, Chat
-from matchpod.cs2.log_lines.reader import LineReader, format_http_line
+from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.simulator.play.people.persons import MAX_NAME_BYTES
 from matchpod.simulator.play.people.spoof_texts import SPOOF_CHAT, SPOOF_NAMES, SPOOF_RENAMES
 from matchpod.simulator.scenarios import Scenario
+from tests.unit.cs2.log_lines.line_format import format_http_line
 from tests.unit.simulator.play.people.visited_server import VisitedServer
 
 MAX_CHAT_BYTES = 256

@@ -1,0 +1,16 @@
+"""Format log lines as servers write them."""
+
+from __future__ import annotations
+
+from matchpod.cs2.log_clock import format_stamp
+from matchpod.cs2.log_lines.reader import Line
+
+
+def format_file_line(ms: int, line: Line) -> str:
+    """A line of a log file, to the second, without line end."""
+    return f"L {format_stamp(ms, millis=False)}: {line.text()}"
+
+
+def format_http_line(ms: int, line: Line) -> str:
+    """A line of a log post, to the millisecond, without line end."""
+    return f"{format_stamp(ms, millis=True)} - {line.text()}"
