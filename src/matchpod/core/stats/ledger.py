@@ -340,7 +340,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
         """Replace the count of the round. A restore drops it together with the round."""
-        self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
+        if event.shots or event.round_number not in self.shots:  # a late announcement does not erase numbers
+            self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 
     def _complete_shots(self) -> RoundShots:
         """Return the shots if all rounds are reported, else nothing: a partial sum would pass for a total."""

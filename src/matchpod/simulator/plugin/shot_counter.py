@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.watcher import RoundEnd, Watcher
+from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.plugin.deps import PluginConsole
 from matchpod.simulator.scenarios import Scenario
 
@@ -34,16 +34,11 @@ class ShotCounter(Watcher):
         arena.watchers.append(self)
 
     def round_started(self, round_number: int) -> None:
-        """Announce that the round is counted."""
-        self._report()
-
-    def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Report the rounds so far; knife rounds have the number 0."""
-        if round_number > 0:
-            self._report()
+        """Announce that the round is counted, without numbers: they would pass for final ones."""
+        self._report(open_round=round_number)
 
     def freeze_began(self, round_number: int) -> None:
-        """Report again, with the shots after the end of the last round."""
+        """Report the rounds so far. Not at the end of a round: players still shoot until the next freeze time."""
         if round_number > 1:
             self._report()
 
@@ -57,7 +52,7 @@ class ShotCounter(Watcher):
         self._url = arguments[0] if arguments else ""
         return ""
 
-    def _report(self) -> None:
+    def _report(self, open_round: int | None = None) -> None:
         if not self._url:
             return
         rounds = [
@@ -66,7 +61,7 @@ class ShotCounter(Watcher):
                 "players": [
                     {"steamId": tally.player_id, "shotsFired": tally.shots_fired, "shotsHit": tally.shots_hit}
                     for tally in tallies
-                    if tally.player_id.isdigit()
+                    if tally.player_id.isdigit() and number != open_round
                 ],
             }
             for number, tallies in self._arena.book.rounds()

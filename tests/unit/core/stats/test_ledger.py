@@ -409,6 +409,11 @@ def test_shots_are_none_if_a_round_was_not_reported() -> None:
     assert shots_of(builder.end()) == (None, None)
 
 
+def test_a_late_announcement_does_not_erase_numbers() -> None:
+    builder = live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end()
+    assert shots_of(builder) == (7, 1)
+
+
 def test_shots_of_the_last_round_count_after_the_end_of_the_map() -> None:
     assert shots_of(live().decide(1).end().shots(1, ANNA, 11, 4)) == (11, 4)
 

@@ -68,6 +68,17 @@ def test_last_report_has_every_round_as_counted() -> None:
     assert totals == {tally.player_id: tally.shots_fired for tally in machine.arena.book.tallies()}
 
 
+def test_open_round_is_announced_without_numbers_and_final_numbers_do_not_change() -> None:
+    _, reports = play(f'matchpod_shots_url "{URL}"')
+    final: dict[int, object] = {}
+    for report in reports:
+        for one in report.rounds:
+            if one.players:
+                assert final.setdefault(one.round_number, one) == one
+    assert any(not report.rounds[-1].players for report in reports)
+    assert len(final) == len(reports[-1].rounds)
+
+
 def test_nothing_is_reported_without_a_url() -> None:
     assert play()[1] == []
 
