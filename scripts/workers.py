@@ -29,7 +29,7 @@ def cpu_share(sample_s: float) -> float:
 
 def free_cores() -> float:
     """Measure how many cores' worth of CPU time is currently free on this machine."""
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ProcessPoolExecutor(cores) as pool:
         return sum(pool.map(cpu_share, [SAMPLE_S] * cores))
 

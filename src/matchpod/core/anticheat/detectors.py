@@ -1,8 +1,8 @@
 """Run all cheat detectors over the kills of a match, separately for each player.
 
 Only kills of human enemies by humans from MapLive to MapEnded count; bots are too easy to hit. A restart discards the
-evidence of the map, since a knife round never counts; a restored backup keeps it, since the kills did happen. To add a
-detector, write its module and add its class to `Detector`.
+evidence of the map, since a knife round never counts; a restored backup keeps it, since the kills did happen,
+unless no round is left. To add a detector, write its module and add its class to `Detector`.
 """
 
 from __future__ import annotations

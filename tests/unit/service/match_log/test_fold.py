@@ -270,19 +270,6 @@ def test_due_time_is_none_without_a_deadline() -> None:
     assert fold.advance(START_MS + JOIN_MS * 9) == []
 
 
-def test_end_with_a_single_report_is_accepted_if_the_server_sends_nothing_else() -> None:
-    played = recorded()
-    fold = new_fold()
-    # Without the plugin reports and the last lines of the server.
-    for one in played.entries:
-        if one.kind != EntryKind.LOG:
-            continue
-        effects = fold.apply(one).effects
-        if any(isinstance(effect, EndMatch) for effect in effects):
-            return  # the log alone had two reports of the end
-    assert fold.finish() == [EndMatch()]
-
-
 def test_finish_has_no_effect_on_an_open_match() -> None:
     assert new_fold().finish() == []
 
