@@ -15,23 +15,19 @@ from tests.contract.match_histories import stored_counts, true_counts
 MAPS = 1_000
 
 
-def test_generated_history_has_correct_counters_and_supports_every_case(tmp_path: Path) -> None:
+async def test_generated_history_has_correct_counters_and_supports_every_case(tmp_path: Path) -> None:
     home = SqliteHome(tmp_path, "history")
-
-    async def scenario() -> None:
-        db = await home.open()
-        try:
-            await migrate(db)
-            await asyncio.to_thread(home.load, (statement for _, statement in fill_statements(MAPS)))
-            counts = await stored_counts(db)
-            assert counts == await true_counts(db)
-            maps_by_org = {key[0]: count for key, count in counts.items() if key[1:] == ("map", "", "", -1)}
-            assert len(maps_by_org) == ORGANIZATIONS
-            assert sum(maps_by_org.values()) == MAPS
-            assert abs(maps_by_org[BIG] - MAPS // 2) <= 4
-            for query in (await history_cases.cases(db, MAPS)).values():
-                await query(random.Random(1))
-        finally:
-            await db.close()
-
-    asyncio.run(scenario())
+    db = await home.open()
+    try:
+        await migrate(db)
+        await asyncio.to_thread(home.load, (statement for _, statement in fill_statements(MAPS)))
+        counts = await stored_counts(db)
+        assert counts == await true_counts(db)
+        maps_by_org = {key[0]: count for key, count in counts.items() if key[1:] == ("map", "", "", -1)}
+        assert len(maps_by_org) == ORGANIZATIONS
+        assert sum(maps_by_org.values()) == MAPS
+        assert abs(maps_by_org[BIG] - MAPS // 2) <= 4
+        for query in (await history_cases.cases(db, MAPS)).values():
+            await query(random.Random(1))
+    finally:
+        await db.close()

@@ -1,8 +1,9 @@
 """Provide databases for contract tests: a SQLite file per test, or a schema per test in a real PostgreSQL server.
 
-The PostgreSQL server is started once per session, when the first test needs it. Storage tests use
-`harness = databases.harness`; tests of code built on storage use `harness = databases.sqlite_harness` and run on
-PostgreSQL only in `make soak`.
+The PostgreSQL server is started once per session, when the first test needs it. Tests take the
+fixture `db`, or `replicas` for two handles. The module's own `harness` decides which databases these are:
+`harness = databases.harness` for storage tests; `harness = databases.sqlite_harness` for tests of code built on
+storage, which run on PostgreSQL only in `make soak`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import shutil
 import tempfile
 import uuid
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
 
-SCENARIO_S = 600.0
+Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
 
 
@@ -66,29 +68,17 @@ class Harness:
             return await SqliteDatabase.open(self.location)
         return await PostgresDatabase.open(self.location)
 
-    def run(self, scenario: Callable[[Database], Awaitable[None]]) -> None:
-        """Run a scenario on an empty, migrated database."""
-
-        async def with_one_handle(db: Database, _: Database) -> None:
-            await scenario(db)
-
-        self.run_replicas(with_one_handle)
-
-    def run_replicas(self, scenario: Callable[[Database, Database], Awaitable[None]]) -> None:
-        """Run a scenario with two handles, like two replicas; the same handle twice if the database is not shared."""
-
-        async def main() -> None:
-            first = await self.open()
-            second = await self.open() if first.is_shared else first
-            try:
-                await migrate(first)
-                async with asyncio.timeout(SCENARIO_S):
-                    await scenario(first, second)
-            finally:
-                await second.close()
-                await first.close()
-
-        asyncio.run(main())
+    @asynccontextmanager
+    async def open_replicas(self) -> AsyncIterator[Replicas]:
+        """Migrate the database and open it twice, like two replicas; the same handle twice if it is not shared."""
+        first = await self.open()
+        second = await self.open() if first.is_shared else first
+        try:
+            await migrate(first)
+            yield first, second
+        finally:
+            await second.close()
+            await first.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -101,6 +91,12 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
 def sqlite_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     """Provide an empty SQLite database; in `make soak` also a PostgreSQL database."""
     return create_harness(request, tmp_path)
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """Provide the URL of an empty PostgreSQL schema."""
+    return create_postgres_schema(request)
 
 
 def create_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -80,369 +80,285 @@ class World:
         return True
 
 
-def run(harness: databases.Harness, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def main(db: Database) -> None:
-        world = World(db)
-        await world.access.create_organization("acme")
-        await scenario(world)
-
-    harness.run(main)
+@pytest.fixture
+async def world(db: Database) -> World:
+    world = World(db)
+    await world.access.create_organization("acme")
+    return world
 
 
 # --- authentication -----------------------------------------------------------------------------------------------
 
 
-def test_key_has_its_organization_role_and_scopes(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.access.create_key("acme", name="ci", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
-        principal = await world.access.authenticate(f"Bearer {key.text}")
-        (acme,) = await world.access.organizations()
-        assert (principal.org_id, principal.key_id) == (acme.id, key.view.id)
-        assert (principal.role, principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
-
-    run(harness, scenario)
+async def test_key_has_its_organization_role_and_scopes(world: World) -> None:
+    key = await world.access.create_key("acme", name="ci", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+    principal = await world.access.authenticate(f"Bearer {key.text}")
+    (acme,) = await world.access.organizations()
+    assert (principal.org_id, principal.key_id) == (acme.id, key.view.id)
+    assert (principal.role, principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
 
 
-def test_unknown_key_is_rejected(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        with pytest.raises(UnauthorizedError, match=re.escape(rules.KEY_INVALID)):
-            await world.access.authenticate(f"Bearer mk_live_{'A' * 43}")
-
-    run(harness, scenario)
+async def test_unknown_key_is_rejected(world: World) -> None:
+    with pytest.raises(UnauthorizedError, match=re.escape(rules.KEY_INVALID)):
+        await world.access.authenticate(f"Bearer mk_live_{'A' * 43}")
 
 
-def test_key_expires_even_if_it_is_cached(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key(expires_in_s=2)
-        world.clock.at_ms += 1_999
+async def test_key_expires_even_if_it_is_cached(world: World) -> None:
+    key = await world.new_key(expires_in_s=2)
+    world.clock.at_ms += 1_999
+    assert await world.is_accepted(key)
+    world.clock.at_ms += 1
+    assert not await world.is_accepted(key)
+    assert [view.state for view in await world.access.keys("acme")] == [KeyState.EXPIRED]
+
+
+async def test_revoked_key_is_rejected_at_once_here_and_within_five_seconds_in_other_processes(world: World) -> None:
+    key = await world.new_key()
+    assert await world.is_accepted(key)
+    other_process = world.another_process()
+    assert await other_process.revoke_key(key.view.id)
+    world.clock.at_ms += rules.CACHE_MS - 1
+    assert await world.is_accepted(key)
+    world.clock.at_ms += 1
+    assert not await world.is_accepted(key)
+
+    other = await world.new_key()
+    assert await world.is_accepted(other)
+    assert await world.access.revoke_key(other.view.id)
+    assert not await world.is_accepted(other)
+
+
+async def test_key_is_read_from_the_database_once_per_five_seconds(world: World) -> None:
+    key = await world.new_key()
+    before = world.db.reads
+    for _ in range(10):
         assert await world.is_accepted(key)
-        world.clock.at_ms += 1
-        assert not await world.is_accepted(key)
-        assert [view.state for view in await world.access.keys("acme")] == [KeyState.EXPIRED]
-
-    run(harness, scenario)
-
-
-def test_revoked_key_is_rejected_at_once_here_and_within_five_seconds_in_other_processes(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        assert await world.is_accepted(key)
-        other_process = world.another_process()
-        assert await other_process.revoke_key(key.view.id)
-        world.clock.at_ms += rules.CACHE_MS - 1
-        assert await world.is_accepted(key)
-        world.clock.at_ms += 1
-        assert not await world.is_accepted(key)
-
-        other = await world.new_key()
-        assert await world.is_accepted(other)
-        assert await world.access.revoke_key(other.view.id)
-        assert not await world.is_accepted(other)
-
-    run(harness, scenario)
+    assert world.db.reads == before + 1
+    world.clock.at_ms += rules.CACHE_MS
+    assert await world.is_accepted(key)
+    assert world.db.reads == before + 2
 
 
-def test_key_is_read_from_the_database_once_per_five_seconds(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        before = world.db.reads
-        for _ in range(10):
-            assert await world.is_accepted(key)
-        assert world.db.reads == before + 1
-        world.clock.at_ms += rules.CACHE_MS
-        assert await world.is_accepted(key)
-        assert world.db.reads == before + 2
-
-    run(harness, scenario)
-
-
-def test_number_of_cached_keys_is_limited(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_cached_keys_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MAX_CACHED", 2)
-
-    async def scenario(world: World) -> None:
-        first, second, third = [await world.new_key() for _ in range(3)]
-        for key in (first, second, third):
-            assert await world.is_accepted(key)
-        before = world.db.reads
-        assert await world.is_accepted(second)
-        assert await world.is_accepted(third)
-        assert world.db.reads == before
-        assert await world.is_accepted(first)
-        assert world.db.reads == before + 1
-
-    run(harness, scenario)
+    first, second, third = [await world.new_key() for _ in range(3)]
+    for key in (first, second, third):
+        assert await world.is_accepted(key)
+    before = world.db.reads
+    assert await world.is_accepted(second)
+    assert await world.is_accepted(third)
+    assert world.db.reads == before
+    assert await world.is_accepted(first)
+    assert world.db.reads == before + 1
 
 
-def test_invalid_keys_are_not_cached(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_keys_are_not_cached(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MAX_CACHED", 1)
-
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        assert await world.is_accepted(key)
-        before = world.db.reads
-        for letter in "ABC":
-            with pytest.raises(UnauthorizedError):
-                await world.access.authenticate(f"Bearer mk_live_{letter * 43}")
-        assert await world.is_accepted(key)
-        assert world.db.reads == before + 3
-
-    run(harness, scenario)
+    key = await world.new_key()
+    assert await world.is_accepted(key)
+    before = world.db.reads
+    for letter in "ABC":
+        with pytest.raises(UnauthorizedError):
+            await world.access.authenticate(f"Bearer mk_live_{letter * 43}")
+    assert await world.is_accepted(key)
+    assert world.db.reads == before + 3
 
 
-def test_use_of_a_key_is_recorded_at_most_once_per_minute(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        before = world.db.writes
-        assert await asyncio.gather(*(world.is_accepted(key) for _ in range(5))) == [True] * 5
-        for _ in range(11):
-            world.clock.at_ms += rules.CACHE_MS
-            assert await world.is_accepted(key)
-        assert world.db.writes == before + 1
-        (view,) = await world.access.keys("acme")
-        assert view.last_used_at == "2023-11-14T22:13:20.000Z"
+async def test_use_of_a_key_is_recorded_at_most_once_per_minute(world: World) -> None:
+    key = await world.new_key()
+    before = world.db.writes
+    assert await asyncio.gather(*(world.is_accepted(key) for _ in range(5))) == [True] * 5
+    for _ in range(11):
         world.clock.at_ms += rules.CACHE_MS
         assert await world.is_accepted(key)
-        assert world.db.writes == before + 2
-        (view,) = await world.access.keys("acme")
-        assert view.last_used_at == "2023-11-14T22:14:20.000Z"
-
-    run(harness, scenario)
-
-
-def test_use_of_a_key_is_recorded_once_per_minute_for_all_processes(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        assert await world.is_accepted(key)
-        before = world.db.writes
-        await world.another_process().authenticate(f"Bearer {key.text}")
-        assert world.db.writes == before
-
-    run(harness, scenario)
+    assert world.db.writes == before + 1
+    (view,) = await world.access.keys("acme")
+    assert view.last_used_at == "2023-11-14T22:13:20.000Z"
+    world.clock.at_ms += rules.CACHE_MS
+    assert await world.is_accepted(key)
+    assert world.db.writes == before + 2
+    (view,) = await world.access.keys("acme")
+    assert view.last_used_at == "2023-11-14T22:14:20.000Z"
 
 
-def test_valid_key_is_accepted_if_the_database_cannot_be_written(
-    harness: databases.Harness, caplog: pytest.LogCaptureFixture
+async def test_use_of_a_key_is_recorded_once_per_minute_for_all_processes(world: World) -> None:
+    key = await world.new_key()
+    assert await world.is_accepted(key)
+    before = world.db.writes
+    await world.another_process().authenticate(f"Bearer {key.text}")
+    assert world.db.writes == before
+
+
+async def test_valid_key_is_accepted_if_the_database_cannot_be_written(
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        world.db.fails_writes = True
-        assert await world.is_accepted(key)
-        world.clock.at_ms += rules.CACHE_MS
-        assert await world.is_accepted(key)
-        assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
-            "key use not recorded"
-        ]
-
-    run(harness, scenario)
+    key = await world.new_key()
+    world.db.fails_writes = True
+    assert await world.is_accepted(key)
+    world.clock.at_ms += rules.CACHE_MS
+    assert await world.is_accepted(key)
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
+        "key use not recorded"
+    ]
 
 
-def test_only_cached_keys_are_accepted_during_a_database_outage(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(world: World) -> None:
-        known, other = await world.new_key(), await world.new_key()
-        assert await world.is_accepted(known)
-        world.db.fails_reads = True
-        assert await world.is_accepted(known)
-        with pytest.raises(UnavailableError):
-            await world.is_accepted(other)
-        world.clock.at_ms += rules.CACHE_MS
-        with pytest.raises(UnavailableError):
-            await world.is_accepted(known)
-
-    run(harness, scenario)
+async def test_only_cached_keys_are_accepted_during_a_database_outage(world: World) -> None:
+    known, other = await world.new_key(), await world.new_key()
+    assert await world.is_accepted(known)
+    world.db.fails_reads = True
+    assert await world.is_accepted(known)
+    with pytest.raises(UnavailableError):
+        await world.is_accepted(other)
+    world.clock.at_ms += rules.CACHE_MS
+    with pytest.raises(UnavailableError):
+        await world.is_accepted(known)
 
 
 # --- organizations ------------------------------------------------------------------------------------------------
 
 
-def test_organizations_are_listed_by_name(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.access.create_organization("Zoë & friends [eu]")
-        await world.access.create_organization("beta")
-        listed = await world.access.organizations()
-        # How capitals sort depends on the database.
-        assert sorted(view.name for view in listed) == ["Zoë & friends [eu]", "acme", "beta"]
-        assert all(re.fullmatch(r"org_[0-9a-f]{20}", view.id) for view in listed)
-        assert listed[0].created_at == "2023-11-14T22:13:20.000Z"
-
-    run(harness, scenario)
+async def test_organizations_are_listed_by_name(world: World) -> None:
+    await world.access.create_organization("Zoë & friends [eu]")
+    await world.access.create_organization("beta")
+    listed = await world.access.organizations()
+    # How capitals sort depends on the database.
+    assert sorted(view.name for view in listed) == ["Zoë & friends [eu]", "acme", "beta"]
+    assert all(re.fullmatch(r"org_[0-9a-f]{20}", view.id) for view in listed)
+    assert listed[0].created_at == "2023-11-14T22:13:20.000Z"
 
 
-def test_organization_and_its_owner_key_are_created_together(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        created = await world.access.create_organization_with_key("demo", key_name="first")
-        principal = await world.access.authenticate(f"Bearer {created.text}")
-        assert principal.may_create
-        assert principal.scopes == frozenset(Scope)
-        with pytest.raises(AccessError, match="An organization named demo already exists"):
-            await world.access.create_organization_with_key("demo", key_name="second")
-        assert [key.name for key in await world.access.keys("demo")] == ["first"]
-
-    run(harness, scenario)
+async def test_organization_and_its_owner_key_are_created_together(world: World) -> None:
+    created = await world.access.create_organization_with_key("demo", key_name="first")
+    principal = await world.access.authenticate(f"Bearer {created.text}")
+    assert principal.may_create
+    assert principal.scopes == frozenset(Scope)
+    with pytest.raises(AccessError, match="An organization named demo already exists"):
+        await world.access.create_organization_with_key("demo", key_name="second")
+    assert [key.name for key in await world.access.keys("demo")] == ["first"]
 
 
-def test_organization_names_are_unique(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        with pytest.raises(AccessError, match="An organization named acme already exists"):
-            await world.access.create_organization("acme")
-
-    run(harness, scenario)
+async def test_organization_names_are_unique(world: World) -> None:
+    with pytest.raises(AccessError, match="An organization named acme already exists"):
+        await world.access.create_organization("acme")
 
 
-def test_each_organization_has_its_own_webhook_secret_that_can_be_replaced(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.access.create_organization("beta")
-        first = await world.access.webhook_secret("acme")
-        assert first.startswith("whsec_")
-        assert first == await world.access.webhook_secret("acme")
-        assert first != await world.access.webhook_secret("beta")
-        replaced = await world.access.replace_webhook_secret("acme")
-        assert replaced != first
-        assert await world.access.webhook_secret("acme") == replaced
-
-    run(harness, scenario)
+async def test_each_organization_has_its_own_webhook_secret_that_can_be_replaced(world: World) -> None:
+    await world.access.create_organization("beta")
+    first = await world.access.webhook_secret("acme")
+    assert first.startswith("whsec_")
+    assert first == await world.access.webhook_secret("acme")
+    assert first != await world.access.webhook_secret("beta")
+    replaced = await world.access.replace_webhook_secret("acme")
+    assert replaced != first
+    assert await world.access.webhook_secret("acme") == replaced
 
 
-def test_webhook_secret_encrypted_with_another_key_is_reported(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        other = Access(db=world.db, clock=world.clock, vault=KeyFileVault(b"x" * 32))
-        with pytest.raises(AccessError, match="cannot be decrypted"):
-            await other.webhook_secret("acme")
-
-    run(harness, scenario)
+async def test_webhook_secret_encrypted_with_another_key_is_reported(world: World) -> None:
+    other = Access(db=world.db, clock=world.clock, vault=KeyFileVault(b"x" * 32))
+    with pytest.raises(AccessError, match="cannot be decrypted"):
+        await other.webhook_secret("acme")
 
 
 @pytest.mark.parametrize("name", ["unknown", "", "a\x00b", "\udcff", "x" * 10_000])
-def test_unknown_organization_is_reported(harness: databases.Harness, name: str) -> None:
-    async def scenario(world: World) -> None:
-        for work in (
-            world.access.webhook_secret(name),
-            world.access.replace_webhook_secret(name),
-            world.access.keys(name),
-            world.access.create_key(name, role=Role.OWNER, scopes=BOTH),
-        ):
-            with pytest.raises(AccessError, match="no organization named"):
-                await work
-
-    run(harness, scenario)
+async def test_unknown_organization_is_reported(world: World, name: str) -> None:
+    for work in (
+        world.access.webhook_secret(name),
+        world.access.replace_webhook_secret(name),
+        world.access.keys(name),
+        world.access.create_key(name, role=Role.OWNER, scopes=BOTH),
+    ):
+        with pytest.raises(AccessError, match="no organization named"):
+            await work
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_hash_of_a_key_is_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        assert re.fullmatch(r"mk_live_[A-Za-z0-9_-]{43}", key.text)
-        rows = await world.db.read("SELECT id, name, prefix, key_hash, role, scopes FROM api_keys")
-        assert key.text not in repr(rows)
-        assert key.text not in repr(key)
-        (view,) = await world.access.keys("acme")
-        assert view == key.view
-        assert view.prefix == key.text[:12]
-
-    run(harness, scenario)
+async def test_only_the_hash_of_a_key_is_stored(world: World) -> None:
+    key = await world.new_key()
+    assert re.fullmatch(r"mk_live_[A-Za-z0-9_-]{43}", key.text)
+    rows = await world.db.read("SELECT id, name, prefix, key_hash, role, scopes FROM api_keys")
+    assert key.text not in repr(rows)
+    assert key.text not in repr(key)
+    (view,) = await world.access.keys("acme")
+    assert view == key.view
+    assert view.prefix == key.text[:12]
 
 
-def test_keys_are_listed_for_their_organization_only(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.access.create_organization("beta")
-        first = await world.new_key()
-        world.clock.at_ms += 1
-        second = await world.new_key(expires_in_s=60)
-        await world.access.create_key("beta", role=Role.OWNER, scopes=BOTH)
-        assert await world.access.keys("acme") == [first.view, second.view]
-        assert second.view.expires_at == "2023-11-14T22:14:20.001Z"
-
-    run(harness, scenario)
+async def test_keys_are_listed_for_their_organization_only(world: World) -> None:
+    await world.access.create_organization("beta")
+    first = await world.new_key()
+    world.clock.at_ms += 1
+    second = await world.new_key(expires_in_s=60)
+    await world.access.create_key("beta", role=Role.OWNER, scopes=BOTH)
+    assert await world.access.keys("acme") == [first.view, second.view]
+    assert second.view.expires_at == "2023-11-14T22:14:20.001Z"
 
 
-def test_rotated_key_stays_valid_during_the_overlap(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        old = await world.access.create_key("acme", name="ci", role=Role.OWNER, scopes=BOTH)
-        assert await world.is_accepted(old)
-        new = await world.access.rotate_key(old.view.id, overlap_s=60)
-        assert new.text != old.text
-        assert (new.view.name, new.view.role, new.view.scopes) == ("ci", Role.OWNER, BOTH)
-        assert new.view.expires_at is None
-        world.clock.at_ms += 59_999
-        assert await world.is_accepted(old)
-        assert await world.is_accepted(new)
-        world.clock.at_ms += 1
-        assert not await world.is_accepted(old)
-        assert await world.is_accepted(new)
-
-    run(harness, scenario)
+async def test_rotated_key_stays_valid_during_the_overlap(world: World) -> None:
+    old = await world.access.create_key("acme", name="ci", role=Role.OWNER, scopes=BOTH)
+    assert await world.is_accepted(old)
+    new = await world.access.rotate_key(old.view.id, overlap_s=60)
+    assert new.text != old.text
+    assert (new.view.name, new.view.role, new.view.scopes) == ("ci", Role.OWNER, BOTH)
+    assert new.view.expires_at is None
+    world.clock.at_ms += 59_999
+    assert await world.is_accepted(old)
+    assert await world.is_accepted(new)
+    world.clock.at_ms += 1
+    assert not await world.is_accepted(old)
+    assert await world.is_accepted(new)
 
 
-def test_rotation_without_overlap_ends_the_old_key_at_once(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        old = await world.new_key()
-        assert await world.is_accepted(old)
-        await world.access.rotate_key(old.view.id, overlap_s=0)
-        assert not await world.is_accepted(old)
-
-    run(harness, scenario)
+async def test_rotation_without_overlap_ends_the_old_key_at_once(world: World) -> None:
+    old = await world.new_key()
+    assert await world.is_accepted(old)
+    await world.access.rotate_key(old.view.id, overlap_s=0)
+    assert not await world.is_accepted(old)
 
 
-def test_rotation_renews_the_lifetime_of_the_new_key_and_does_not_extend_the_old_one(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(world: World) -> None:
-        old = await world.new_key(expires_in_s=100)
-        world.clock.at_ms += 90_000
-        new = await world.access.rotate_key(old.view.id, overlap_s=3_600)
-        world.clock.at_ms += 10_000
-        assert not await world.is_accepted(old)
-        world.clock.at_ms += 89_999
-        assert await world.is_accepted(new)
-        world.clock.at_ms += 1
-        assert not await world.is_accepted(new)
-
-    run(harness, scenario)
+async def test_rotation_renews_the_lifetime_of_the_new_key_and_does_not_extend_the_old_one(world: World) -> None:
+    old = await world.new_key(expires_in_s=100)
+    world.clock.at_ms += 90_000
+    new = await world.access.rotate_key(old.view.id, overlap_s=3_600)
+    world.clock.at_ms += 10_000
+    assert not await world.is_accepted(old)
+    world.clock.at_ms += 89_999
+    assert await world.is_accepted(new)
+    world.clock.at_ms += 1
+    assert not await world.is_accepted(new)
 
 
-def test_revoked_or_expired_key_cannot_be_rotated(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        revoked, expired = await world.new_key(), await world.new_key(expires_in_s=1)
-        await world.access.revoke_key(revoked.view.id)
-        world.clock.at_ms += 1_000
-        for key, state in ((revoked, "revoked"), (expired, "expired")):
-            with pytest.raises(AccessError, match=f"is {state}"):
-                await world.access.rotate_key(key.view.id, overlap_s=60)
-        assert len(await world.access.keys("acme")) == 2
-
-    run(harness, scenario)
+async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:
+    revoked, expired = await world.new_key(), await world.new_key(expires_in_s=1)
+    await world.access.revoke_key(revoked.view.id)
+    world.clock.at_ms += 1_000
+    for key, state in ((revoked, "revoked"), (expired, "expired")):
+        with pytest.raises(AccessError, match=f"is {state}"):
+            await world.access.rotate_key(key.view.id, overlap_s=60)
+    assert len(await world.access.keys("acme")) == 2
 
 
-def test_key_is_revoked_once(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = await world.new_key()
-        assert await world.access.revoke_key(key.view.id)
-        world.clock.at_ms += 1
-        assert not await world.access.revoke_key(key.view.id)
-        (view,) = await world.access.keys("acme")
-        assert (view.state, view.revoked_at) == (KeyState.REVOKED, "2023-11-14T22:13:20.000Z")
-
-    run(harness, scenario)
+async def test_key_is_revoked_once(world: World) -> None:
+    key = await world.new_key()
+    assert await world.access.revoke_key(key.view.id)
+    world.clock.at_ms += 1
+    assert not await world.access.revoke_key(key.view.id)
+    (view,) = await world.access.keys("acme")
+    assert (view.state, view.revoked_at) == (KeyState.REVOKED, "2023-11-14T22:13:20.000Z")
 
 
 @pytest.mark.parametrize("key_id", ["key_0", "", "\udcff", "a\x00b"])
-def test_unknown_key_id_is_reported(harness: databases.Harness, key_id: str) -> None:
-    async def scenario(world: World) -> None:
-        await world.new_key()
-        for work in (world.access.revoke_key(key_id), world.access.rotate_key(key_id, overlap_s=0)):
-            with pytest.raises(AccessError, match="no key with the id"):
-                await work
-
-    run(harness, scenario)
+async def test_unknown_key_id_is_reported(world: World, key_id: str) -> None:
+    await world.new_key()
+    for work in (world.access.revoke_key(key_id), world.access.rotate_key(key_id, overlap_s=0)):
+        with pytest.raises(AccessError, match="no key with the id"):
+            await work
 
 
-def test_changes_are_logged_without_secrets(harness: databases.Harness, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(world: World) -> None:
+async def test_changes_are_logged_without_secrets(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger=rules.__name__):
+        await world.access.create_organization("other")
         key = await world.new_key()
         new = await world.access.rotate_key(key.view.id, overlap_s=60)
         await world.access.revoke_key(key.view.id)
@@ -460,6 +376,3 @@ def test_changes_are_logged_without_secrets(harness: databases.Harness, caplog: 
         assert key.view.id in written
         for text in (key.text, new.text, secret):
             assert text not in written
-
-    with caplog.at_level(logging.INFO, logger=rules.__name__):
-        run(harness, scenario)

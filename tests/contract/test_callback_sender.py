@@ -551,24 +551,21 @@ def test_closing_aborts_attempts_in_progress_and_rejects_later_ones() -> None:
     assert (later.status, later.error) == (None, "not sent: the sender is closed")
 
 
-def test_cancelled_attempt_closes_its_connection() -> None:
-    async def run() -> None:
-        received = asyncio.Event()
+async def test_cancelled_attempt_closes_its_connection() -> None:
+    received = asyncio.Event()
 
-        async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await read_request(reader)
-            received.set()
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        received.set()
 
-        sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
-        async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
-            task = asyncio.create_task(sender.send(request_to(f"http://127.0.0.1:{receiver.port}/")))
-            await received.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await receiver.closed.wait()
-
-    asyncio.run(run())
+    sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
+    async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
+        task = asyncio.create_task(sender.send(request_to(f"http://127.0.0.1:{receiver.port}/")))
+        await received.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await receiver.closed.wait()
 
 
 def self_signed(folder: Path, *names: x509.GeneralName) -> tuple[ssl.SSLContext, ssl.SSLContext]:

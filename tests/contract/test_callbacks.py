@@ -177,243 +177,212 @@ async def poll_without_result(dispatcher: CallbackDispatcher) -> None:
     await asyncio.sleep(0.2)
 
 
-def test_callback_is_delivered_once_with_signature_and_authorization(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        await world.add("cb_1", auth="Bearer t")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1)
-            await poll_without_result(dispatcher)
-        (request,) = world.receivers.requests
-        assert (request.url, request.body) == (GOOD, b'{"of":"cb_1"}')
-        assert request.headers["Authorization"] == "Bearer t"
-        assert request.headers["webhook-id"] == "cb_1"
-        assert request.headers["User-Agent"] == "Matchpod/1.2"
-        assert verify([SECRET], request.headers, request.body, now_s=BEGAN_MS // 1000)
+async def test_callback_is_delivered_once_with_signature_and_authorization(db: Database) -> None:
+    world = World(db)
+    await world.add("cb_1", auth="Bearer t")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        await poll_without_result(dispatcher)
+    (request,) = world.receivers.requests
+    assert (request.url, request.body) == (GOOD, b'{"of":"cb_1"}')
+    assert request.headers["Authorization"] == "Bearer t"
+    assert request.headers["webhook-id"] == "cb_1"
+    assert request.headers["User-Agent"] == "Matchpod/1.2"
+    assert verify([SECRET], request.headers, request.body, now_s=BEGAN_MS // 1000)
+    assert world.receivers.attempts == ["1"]
+    row = await world.row()
+    assert (row.delivered_at_ms, row.next_at_ms, row.auth, row.lease_owner) == (BEGAN_MS, None, None, None)
+    assert await outbox.attempts_of(db, "cb_1") == [
+        AttemptRow(callback_id="cb_1", number=1, at_ms=BEGAN_MS, status=200, duration_ms=30)
+    ]
+    assert world.metrics.callback_attempts.value("delivered") == 1
+    assert world.metrics.callback_s.count() == 1
+
+
+async def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(db: Database) -> None:
+    world = World(db)
+    world.receivers.fail(503)
+    await world.add("cb_1", auth="Bearer t")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        assert (await world.row()).next_at_ms == BEGAN_MS + RETRY_AFTER_MS
+        world.clock.ms += RETRY_AFTER_MS - 1
+        await poll_without_result(dispatcher)
         assert world.receivers.attempts == ["1"]
-        row = await world.row()
-        assert (row.delivered_at_ms, row.next_at_ms, row.auth, row.lease_owner) == (BEGAN_MS, None, None, None)
-        assert await outbox.attempts_of(db, "cb_1") == [
-            AttemptRow(callback_id="cb_1", number=1, at_ms=BEGAN_MS, status=200, duration_ms=30)
-        ]
-        assert world.metrics.callback_attempts.value("delivered") == 1
-        assert world.metrics.callback_s.count() == 1
-
-    harness.run(scenario)
-
-
-def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.fail(503)
-        await world.add("cb_1", auth="Bearer t")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1)
-            assert (await world.row()).next_at_ms == BEGAN_MS + RETRY_AFTER_MS
-            world.clock.ms += RETRY_AFTER_MS - 1
-            await poll_without_result(dispatcher)
-            assert world.receivers.attempts == ["1"]
-            world.clock.ms += 1
-            dispatcher.wake()
-            await world.until_attempts(2)
-        first, second = world.receivers.requests
-        assert world.receivers.attempts == ["1", "2"]
-        assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
-        assert second.headers["Authorization"] == "Bearer t"
-        assert verify([SECRET], second.headers, second.body, now_s=world.clock.ms // 1000, tolerance_s=0)
-        assert await world.state() is CallbackState.DELIVERED
-
-    harness.run(scenario)
+        world.clock.ms += 1
+        dispatcher.wake()
+        await world.until_attempts(2)
+    first, second = world.receivers.requests
+    assert world.receivers.attempts == ["1", "2"]
+    assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
+    assert second.headers["Authorization"] == "Bearer t"
+    assert verify([SECRET], second.headers, second.body, now_s=world.clock.ms // 1000, tolerance_s=0)
+    assert await world.state() is CallbackState.DELIVERED
 
 
-def test_callback_is_given_up_after_the_second_failure(
-    harness: databases.Harness, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.fail(None, 302)
-        await world.add("cb_1", auth="Bearer t")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1)
-            world.clock.ms += RETRY_AFTER_MS
-            dispatcher.wake()
-            await world.until_attempts(2)
-            world.clock.ms += 3_600_000
-            await poll_without_result(dispatcher)
-        assert world.receivers.attempts == ["1", "2"]
-        assert await world.state() is CallbackState.GIVEN_UP
-        assert (await world.row()).auth is None
-        assert [(one.status, one.error) for one in await outbox.attempts_of(db, "cb_1")] == [
-            (None, "refused"),
-            (302, None),
-        ]
-        assert world.metrics.callback_attempts.value("no_answer") == 1
-        assert world.metrics.callback_attempts.value("refused") == 1
-
-    harness.run(scenario)
+async def test_callback_is_given_up_after_the_second_failure(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(db)
+    world.receivers.fail(None, 302)
+    await world.add("cb_1", auth="Bearer t")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        world.clock.ms += RETRY_AFTER_MS
+        dispatcher.wake()
+        await world.until_attempts(2)
+        world.clock.ms += 3_600_000
+        await poll_without_result(dispatcher)
+    assert world.receivers.attempts == ["1", "2"]
+    assert await world.state() is CallbackState.GIVEN_UP
+    assert (await world.row()).auth is None
+    assert [(one.status, one.error) for one in await outbox.attempts_of(db, "cb_1")] == [
+        (None, "refused"),
+        (302, None),
+    ]
+    assert world.metrics.callback_attempts.value("no_answer") == 1
+    assert world.metrics.callback_attempts.value("refused") == 1
     failures = [record for record in caplog.records if record.getMessage() == "callback attempt failed"]
     assert [getattr(record, "is_given_up", None) for record in failures] == [False, True]
     assert all(record.levelno == logging.WARNING for record in failures)
     assert "Bearer" not in caplog.text
 
 
-def test_slow_receiver_does_not_delay_others(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        gate = world.receivers.block(SLOW)
-        await world.add(*(f"slow_{number}" for number in range(20)), url=SLOW)
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await until(lambda: len(world.receivers.requests) == 20)
-            await world.add("cb_1")
-            dispatcher.wake()
-            await world.until_attempts(1)
-            assert (await world.row("slow_0")).attempts == 0
-            gate.set()
-            await world.until_attempts(1, "slow_19")
-
-    harness.run(scenario)
+async def test_slow_receiver_does_not_delay_others(db: Database) -> None:
+    world = World(db)
+    gate = world.receivers.block(SLOW)
+    await world.add(*(f"slow_{number}" for number in range(20)), url=SLOW)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await until(lambda: len(world.receivers.requests) == 20)
+        await world.add("cb_1")
+        dispatcher.wake()
+        await world.until_attempts(1)
+        assert (await world.row("slow_0")).attempts == 0
+        gate.set()
+        await world.until_attempts(1, "slow_19")
 
 
-def test_number_of_attempts_in_flight_is_limited(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_attempts_in_flight_is_limited(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "MAX_IN_FLIGHT", 2)
 
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        gate = world.receivers.block(SLOW)
-        await world.add("a", "b", "c", "d", "e", url=SLOW)
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await until(lambda: len(world.receivers.requests) == 2)
-            await poll_without_result(dispatcher)
-            assert len(world.receivers.requests) == 2
-            # The others are available to other processes.
-            assert len(await outbox.claim_callbacks(db, owner="you", now_ms=world.clock.ms, limit=1)) == 1
-            gate.set()
-            await until(lambda: len(world.receivers.requests) == 4)
-
     assert MAX_IN_FLIGHT > 2
-    harness.run(scenario)
+    world = World(db)
+    gate = world.receivers.block(SLOW)
+    await world.add("a", "b", "c", "d", "e", url=SLOW)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await until(lambda: len(world.receivers.requests) == 2)
+        await poll_without_result(dispatcher)
+        assert len(world.receivers.requests) == 2
+        # The others are available to other processes.
+        assert len(await outbox.claim_callbacks(db, owner="you", now_ms=world.clock.ms, limit=1)) == 1
+        gate.set()
+        await until(lambda: len(world.receivers.requests) == 4)
 
 
-def test_attempts_are_counted_across_a_restart(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.fail(500, 500)
-        await world.add("cb_1")
-        async with running(world.dispatcher("before")):
-            await world.until_attempts(1)
-        world.clock.ms += RETRY_AFTER_MS
-        dispatcher = world.dispatcher("after")
-        async with running(dispatcher):
-            await world.until_attempts(2)
-            world.clock.ms += 3_600_000
-            await poll_without_result(dispatcher)
-        assert world.receivers.attempts == ["1", "2"]
-        assert await world.state() is CallbackState.GIVEN_UP
-
-    harness.run(scenario)
+async def test_attempts_are_counted_across_a_restart(db: Database) -> None:
+    world = World(db)
+    world.receivers.fail(500, 500)
+    await world.add("cb_1")
+    async with running(world.dispatcher("before")):
+        await world.until_attempts(1)
+    world.clock.ms += RETRY_AFTER_MS
+    dispatcher = world.dispatcher("after")
+    async with running(dispatcher):
+        await world.until_attempts(2)
+        world.clock.ms += 3_600_000
+        await poll_without_result(dispatcher)
+    assert world.receivers.attempts == ["1", "2"]
+    assert await world.state() is CallbackState.GIVEN_UP
 
 
-def test_attempt_interrupted_by_a_crash_is_repeated_and_not_counted(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.block(GOOD)
-        await world.add("cb_1", auth="Bearer t")
-        task = asyncio.create_task(world.dispatcher("before").run())
-        await until(lambda: len(world.receivers.requests) == 1)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert (await world.row()).attempts == 0
-        world.receivers.gates.clear()
-        world.clock.ms += CALLBACK_LEASE_MS
-        async with running(world.dispatcher("after")):
-            await world.until_attempts(1)
-        first, second = world.receivers.requests
-        assert world.receivers.attempts == ["1", "1"]
-        assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
-        assert second.headers["Authorization"] == "Bearer t"
-
-    harness.run(scenario)
+async def test_attempt_interrupted_by_a_crash_is_repeated_and_not_counted(db: Database) -> None:
+    world = World(db)
+    world.receivers.block(GOOD)
+    await world.add("cb_1", auth="Bearer t")
+    task = asyncio.create_task(world.dispatcher("before").run())
+    await until(lambda: len(world.receivers.requests) == 1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (await world.row()).attempts == 0
+    world.receivers.gates.clear()
+    world.clock.ms += CALLBACK_LEASE_MS
+    async with running(world.dispatcher("after")):
+        await world.until_attempts(1)
+    first, second = world.receivers.requests
+    assert world.receivers.attempts == ["1", "1"]
+    assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
+    assert second.headers["Authorization"] == "Bearer t"
 
 
-def test_two_processes_on_one_database_send_each_callback_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database, other: Database) -> None:
-        world = World(db)
-        names = [f"cb_{number}" for number in range(40)]
-        dispatchers = [world.dispatcher("me"), world.dispatcher("you", other)]
-        async with running(*dispatchers):
-            for begin in range(0, 40, 8):
-                await world.add(*names[begin : begin + 8])
-                for dispatcher in dispatchers:
-                    dispatcher.wake()
-            for name in names:
-                await world.until_attempts(1, name)
-        assert sorted(request.headers["webhook-id"] for request in world.receivers.requests) == sorted(names)
-
-    harness.run_replicas(scenario)
+async def test_two_processes_on_one_database_send_each_callback_once(replicas: databases.Replicas) -> None:
+    db, other = replicas
+    world = World(db)
+    names = [f"cb_{number}" for number in range(40)]
+    dispatchers = [world.dispatcher("me"), world.dispatcher("you", other)]
+    async with running(*dispatchers):
+        for begin in range(0, 40, 8):
+            await world.add(*names[begin : begin + 8])
+            for dispatcher in dispatchers:
+                dispatcher.wake()
+        for name in names:
+            await world.until_attempts(1, name)
+    assert sorted(request.headers["webhook-id"] for request in world.receivers.requests) == sorted(names)
 
 
 @pytest.mark.parametrize("answer", [200, 500])
-def test_redelivery_makes_exactly_one_more_attempt(harness: databases.Harness, answer: int) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.fail(500, 500, answer)
-        await world.add("cb_1", auth="Bearer t")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1)
-            world.clock.ms += RETRY_AFTER_MS
-            dispatcher.wake()
-            await world.until_attempts(2)
-            assert await outbox.redeliver(db, "cb_1", world.clock.ms)
-            dispatcher.wake()
-            await world.until_attempts(3)
-            world.clock.ms += 3_600_000
-            await poll_without_result(dispatcher)
-        assert world.receivers.attempts == ["1", "2", "3"]
-        third = world.receivers.requests[-1]
-        assert (third.body, third.headers["webhook-id"]) == (b'{"of":"cb_1"}', "cb_1")
-        assert "Authorization" not in third.headers
-        assert await world.state() is (CallbackState.DELIVERED if answer == 200 else CallbackState.GIVEN_UP)
-
-    harness.run(scenario)
+async def test_redelivery_makes_exactly_one_more_attempt(db: Database, answer: int) -> None:
+    world = World(db)
+    world.receivers.fail(500, 500, answer)
+    await world.add("cb_1", auth="Bearer t")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        world.clock.ms += RETRY_AFTER_MS
+        dispatcher.wake()
+        await world.until_attempts(2)
+        assert await outbox.redeliver(db, "cb_1", world.clock.ms)
+        dispatcher.wake()
+        await world.until_attempts(3)
+        world.clock.ms += 3_600_000
+        await poll_without_result(dispatcher)
+    assert world.receivers.attempts == ["1", "2", "3"]
+    third = world.receivers.requests[-1]
+    assert (third.body, third.headers["webhook-id"]) == (b'{"of":"cb_1"}', "cb_1")
+    assert "Authorization" not in third.headers
+    assert await world.state() is (CallbackState.DELIVERED if answer == 200 else CallbackState.GIVEN_UP)
 
 
 @pytest.mark.parametrize("fault", ["secret", "authorization"])
-def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it_is_fixed(
-    harness: databases.Harness, fault: str, caplog: pytest.LogCaptureFixture
+async def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it_is_fixed(
+    db: Database, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        await world.add("cb_bad", auth="Bearer t")
-        right = (await world.row("cb_bad")).auth
-        sealed = b"\x01 of another key"
-        if fault == "secret":
-            await organizations.set_webhook_secret(db, "org_1", sealed)
-        else:
-            await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": sealed})])
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            for count in range(1, 4):  # more often than there are attempts
-                await until(lambda count=count: len(errors(caplog)) == count)
-                assert (await world.row("cb_bad")).attempts == 0
-                if count < 3:
-                    world.clock.ms += CALLBACK_LEASE_MS
-                    dispatcher.wake()
-            await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
-            await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
-            world.clock.ms += CALLBACK_LEASE_MS
-            dispatcher.wake()
-            await world.until_attempts(1, "cb_bad")
-        (request,) = world.receivers.requests
-        assert request.headers["Authorization"] == "Bearer t"
-        assert await world.state("cb_bad") is CallbackState.DELIVERED
-
-    harness.run(scenario)
+    world = World(db)
+    await world.add("cb_bad", auth="Bearer t")
+    right = (await world.row("cb_bad")).auth
+    sealed = b"\x01 of another key"
+    if fault == "secret":
+        await organizations.set_webhook_secret(db, "org_1", sealed)
+    else:
+        await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": sealed})])
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        for count in range(1, 4):  # more often than there are attempts
+            await until(lambda count=count: len(errors(caplog)) == count)
+            assert (await world.row("cb_bad")).attempts == 0
+            if count < 3:
+                world.clock.ms += CALLBACK_LEASE_MS
+                dispatcher.wake()
+        await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
+        await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
+        world.clock.ms += CALLBACK_LEASE_MS
+        dispatcher.wake()
+        await world.until_attempts(1, "cb_bad")
+    (request,) = world.receivers.requests
+    assert request.headers["Authorization"] == "Bearer t"
+    assert await world.state("cb_bad") is CallbackState.DELIVERED
     assert {record.getMessage() for record in errors(caplog)} == {"callback cannot be signed"}
     assert base64.b64encode(b"of another key").decode() not in caplog.text
 
@@ -423,90 +392,77 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 @pytest.mark.parametrize("fault", ["organization", "secret"])
-def test_callback_that_cannot_be_signed_is_a_failed_attempt_and_does_not_block_others(
-    harness: databases.Harness, fault: str, caplog: pytest.LogCaptureFixture
+async def test_callback_that_cannot_be_signed_is_a_failed_attempt_and_does_not_block_others(
+    db: Database, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        await world.add("cb_bad", org_id="org_none" if fault == "organization" else "org_1")
-        await organizations.set_webhook_secret(db, "org_1", VAULT.seal("no secret"))
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1, "cb_bad")
-            await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
-            await world.add("cb_1")
-            dispatcher.wake()
-            await world.until_attempts(1)
-        assert [request.headers["webhook-id"] for request in world.receivers.requests] == ["cb_1"]
-        (attempt,) = await outbox.attempts_of(db, "cb_bad")
-        assert attempt.status is None
-        assert (attempt.error or "").startswith("not sent: ")
-        assert await world.state("cb_bad") is CallbackState.WAITING
-
-    harness.run(scenario)
+    world = World(db)
+    await world.add("cb_bad", org_id="org_none" if fault == "organization" else "org_1")
+    await organizations.set_webhook_secret(db, "org_1", VAULT.seal("no secret"))
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1, "cb_bad")
+        await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
+        await world.add("cb_1")
+        dispatcher.wake()
+        await world.until_attempts(1)
+    assert [request.headers["webhook-id"] for request in world.receivers.requests] == ["cb_1"]
+    (attempt,) = await outbox.attempts_of(db, "cb_bad")
+    assert attempt.status is None
+    assert (attempt.error or "").startswith("not sent: ")
+    assert await world.state("cb_bad") is CallbackState.WAITING
     assert [record.getMessage() for record in errors(caplog)] == ["callback cannot be signed"]
 
 
-def test_signature_uses_the_system_time(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.wall_s = BEGAN_MS / 1000 + 7200.9
-        await world.add("cb_1")
-        async with running(world.dispatcher()):
-            await world.until_attempts(1)
-        (request,) = world.receivers.requests
-        assert request.headers["webhook-timestamp"] == str(BEGAN_MS // 1000 + 7200)
-
-    harness.run(scenario)
+async def test_signature_uses_the_system_time(db: Database) -> None:
+    world = World(db)
+    world.wall_s = BEGAN_MS / 1000 + 7200.9
+    await world.add("cb_1")
+    async with running(world.dispatcher()):
+        await world.until_attempts(1)
+    (request,) = world.receivers.requests
+    assert request.headers["webhook-timestamp"] == str(BEGAN_MS // 1000 + 7200)
 
 
-def test_database_outage_neither_loses_nor_repeats_a_callback(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_database_outage_neither_loses_nor_repeats_a_callback(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
-
-    async def scenario(db: Database) -> None:
-        flaky = FlakyDatabase(db)
-        world = World(db)
-        gate = world.receivers.block(GOOD)
-        await world.add("cb_1")
-        dispatcher = world.dispatcher(db=flaky)
-        async with running(dispatcher):
-            await until(lambda: len(world.receivers.requests) == 1)
-            flaky.is_unavailable = True
-            gate.set()
-            dispatcher.wake()
-            await until(lambda: flaky.failures > 4)
-            world.clock.ms += 2 * CALLBACK_LEASE_MS  # longer than the lease
-            flaky.is_unavailable = False
-            await world.until_attempts(1)
-            await poll_without_result(dispatcher)
-        assert world.receivers.attempts == ["1"]
-        assert await world.state() is CallbackState.DELIVERED
-
-    harness.run(scenario)
+    flaky = FlakyDatabase(db)
+    world = World(db)
+    gate = world.receivers.block(GOOD)
+    await world.add("cb_1")
+    dispatcher = world.dispatcher(db=flaky)
+    async with running(dispatcher):
+        await until(lambda: len(world.receivers.requests) == 1)
+        flaky.is_unavailable = True
+        gate.set()
+        dispatcher.wake()
+        await until(lambda: flaky.failures > 4)
+        world.clock.ms += 2 * CALLBACK_LEASE_MS  # longer than the lease
+        flaky.is_unavailable = False
+        await world.until_attempts(1)
+        await poll_without_result(dispatcher)
+    assert world.receivers.attempts == ["1"]
+    assert await world.state() is CallbackState.DELIVERED
     assert caplog.text.count("database unavailable, callbacks are delayed") == 1
 
 
-def test_attempt_that_outlives_its_lease_is_not_repeated_meanwhile(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        gate = world.receivers.block(GOOD)
-        await world.add("cb_1")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await until(lambda: len(world.receivers.requests) == 1)
-            world.clock.ms += CALLBACK_LEASE_MS
-            await poll_without_result(dispatcher)
-            gate.set()
-            await world.until_attempts(1)
-        assert world.receivers.attempts == ["1"]
-
-    harness.run(scenario)
+async def test_attempt_that_outlives_its_lease_is_not_repeated_meanwhile(db: Database) -> None:
+    world = World(db)
+    gate = world.receivers.block(GOOD)
+    await world.add("cb_1")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await until(lambda: len(world.receivers.requests) == 1)
+        world.clock.ms += CALLBACK_LEASE_MS
+        await poll_without_result(dispatcher)
+        gate.set()
+        await world.until_attempts(1)
+    assert world.receivers.attempts == ["1"]
 
 
-def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
 
@@ -516,68 +472,59 @@ def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(
             self.is_unavailable = self.failures == 0 and any(rows)
             return rows
 
-    async def scenario(db: Database) -> None:
-        flaky = UnavailableAfterClaim(db)
-        world = World(db)
-        await world.add("cb_1")
-        async with running(world.dispatcher(db=flaky)):
-            await until(lambda: flaky.failures > 1)
-            world.clock.ms += CALLBACK_LEASE_MS - 1_000
-            flaky.is_unavailable = False
-            await asyncio.sleep(0.2)
-            assert world.receivers.requests == []
-            world.clock.ms += 1_000
-            await world.until_attempts(1)
-        assert world.receivers.attempts == ["1"]
-
-    harness.run(scenario)
+    flaky = UnavailableAfterClaim(db)
+    world = World(db)
+    await world.add("cb_1")
+    async with running(world.dispatcher(db=flaky)):
+        await until(lambda: flaky.failures > 1)
+        world.clock.ms += CALLBACK_LEASE_MS - 1_000
+        flaky.is_unavailable = False
+        await asyncio.sleep(0.2)
+        assert world.receivers.requests == []
+        world.clock.ms += 1_000
+        await world.until_attempts(1)
+    assert world.receivers.attempts == ["1"]
 
 
-def test_attempt_recorded_by_another_process_is_not_overwritten(
-    harness: databases.Harness, caplog: pytest.LogCaptureFixture
+async def test_attempt_recorded_by_another_process_is_not_overwritten(
+    db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        gate = world.receivers.block(GOOD)
-        await world.add("cb_1")
-        async with running(world.dispatcher()):
-            await until(lambda: len(world.receivers.requests) == 1)
-            await db.write(
-                outbox.record_attempt(
-                    "cb_1", number=1, at_ms=7, status=200, duration_ms=1, error=None, next_at_ms=None, delivered=True
-                )
+    world = World(db)
+    gate = world.receivers.block(GOOD)
+    await world.add("cb_1")
+    async with running(world.dispatcher()):
+        await until(lambda: len(world.receivers.requests) == 1)
+        await db.write(
+            outbox.record_attempt(
+                "cb_1", number=1, at_ms=7, status=200, duration_ms=1, error=None, next_at_ms=None, delivered=True
             )
-            gate.set()
-            await until(lambda: "duplicate callback delivery" in caplog.text)
-        assert (await world.row()).delivered_at_ms == 7
+        )
+        gate.set()
+        await until(lambda: "duplicate callback delivery" in caplog.text)
+    assert (await world.row()).delivered_at_ms == 7
 
-    harness.run(scenario)
 
-
-def test_bug_in_the_sender_uses_up_the_attempts(harness: databases.Harness, caplog: pytest.LogCaptureFixture) -> None:
+async def test_bug_in_the_sender_uses_up_the_attempts(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     class BrokenSender(Receivers):
         async def send(self, request: CallbackRequest) -> Delivery:
             self.requests.append(request)
             raise RuntimeError("sender bug")
 
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers = BrokenSender()
-        await world.add("cb_1")
-        dispatcher = world.dispatcher()
-        async with running(dispatcher):
-            await world.until_attempts(1)
-            world.clock.ms += RETRY_AFTER_MS
-            dispatcher.wake()
-            await world.until_attempts(2)
-        assert await world.state() is CallbackState.GIVEN_UP
-        assert world.metrics.crashes.value("callbacks") == 2
-
-    harness.run(scenario)
+    world = World(db)
+    world.receivers = BrokenSender()
+    await world.add("cb_1")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        world.clock.ms += RETRY_AFTER_MS
+        dispatcher.wake()
+        await world.until_attempts(2)
+    assert await world.state() is CallbackState.GIVEN_UP
+    assert world.metrics.crashes.value("callbacks") == 2
     assert "sender bug" in caplog.text
 
 
-def test_loop_survives_unexpected_errors(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loop_survives_unexpected_errors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
 
     class FailingClock(ManualClock):
@@ -589,50 +536,39 @@ def test_loop_survives_unexpected_errors(harness: databases.Harness, monkeypatch
                 raise ZeroDivisionError("clock bug")
             return super().now_ms()
 
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        await world.add("cb_1")
-        world.clock = FailingClock()
-        async with running(world.dispatcher()):
-            await world.until_attempts(1)
-        assert world.metrics.crashes.value("callbacks") == 2
-
-    harness.run(scenario)
+    world = World(db)
+    await world.add("cb_1")
+    world.clock = FailingClock()
+    async with running(world.dispatcher()):
+        await world.until_attempts(1)
+    assert world.metrics.crashes.value("callbacks") == 2
 
 
-def test_retry_does_not_wait_for_the_next_poll(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retry_does_not_wait_for_the_next_poll(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "POLL_S", 3600.0)
     monkeypatch.setattr(callbacks, "RETRY_AFTER_MS", 100)
-
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.fail(500)
-        await world.add("cb_1")
-        async with running(world.dispatcher()):
-            await world.until_attempts(1)
-            world.clock.ms += 100
-            await world.until_attempts(2)
-
-    harness.run(scenario)
+    world = World(db)
+    world.receivers.fail(500)
+    await world.add("cb_1")
+    async with running(world.dispatcher()):
+        await world.until_attempts(1)
+        world.clock.ms += 100
+        await world.until_attempts(2)
 
 
-def test_attempt_times_out(harness: databases.Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attempt_times_out(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "ATTEMPT_S", 0.05)
-
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.block(GOOD)
-        await world.add("cb_1")
-        async with running(world.dispatcher()):
-            await world.until_attempts(1)
-        (attempt,) = await outbox.attempts_of(db, "cb_1")
-        assert (attempt.status, attempt.error) == (None, "attempt timed out")
-
-    harness.run(scenario)
+    world = World(db)
+    world.receivers.block(GOOD)
+    await world.add("cb_1")
+    async with running(world.dispatcher()):
+        await world.until_attempts(1)
+    (attempt,) = await outbox.attempts_of(db, "cb_1")
+    assert (attempt.status, attempt.error) == (None, "attempt timed out")
 
 
-def test_attempt_that_cannot_be_recorded_does_not_block_others(
-    harness: databases.Harness, caplog: pytest.LogCaptureFixture
+async def test_attempt_that_cannot_be_recorded_does_not_block_others(
+    db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     class RejectingDatabase(FlakyDatabase):
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -640,55 +576,46 @@ def test_attempt_that_cannot_be_recorded_does_not_block_others(
                 raise DatabaseError("attempt rejected")
             return await super().write(statements)
 
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        await world.add("cb_bad", "cb_1")
-        async with running(world.dispatcher(db=RejectingDatabase(db))):
-            await world.until_attempts(1)
-            await until(lambda: "attempt rejected" in caplog.text)
-        assert (await world.row("cb_bad")).attempts == 0
-        assert world.metrics.crashes.value("callbacks") == 1
-
-    harness.run(scenario)
+    world = World(db)
+    await world.add("cb_bad", "cb_1")
+    async with running(world.dispatcher(db=RejectingDatabase(db))):
+        await world.until_attempts(1)
+        await until(lambda: "attempt rejected" in caplog.text)
+    assert (await world.row("cb_bad")).attempts == 0
+    assert world.metrics.crashes.value("callbacks") == 1
 
 
-def test_draining_waits_for_attempts_in_flight_and_starts_no_new_ones(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        gate = world.receivers.block(SLOW)
-        await world.add("cb_slow", url=SLOW)
-        dispatcher = world.dispatcher()
-        run = asyncio.create_task(dispatcher.run())
-        await until(lambda: len(world.receivers.requests) == 1)
-        draining = asyncio.create_task(dispatcher.drain(TIMEOUT_S))
-        await run
-        await world.add("cb_1")
-        assert not draining.done()
-        gate.set()
-        await draining
-        assert await world.state("cb_slow") is CallbackState.DELIVERED
-        assert (await world.row()).lease_owner is None
-
-    harness.run(scenario)
+async def test_draining_waits_for_attempts_in_flight_and_starts_no_new_ones(db: Database) -> None:
+    world = World(db)
+    gate = world.receivers.block(SLOW)
+    await world.add("cb_slow", url=SLOW)
+    dispatcher = world.dispatcher()
+    run = asyncio.create_task(dispatcher.run())
+    await until(lambda: len(world.receivers.requests) == 1)
+    draining = asyncio.create_task(dispatcher.drain(TIMEOUT_S))
+    await run
+    await world.add("cb_1")
+    assert not draining.done()
+    gate.set()
+    await draining
+    assert await world.state("cb_slow") is CallbackState.DELIVERED
+    assert (await world.row()).lease_owner is None
 
 
-def test_draining_cancels_attempts_after_its_timeout(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        world.receivers.block(GOOD)
-        await world.add("cb_1")
-        dispatcher = world.dispatcher()
-        run = asyncio.create_task(dispatcher.run())
-        await until(lambda: len(world.receivers.requests) == 1)
-        await dispatcher.drain(0.05)
-        await run
-        row = await world.row()
-        assert row == msgspec.structs.replace(row, attempts=0, delivered_at_ms=None, next_at_ms=BEGAN_MS)
-
-    harness.run(scenario)
+async def test_draining_cancels_attempts_after_its_timeout(db: Database) -> None:
+    world = World(db)
+    world.receivers.block(GOOD)
+    await world.add("cb_1")
+    dispatcher = world.dispatcher()
+    run = asyncio.create_task(dispatcher.run())
+    await until(lambda: len(world.receivers.requests) == 1)
+    await dispatcher.drain(0.05)
+    await run
+    row = await world.row()
+    assert row == msgspec.structs.replace(row, attempts=0, delivered_at_ms=None, next_at_ms=BEGAN_MS)
 
 
-def test_callback_claimed_after_draining_is_not_sent(harness: databases.Harness) -> None:
+async def test_callback_claimed_after_draining_is_not_sent(db: Database) -> None:
     class SlowDatabase(FlakyDatabase):
         def __init__(self, db: Database) -> None:
             super().__init__(db)
@@ -700,25 +627,19 @@ def test_callback_claimed_after_draining_is_not_sent(harness: databases.Harness)
             await self.may_return.wait()
             return await super().write(statements)
 
-    async def scenario(db: Database) -> None:
-        world = World(db)
-        slow = SlowDatabase(db)
-        await world.add("cb_1")
-        dispatcher = world.dispatcher(db=slow)
-        run = asyncio.create_task(dispatcher.run())
-        await slow.is_writing.wait()
-        await dispatcher.drain(0)
-        slow.may_return.set()
-        await run
-        assert len(asyncio.all_tasks()) == 1
-        assert world.receivers.requests == []
-        assert (await world.row()).attempts == 0
-
-    harness.run(scenario)
+    world = World(db)
+    slow = SlowDatabase(db)
+    await world.add("cb_1")
+    dispatcher = world.dispatcher(db=slow)
+    run = asyncio.create_task(dispatcher.run())
+    await slow.is_writing.wait()
+    await dispatcher.drain(0)
+    slow.may_return.set()
+    await run
+    assert len(asyncio.all_tasks()) == 1
+    assert world.receivers.requests == []
+    assert (await world.row()).attempts == 0
 
 
-def test_draining_a_dispatcher_that_never_ran_ends_at_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await World(db).dispatcher().drain(TIMEOUT_S)
-
-    harness.run(scenario)
+async def test_draining_a_dispatcher_that_never_ran_ends_at_once(db: Database) -> None:
+    await World(db).dispatcher().drain(TIMEOUT_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -24,16 +24,12 @@ HOST = "127.0.0.1"
 LIMIT_S = 60.0
 
 
-def run(work: Coroutine[object, object, None]) -> None:
-    """Run a test's coroutine; fail if tasks are left behind."""
-
-    async def limited() -> None:
-        async with asyncio.timeout(LIMIT_S):
-            await work
-            await asyncio.sleep(0.05)
-        assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
-
-    asyncio.run(limited())
+@pytest.fixture(autouse=True)
+async def no_tasks_left() -> AsyncIterator[None]:
+    """Fail if a test leaves tasks behind."""
+    yield
+    await asyncio.sleep(0.05)
+    assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
 
 
 async def open_console(server: SimulatorProcess) -> RconConsole:
@@ -84,31 +80,25 @@ class FakeServer:
         return b""
 
 
-def test_commands_are_answered() -> None:
-    async def work(server: SimulatorProcess) -> None:
+async def test_commands_are_answered() -> None:
+    with SimulatorProcess() as server:
         console = await open_console(server)
         assert await console.run("echo hello") == "hello\n"
         assert await console.run("mp_maxrounds 6") == ""
         assert await console.run("mp_maxrounds") == "mp_maxrounds = 6\n"
         await console.close()
 
+
+async def test_concurrent_calls_get_their_own_answers() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_concurrent_calls_get_their_own_answers() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
         assert answers == [f"{number}\n" for number in range(MAX_WAITING)]
         await console.close()
 
+
+async def test_large_answer_is_complete() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_large_answer_is_complete() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         single = await console.run("status")
         repeated = await console.run(";".join(["status"] * 70))
@@ -116,73 +106,51 @@ def test_large_answer_is_complete() -> None:
         assert len(repeated) > 60 * len(single)
         await console.close()
 
-    with SimulatorProcess() as server:
-        run(work(server))
 
-
-def test_answer_in_many_packets_is_complete() -> None:
+async def test_answer_in_many_packets_is_complete() -> None:
     text = "Ψάρι たぬき " * 100_000
-
-    async def work() -> None:
-        async with FakeServer(answer=text, split_at=4001) as port:
-            console = await RconConsoles().open(HOST, port, PASSWORD)
-            assert await console.run("cvarlist") == text
-            await console.close()
-
-    run(work())
+    async with FakeServer(answer=text, split_at=4001) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        assert await console.run("cvarlist") == text
+        await console.close()
 
 
-def test_wrong_password_is_rejected_without_showing_it() -> None:
-    async def work(server: SimulatorProcess) -> None:
+async def test_wrong_password_is_rejected_without_showing_it() -> None:
+    with SimulatorProcess() as server:
         with pytest.raises(ConsoleAuthError) as rejected:
             await RconConsoles().open(HOST, server.port, "a wrong password")
         assert "a wrong password" not in str(rejected.value)
 
+
+async def test_password_that_cannot_be_sent_is_rejected_without_showing_it() -> None:
+    with pytest.raises(ConsoleAuthError) as rejected:
+        await RconConsoles().open(HOST, 1, "two\nlines")
+    assert "two" not in str(rejected.value)
+
+
+async def test_closed_port_raises_console_lost() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(ConsoleLostError):
+        await RconConsoles().open(HOST, port, PASSWORD)
+    assert await probe_port(HOST, port) is False
+
+
+async def test_unknown_host_raises_console_lost() -> None:
+    with pytest.raises(ConsoleLostError):
+        await RconConsoles().open("no such host", 1, PASSWORD)
+    assert await probe_port("no such host", 1) is None
+
+
+async def test_connection_closed_during_authentication_raises_console_lost() -> None:
+    closer = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
+    with pytest.raises(ConsoleLostError):
+        await RconConsoles().open(HOST, closer.sockets[0].getsockname()[1], PASSWORD)
+    closer.close()
+    await closer.wait_closed()
+
+
+async def test_too_many_unanswered_commands_close_the_connection() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_password_that_cannot_be_sent_is_rejected_without_showing_it() -> None:
-    async def work() -> None:
-        with pytest.raises(ConsoleAuthError) as rejected:
-            await RconConsoles().open(HOST, 1, "two\nlines")
-        assert "two" not in str(rejected.value)
-
-    run(work())
-
-
-def test_closed_port_raises_console_lost() -> None:
-    async def work() -> None:
-        (port,) = free_ports(1)
-        with pytest.raises(ConsoleLostError):
-            await RconConsoles().open(HOST, port, PASSWORD)
-        assert await probe_port(HOST, port) is False
-
-    run(work())
-
-
-def test_unknown_host_raises_console_lost() -> None:
-    async def work() -> None:
-        with pytest.raises(ConsoleLostError):
-            await RconConsoles().open("no such host", 1, PASSWORD)
-        assert await probe_port("no such host", 1) is None
-
-    run(work())
-
-
-def test_connection_closed_during_authentication_raises_console_lost() -> None:
-    async def work() -> None:
-        closer = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
-        with pytest.raises(ConsoleLostError):
-            await RconConsoles().open(HOST, closer.sockets[0].getsockname()[1], PASSWORD)
-        closer.close()
-        await closer.wait_closed()
-
-    run(work())
-
-
-def test_too_many_unanswered_commands_close_the_connection() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
         for _ in range(MAX_OUTSTANDING):
@@ -193,30 +161,21 @@ def test_too_many_unanswered_commands_close_the_connection() -> None:
         with pytest.raises(ConsoleLostError, match="too many"):
             await console.run("echo 2")
 
+
+async def test_authentication_without_answer_times_out() -> None:
+    async with FakeServer(is_silent=True) as port:
+        with pytest.raises(ConsoleLostError, match=r"within 0\.2 s"):
+            await RconConsoles(open_s=0.2).open(HOST, port, PASSWORD)
+
+
+async def test_console_can_be_reopened_after_a_map_change() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_authentication_without_answer_times_out() -> None:
-    async def work() -> None:
-        async with FakeServer(is_silent=True) as port:
-            with pytest.raises(ConsoleLostError, match=r"within 0\.2 s"):
-                await RconConsoles(open_s=0.2).open(HOST, port, PASSWORD)
-
-    run(work())
-
-
-def test_console_can_be_reopened_after_a_map_change() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         await _until_lost(console, "changelevel de_nuke")
         again = await open_after_load(server)
         assert "de_nuke" in await again.run("status")
         await again.close()
         await console.close()
-
-    with SimulatorProcess() as server:
-        run(work(server))
 
 
 async def _until_lost(console: RconConsole, command: str) -> None:
@@ -227,8 +186,8 @@ async def _until_lost(console: RconConsole, command: str) -> None:
             await console.run("echo still here")
 
 
-def test_timed_out_command_closes_the_connection_for_all_calls() -> None:
-    async def work(server: SimulatorProcess) -> None:
+async def test_timed_out_command_closes_the_connection_for_all_calls() -> None:
+    with SimulatorProcess() as server:
         console = await open_console(server)
         server.freeze()
         answers = await asyncio.gather(
@@ -239,12 +198,9 @@ def test_timed_out_command_closes_the_connection_for_all_calls() -> None:
             await console.run("echo 3")
         await console.close()
 
+
+async def test_killed_server_raises_console_lost() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_killed_server_raises_console_lost() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
         command = asyncio.create_task(console.run("echo hello", timeout_s=30))
@@ -253,23 +209,17 @@ def test_killed_server_raises_console_lost() -> None:
         with pytest.raises(ConsoleLostError):
             await command
 
+
+async def test_changed_password_closes_the_connection() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_changed_password_closes_the_connection() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         await _until_lost(console, "rcon_password another")
         with pytest.raises(ConsoleAuthError):
             await open_console(server)
 
+
+async def test_closing_twice_is_allowed_and_fails_waiting_calls() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_closing_twice_is_allowed_and_fails_waiting_calls() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
         command = asyncio.create_task(console.run("echo hello", timeout_s=30))
@@ -279,12 +229,9 @@ def test_closing_twice_is_allowed_and_fails_waiting_calls() -> None:
         with pytest.raises(ConsoleLostError):
             await command
 
+
+async def test_cancelled_call_does_not_affect_other_answers() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_cancelled_call_does_not_affect_other_answers() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         command = asyncio.create_task(console.run("echo first"))
         await asyncio.sleep(0)
@@ -293,39 +240,27 @@ def test_cancelled_call_does_not_affect_other_answers() -> None:
         assert command.cancelled()
         await console.close()
 
+
+async def test_command_of_two_lines_raises_value_error_and_keeps_the_connection() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_command_of_two_lines_raises_value_error_and_keeps_the_connection() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         with pytest.raises(ValueError):
             await console.run("echo 1\necho 2")
         assert await console.run("echo 3") == "3\n"
         await console.close()
 
+
+async def test_too_many_concurrent_calls_close_the_connection() -> None:
     with SimulatorProcess() as server:
-        run(work(server))
-
-
-def test_too_many_concurrent_calls_close_the_connection() -> None:
-    async def work(server: SimulatorProcess) -> None:
         console = await open_console(server)
         server.freeze()
         answers = await asyncio.gather(*(console.run("echo 1") for _ in range(MAX_WAITING + 1)), return_exceptions=True)
         assert {type(answer) for answer in answers} == {ConsoleLostError}
 
-    with SimulatorProcess() as server:
-        run(work(server))
 
-
-def test_invalid_packet_closes_the_connection() -> None:
-    async def work() -> None:
-        junk = (MAX_RESPONSE_SIZE + 1).to_bytes(4, "little") + b"HTTP/1.1 400"
-        async with FakeServer(junk=junk) as port:
-            console = await RconConsoles().open(HOST, port, PASSWORD)
-            with pytest.raises(ConsoleError, match="packet size"):
-                await console.run("status")
-
-    run(work())
+async def test_invalid_packet_closes_the_connection() -> None:
+    junk = (MAX_RESPONSE_SIZE + 1).to_bytes(4, "little") + b"HTTP/1.1 400"
+    async with FakeServer(junk=junk) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        with pytest.raises(ConsoleError, match="packet size"):
+            await console.run("status")

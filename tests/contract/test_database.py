@@ -30,6 +30,7 @@ from matchpod.ports import (
 from tests.contract import databases
 
 harness = databases.harness
+postgres_url = databases.postgres_url
 
 HUNG_S = 15.0
 TABLE = Statement("CREATE TABLE notes (id BIGINT PRIMARY KEY, words TEXT, bits BLOB, weight DOUBLE PRECISION)")
@@ -43,203 +44,158 @@ async def note_ids(db: Database) -> list[Value]:
     return [row[0] for row in await db.read("SELECT id FROM notes ORDER BY id")]
 
 
-def test_values_of_every_type_are_stored_unchanged(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        insert = "INSERT INTO notes (id, words, bits, weight) VALUES (:id, :words, :bits, :weight)"
-        full: dict[str, Value] = {"id": 2**53, "words": "naïve ':x' 🎯", "bits": b"\x00\xff", "weight": 0.5}
-        empty: dict[str, Value] = {"id": 1, "words": None, "bits": None, "weight": None}
-        await db.write([TABLE, Statement(insert, full), Statement(insert, empty)])
-        rows = await db.read("SELECT id, words, bits, weight FROM notes ORDER BY id")
-        assert rows == [tuple(empty.values()), tuple(full.values())]
-        assert all(type(row) is tuple for row in rows)
-
-    harness.run(scenario)
+async def test_values_of_every_type_are_stored_unchanged(db: Database) -> None:
+    insert = "INSERT INTO notes (id, words, bits, weight) VALUES (:id, :words, :bits, :weight)"
+    full: dict[str, Value] = {"id": 2**53, "words": "naïve ':x' 🎯", "bits": b"\x00\xff", "weight": 0.5}
+    empty: dict[str, Value] = {"id": 1, "words": None, "bits": None, "weight": None}
+    await db.write([TABLE, Statement(insert, full), Statement(insert, empty)])
+    rows = await db.read("SELECT id, words, bits, weight FROM notes ORDER BY id")
+    assert rows == [tuple(empty.values()), tuple(full.values())]
+    assert all(type(row) is tuple for row in rows)
 
 
-def test_write_returns_the_rows_of_each_statement(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        update = Statement("UPDATE notes SET words = :words WHERE id <= :id RETURNING id", {"words": "x", "id": 1})
-        assert await db.write([TABLE, insert_note(1), insert_note(2), update]) == [[], [], [], [(1,)]]
-
-    harness.run(scenario)
+async def test_write_returns_the_rows_of_each_statement(db: Database) -> None:
+    update = Statement("UPDATE notes SET words = :words WHERE id <= :id RETURNING id", {"words": "x", "id": 1})
+    assert await db.write([TABLE, insert_note(1), insert_note(2), update]) == [[], [], [], [(1,)]]
 
 
-def test_read_one_returns_the_current_row_or_none(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE, insert_note(1, "a")])
-        find = "SELECT words FROM notes WHERE id = :id"
-        assert await db.read_one(find, {"id": 1}) == ("a",)
-        assert await db.read_one(find, {"id": 2}) is None
-        await db.write([Statement("UPDATE notes SET words = 'b' WHERE id = 1"), insert_note(2, "c")])
-        assert await db.read_one(find, {"id": 1}) == ("b",)
-        assert await db.read_one(find, {"id": 2}) == ("c",)
-        with pytest.raises(DatabaseError):
-            await db.read_one("SELECT nothing FROM notes WHERE id = :id", {"id": 1})
-
-    harness.run(scenario)
+async def test_read_one_returns_the_current_row_or_none(db: Database) -> None:
+    await db.write([TABLE, insert_note(1, "a")])
+    find = "SELECT words FROM notes WHERE id = :id"
+    assert await db.read_one(find, {"id": 1}) == ("a",)
+    assert await db.read_one(find, {"id": 2}) is None
+    await db.write([Statement("UPDATE notes SET words = 'b' WHERE id = 1"), insert_note(2, "c")])
+    assert await db.read_one(find, {"id": 1}) == ("b",)
+    assert await db.read_one(find, {"id": 2}) == ("c",)
+    with pytest.raises(DatabaseError):
+        await db.read_one("SELECT nothing FROM notes WHERE id = :id", {"id": 1})
 
 
-def test_parameter_may_be_used_twice_and_quoted_text_is_unchanged(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE, insert_note(1, ":id"), insert_note(2, "it's")])
-        assert await db.read("SELECT id FROM notes WHERE id = :id OR (id > :id AND words = ':id')", {"id": 1}) == [(1,)]
-        assert await db.read("SELECT 'it''s :id' FROM notes WHERE id = :id", {"id": 1}) == [("it's :id",)]
-
-    harness.run(scenario)
+async def test_parameter_may_be_used_twice_and_quoted_text_is_unchanged(db: Database) -> None:
+    await db.write([TABLE, insert_note(1, ":id"), insert_note(2, "it's")])
+    assert await db.read("SELECT id FROM notes WHERE id = :id OR (id > :id AND words = ':id')", {"id": 1}) == [(1,)]
+    assert await db.read("SELECT 'it''s :id' FROM notes WHERE id = :id", {"id": 1}) == [("it's :id",)]
 
 
-def test_failed_transaction_changes_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE, insert_note(1)])
-        with pytest.raises(DuplicateError):
-            await db.write([insert_note(2), insert_note(1)])
-        nothing = Statement("UPDATE notes SET words = 'x' WHERE id = 9", must_change=True)
-        with pytest.raises(NothingChangedError):
-            await db.write([insert_note(3), nothing])
-        with pytest.raises(NothingChangedError):
-            await db.write([insert_note(3), Statement(nothing.sql + " RETURNING id", must_change=True)])
-        with pytest.raises(DatabaseError):
-            await db.write([insert_note(4), Statement("INSERT INTO nowhere (id) VALUES (1)")])
-        assert await note_ids(db) == [1]
-
-    harness.run(scenario)
+async def test_failed_transaction_changes_nothing(db: Database) -> None:
+    await db.write([TABLE, insert_note(1)])
+    with pytest.raises(DuplicateError):
+        await db.write([insert_note(2), insert_note(1)])
+    nothing = Statement("UPDATE notes SET words = 'x' WHERE id = 9", must_change=True)
+    with pytest.raises(NothingChangedError):
+        await db.write([insert_note(3), nothing])
+    with pytest.raises(NothingChangedError):
+        await db.write([insert_note(3), Statement(nothing.sql + " RETURNING id", must_change=True)])
+    with pytest.raises(DatabaseError):
+        await db.write([insert_note(4), Statement("INSERT INTO nowhere (id) VALUES (1)")])
+    assert await note_ids(db) == [1]
 
 
-def test_must_change_accepts_a_changed_or_returned_row(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE, insert_note(1)])
-        sql = "UPDATE notes SET words = 'x' WHERE id = 1"
-        await db.write([Statement(sql, must_change=True)])
-        assert await db.write([Statement(sql + " RETURNING words", must_change=True)]) == [[("x",)]]
-
-    harness.run(scenario)
+async def test_must_change_accepts_a_changed_or_returned_row(db: Database) -> None:
+    await db.write([TABLE, insert_note(1)])
+    sql = "UPDATE notes SET words = 'x' WHERE id = 1"
+    await db.write([Statement(sql, must_change=True)])
+    assert await db.write([Statement(sql + " RETURNING words", must_change=True)]) == [[("x",)]]
 
 
-def test_missing_parameter_and_too_large_value_do_not_count_as_unavailable(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE])
-        for params in ({}, {"id": 2**70}):
-            statement = Statement("INSERT INTO notes (id) VALUES (:id)", params)
-            with pytest.raises(DatabaseError) as caught:
-                await db.write([statement])
-            assert not isinstance(caught.value, DatabaseUnavailableError)
-        with pytest.raises(DatabaseError):
-            await db.read("SELECT id FROM notes WHERE id = :id")
-        assert await note_ids(db) == []
-
-    harness.run(scenario)
+async def test_missing_parameter_and_too_large_value_do_not_count_as_unavailable(db: Database) -> None:
+    await db.write([TABLE])
+    for params in ({}, {"id": 2**70}):
+        statement = Statement("INSERT INTO notes (id) VALUES (:id)", params)
+        with pytest.raises(DatabaseError) as caught:
+            await db.write([statement])
+        assert not isinstance(caught.value, DatabaseUnavailableError)
+    with pytest.raises(DatabaseError):
+        await db.read("SELECT id FROM notes WHERE id = :id")
+    assert await note_ids(db) == []
 
 
-def test_failed_concurrent_writes_do_not_affect_the_others(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE])
-        writes = [db.write([insert_note(1000 + number), insert_note(number % 50)]) for number in range(100)]
-        results = await asyncio.gather(*writes, return_exceptions=True)
-        assert sum(isinstance(result, DuplicateError) for result in results) == 50
-        assert sum(isinstance(result, list) for result in results) == 50
-        assert len(await note_ids(db)) == 100
-
-    harness.run(scenario)
+async def test_failed_concurrent_writes_do_not_affect_the_others(db: Database) -> None:
+    await db.write([TABLE])
+    writes = [db.write([insert_note(1000 + number), insert_note(number % 50)]) for number in range(100)]
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert sum(isinstance(result, DuplicateError) for result in results) == 50
+    assert sum(isinstance(result, list) for result in results) == 50
+    assert len(await note_ids(db)) == 100
 
 
-def test_writes_are_visible_at_once_and_after_reopening(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE])
-        for number in range(20):
-            await db.write([insert_note(number)])
-            assert len(await note_ids(db)) == number + 1
-        again = await harness.open()
-        assert len(await note_ids(again)) == 20
-        await again.close()
-
-    harness.run(scenario)
+async def test_writes_are_visible_at_once_and_after_reopening(harness: databases.Harness, db: Database) -> None:
+    await db.write([TABLE])
+    for number in range(20):
+        await db.write([insert_note(number)])
+        assert len(await note_ids(db)) == number + 1
+    again = await harness.open()
+    assert len(await note_ids(again)) == 20
+    await again.close()
 
 
-def test_closed_database_is_unavailable_and_can_be_closed_twice(harness: databases.Harness) -> None:
-    async def scenario(_: Database) -> None:
-        db = await harness.open()
-        await db.close()
-        await db.close()
-        with pytest.raises(DatabaseUnavailableError):
-            await db.write([Statement("SELECT 1")])
-        with pytest.raises(DatabaseUnavailableError):
-            await db.read("SELECT 1")
-
-    harness.run(scenario)
+async def test_closed_database_is_unavailable_and_can_be_closed_twice(harness: databases.Harness, db: Database) -> None:
+    db = await harness.open()
+    await db.close()
+    await db.close()
+    with pytest.raises(DatabaseUnavailableError):
+        await db.write([Statement("SELECT 1")])
+    with pytest.raises(DatabaseUnavailableError):
+        await db.read("SELECT 1")
 
 
-def test_database_works_after_cancelled_writes(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([TABLE])
-        tasks = [asyncio.create_task(db.write([insert_note(number)])) for number in range(30)]
-        await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await db.write([insert_note(100)])
-        assert (await note_ids(db))[-1] == 100
-
-    harness.run(scenario)
+async def test_database_works_after_cancelled_writes(db: Database) -> None:
+    await db.write([TABLE])
+    tasks = [asyncio.create_task(db.write([insert_note(number)])) for number in range(30)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await db.write([insert_note(100)])
+    assert (await note_ids(db))[-1] == 100
 
 
-def test_only_postgres_is_shared(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert db.is_shared is not harness.is_sqlite
-
-    harness.run(scenario)
+async def test_only_postgres_is_shared(harness: databases.Harness, db: Database) -> None:
+    assert db.is_shared is not harness.is_sqlite
 
 
 # --- SQLite only --------------------------------------------------------------------------------------------------
 
 
-def test_sqlite_close_commits_accepted_writes(tmp_path: Path) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        await db.write([TABLE])
-        writes = [asyncio.create_task(db.write([insert_note(number)])) for number in range(500)]
-        await asyncio.sleep(0)
-        await db.close()
-        await asyncio.gather(*writes)
-        again = await SqliteDatabase.open(tmp_path / "db")
-        assert len(await note_ids(again)) == 500
-        await again.close()
-
-    asyncio.run(main())
+async def test_sqlite_close_commits_accepted_writes(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    await db.write([TABLE])
+    writes = [asyncio.create_task(db.write([insert_note(number)])) for number in range(500)]
+    await asyncio.sleep(0)
+    await db.close()
+    await asyncio.gather(*writes)
+    again = await SqliteDatabase.open(tmp_path / "db")
+    assert len(await note_ids(again)) == 500
+    await again.close()
 
 
-def test_sqlite_recovers_from_a_full_disk(tmp_path: Path) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        await db.write([TABLE, Statement("PRAGMA max_page_count = 30")])
-        large = Statement("INSERT INTO notes (id, bits) VALUES (:id, :bits)", {"id": 1, "bits": bytes(1_000_000)})
-        results = await asyncio.gather(
-            *(db.write([statement]) for statement in (insert_note(2), large, insert_note(3))), return_exceptions=True
-        )
-        assert [type(result) for result in results] == [list, DatabaseUnavailableError, list]
-        await db.write([insert_note(4)])
-        assert await note_ids(db) == [2, 3, 4]
-        await db.close()
-
-    asyncio.run(main())
+async def test_sqlite_recovers_from_a_full_disk(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    await db.write([TABLE, Statement("PRAGMA max_page_count = 30")])
+    large = Statement("INSERT INTO notes (id, bits) VALUES (:id, :bits)", {"id": 1, "bits": bytes(1_000_000)})
+    results = await asyncio.gather(
+        *(db.write([statement]) for statement in (insert_note(2), large, insert_note(3))), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [list, DatabaseUnavailableError, list]
+    await db.write([insert_note(4)])
+    assert await note_ids(db) == [2, 3, 4]
+    await db.close()
 
 
-def test_sqlite_is_unavailable_while_another_program_locks_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db", busy_s=0.05)
-        await db.write([TABLE])
-        other = sqlite3.connect(tmp_path / "db", isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DatabaseUnavailableError):
-            await db.write([insert_note(1)])
-        assert await note_ids(db) == []
-        assert await db.read_one("SELECT id FROM notes WHERE id = :id", {"id": 1}) is None
-        other.execute("ROLLBACK")
-        other.close()
+async def test_sqlite_is_unavailable_while_another_program_locks_it(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db", busy_s=0.05)
+    await db.write([TABLE])
+    other = sqlite3.connect(tmp_path / "db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(DatabaseUnavailableError):
         await db.write([insert_note(1)])
-        assert await note_ids(db) == [1]
-        await db.close()
-
-    asyncio.run(main())
+    assert await note_ids(db) == []
+    assert await db.read_one("SELECT id FROM notes WHERE id = :id", {"id": 1}) is None
+    other.execute("ROLLBACK")
+    other.close()
+    await db.write([insert_note(1)])
+    assert await note_ids(db) == [1]
+    await db.close()
 
 
 def test_sqlite_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
@@ -247,29 +203,23 @@ def test_sqlite_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
         asyncio.run(SqliteDatabase.open(tmp_path / "missing" / "db"))
 
 
-def test_sqlite_syncs_to_disk_at_every_commit(tmp_path: Path) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        assert await db.read("PRAGMA journal_mode") == [("wal",)]
-        assert await db.read("PRAGMA synchronous") == [(2,)]
-        # The level cannot be changed inside a transaction, so this is the setting of the writer's connection.
-        assert await db.write([Statement("PRAGMA synchronous")]) == [[(2,)]]
-        await db.close()
-
-    asyncio.run(main())
+async def test_sqlite_syncs_to_disk_at_every_commit(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    assert await db.read("PRAGMA journal_mode") == [("wal",)]
+    assert await db.read("PRAGMA synchronous") == [(2,)]
+    # The level cannot be changed inside a transaction, so this is the setting of the writer's connection.
+    assert await db.write([Statement("PRAGMA synchronous")]) == [[(2,)]]
+    await db.close()
 
 
-def test_sqlite_readers_cannot_write(tmp_path: Path) -> None:
-    async def main() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        await db.write([TABLE])
-        with pytest.raises(DatabaseError):
-            await db.read("INSERT INTO notes (id) VALUES (1)")
-        with pytest.raises(DatabaseError):
-            await db.read_one("INSERT INTO notes (id) VALUES (:id) RETURNING id", {"id": 1})
-        await db.close()
-
-    asyncio.run(main())
+async def test_sqlite_readers_cannot_write(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    await db.write([TABLE])
+    with pytest.raises(DatabaseError):
+        await db.read("INSERT INTO notes (id) VALUES (1)")
+    with pytest.raises(DatabaseError):
+        await db.read_one("INSERT INTO notes (id) VALUES (:id) RETURNING id", {"id": 1})
+    await db.close()
 
 
 # --- PostgreSQL only ----------------------------------------------------------------------------------------------
@@ -280,20 +230,15 @@ def test_unreachable_postgres_is_unavailable() -> None:
         asyncio.run(PostgresDatabase.open("postgresql://nobody@127.0.0.1:1/nothing"))
 
 
-def test_postgres_reconnects_after_its_connection_was_terminated(request: pytest.FixtureRequest) -> None:
-    url = databases.create_postgres_schema(request)
-
-    async def main() -> None:
-        db, other = await PostgresDatabase.open(url), await PostgresDatabase.open(url)
-        ((pid,),) = await db.read("SELECT pg_backend_pid()")
-        terminate = "SELECT pg_terminate_backend(CAST(:pid AS INTEGER))"
-        with pytest.raises(DatabaseUnavailableError):
-            await asyncio.gather(db.read("SELECT pg_sleep(30)"), other.read(terminate, {"pid": pid}))
-        assert await db.read("SELECT 1") == [(1,)]
-        await db.close()
-        await other.close()
-
-    asyncio.run(main())
+async def test_postgres_reconnects_after_its_connection_was_terminated(postgres_url: str) -> None:
+    db, other = await PostgresDatabase.open(postgres_url), await PostgresDatabase.open(postgres_url)
+    ((pid,),) = await db.read("SELECT pg_backend_pid()")
+    terminate = "SELECT pg_terminate_backend(CAST(:pid AS INTEGER))"
+    with pytest.raises(DatabaseUnavailableError):
+        await asyncio.gather(db.read("SELECT pg_sleep(30)"), other.read(terminate, {"pid": pid}))
+    assert await db.read("SELECT 1") == [(1,)]
+    await db.close()
+    await other.close()
 
 
 @contextmanager
@@ -320,75 +265,58 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
 
 
-def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = databases.create_postgres_schema(request)
-
-    async def main() -> None:
-        db = await PostgresDatabase.open(url)
-        await db.write([TABLE])
-        ((pid,),) = await db.read("SELECT pg_backend_pid()")
-        assert isinstance(pid, int)
-        monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
-        with suspended(pid, parent_of(pid)):  # our backend process, and the process that accepts connections
-            started_s = time.monotonic()
-            work = [
-                db.write([insert_note(1), insert_note(2)]),
-                db.write([insert_note(3)]),
-                db.read("SELECT 1"),
-                db.read("SELECT 2"),
-            ]
-            results = await asyncio.gather(*work, return_exceptions=True)
-            assert [type(result) for result in results] == [DatabaseUnavailableError] * 4
-            cancelled = asyncio.create_task(db.write([insert_note(4), insert_note(5)]))
-            await asyncio.sleep(0.1)
-            cancelled.cancel()
-            await asyncio.wait([cancelled])
-            assert time.monotonic() - started_s < HUNG_S
-        monkeypatch.setattr(postgres, "OPERATION_S", 15.0)
-        await db.write([insert_note(6)])
-        assert 6 in await note_ids(db)
-        await db.close()
-
-    asyncio.run(main())
+    db = await PostgresDatabase.open(postgres_url)
+    await db.write([TABLE])
+    ((pid,),) = await db.read("SELECT pg_backend_pid()")
+    assert isinstance(pid, int)
+    monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
+    with suspended(pid, parent_of(pid)):  # our backend process, and the process that accepts connections
+        started_s = time.monotonic()
+        work = [
+            db.write([insert_note(1), insert_note(2)]),
+            db.write([insert_note(3)]),
+            db.read("SELECT 1"),
+            db.read("SELECT 2"),
+        ]
+        results = await asyncio.gather(*work, return_exceptions=True)
+        assert [type(result) for result in results] == [DatabaseUnavailableError] * 4
+        cancelled = asyncio.create_task(db.write([insert_note(4), insert_note(5)]))
+        await asyncio.sleep(0.1)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert time.monotonic() - started_s < HUNG_S
+    monkeypatch.setattr(postgres, "OPERATION_S", 15.0)
+    await db.write([insert_note(6)])
+    assert 6 in await note_ids(db)
+    await db.close()
 
 
-def test_hanging_postgres_does_not_block_closing(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = databases.create_postgres_schema(request)
+async def test_hanging_postgres_does_not_block_closing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "CLOSE_S", 0.5)
-
-    async def main() -> None:
-        db = await PostgresDatabase.open(url)
-        ((pid,),) = await db.read("SELECT pg_backend_pid()")
-        assert isinstance(pid, int)
-        with suspended(pid):
-            work = asyncio.create_task(db.read("SELECT 1"))
-            await asyncio.sleep(0.1)
-            started_s = time.monotonic()
-            await db.close()
-            assert isinstance((await asyncio.gather(work, return_exceptions=True))[0], DatabaseUnavailableError)
-            assert time.monotonic() - started_s < HUNG_S
-
-    asyncio.run(main())
-
-
-def test_read_only_postgres_is_unavailable_and_is_reconnected(request: pytest.FixtureRequest) -> None:
-    url = databases.create_postgres_schema(request)
-
-    async def main() -> None:
-        db = await PostgresDatabase.open(f"{url}&default_transaction_read_only=on")
-        (before,) = await db.read("SELECT pg_backend_pid()")
-        for statements in ([TABLE], [Statement("SELECT 1"), TABLE]):
-            with pytest.raises(DatabaseUnavailableError):
-                await db.write(statements)
-        (after,) = await db.read("SELECT pg_backend_pid()")
-        assert before != after, "a new connection may reach the new primary"
+    db = await PostgresDatabase.open(postgres_url)
+    ((pid,),) = await db.read("SELECT pg_backend_pid()")
+    assert isinstance(pid, int)
+    with suspended(pid):
+        work = asyncio.create_task(db.read("SELECT 1"))
+        await asyncio.sleep(0.1)
+        started_s = time.monotonic()
         await db.close()
+        assert isinstance((await asyncio.gather(work, return_exceptions=True))[0], DatabaseUnavailableError)
+        assert time.monotonic() - started_s < HUNG_S
 
-    asyncio.run(main())
+
+async def test_read_only_postgres_is_unavailable_and_is_reconnected(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(f"{postgres_url}&default_transaction_read_only=on")
+    (before,) = await db.read("SELECT pg_backend_pid()")
+    for statements in ([TABLE], [Statement("SELECT 1"), TABLE]):
+        with pytest.raises(DatabaseUnavailableError):
+            await db.write(statements)
+    (after,) = await db.read("SELECT pg_backend_pid()")
+    assert before != after, "a new connection may reach the new primary"
+    await db.close()
 
 
 def test_parameters_are_numbered_and_blob_becomes_bytea() -> None:

@@ -80,137 +80,121 @@ async def read_to_end(reader: Reader) -> int:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def test_canceled_match_keeps_its_history_after_a_postponed_deadline(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=FAST) as world:
-            process = world.start()
-            process.db.is_shared = False  # so that only the entry wakes it
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.is_paused = True
-            row, ingest = await world.row(), ingest_of(world, process)
+async def test_canceled_match_keeps_its_history_after_a_postponed_deadline(db: Database) -> None:
+    async with open_world(db, speed=FAST) as world:
+        process = world.start()
+        process.db.is_shared = False  # so that only the entry wakes it
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.is_paused = True
+        row, ingest = await world.row(), ingest_of(world, process)
 
-            async def is_driven() -> bool:
-                return process.live.get("srv_1") is not None
+        async def is_driven() -> bool:
+            return process.live.get("srv_1") is not None
 
-            await world.until(is_driven, "the match is driven")
-            await asyncio.sleep(0.3)
-            world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
-            assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round())) == 200
-            await world.until_live()
-            assert not await raw_log.has_kind(db, "srv_1", EntryKind.RESUMED, after_seq=0), "the log does not show it"
-            await world.cancel()
-            process.supervisor.notify("srv_1")
-            assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
-            (only,) = await history.maps_of(db, "srv_1")
-            assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
-            assert only.started_at_ms is not None
-            assert (await types_of(db, world))[-4:] == ["round_start", "kill", "round_end", "map_end"]
-
-    harness.run(scenario)
+        await world.until(is_driven, "the match is driven")
+        await asyncio.sleep(0.3)
+        world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
+        assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round())) == 200
+        await world.until_live()
+        assert not await raw_log.has_kind(db, "srv_1", EntryKind.RESUMED, after_seq=0), "the log does not show it"
+        await world.cancel()
+        process.supervisor.notify("srv_1")
+        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+        (only,) = await history.maps_of(db, "srv_1")
+        assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
+        assert only.started_at_ms is not None
+        assert (await types_of(db, world))[-4:] == ["round_start", "kill", "round_end", "map_end"]
 
 
-def test_slow_write_does_not_delay_a_later_deadline(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=FAST) as world:
-            process = world.start()
-            process.db.is_shared = False
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.is_paused = True
-            row, ingest = await world.row(), ingest_of(world, process)
-            write = process.db.write
-            delayed: list[Sequence[Statement]] = []
+async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_world(db, speed=FAST) as world:
+        process = world.start()
+        process.db.is_shared = False
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.is_paused = True
+        row, ingest = await world.row(), ingest_of(world, process)
+        write = process.db.write
+        delayed: list[Sequence[Statement]] = []
 
-            async def write_slowly(statements: Sequence[Statement]) -> list[list[Row]]:
-                if not delayed and any("INTO map_events" in one.sql for one in statements):
-                    delayed.append(statements)
-                    world.clock.ahead_ms += 2_500  # of the 7.5 s to join
-                return await write(statements)
+        async def write_slowly(statements: Sequence[Statement]) -> list[list[Row]]:
+            if not delayed and any("INTO map_events" in one.sql for one in statements):
+                delayed.append(statements)
+                world.clock.ahead_ms += 2_500  # of the 7.5 s to join
+            return await write(statements)
 
-            monkeypatch.setattr(process.db, "write", write_slowly)
-            assert await ingest.store_log(row.log_token, {}, log_post(players_join()[0])) == 200
-            live = process.live.get("srv_1")
-            assert live is not None
+        monkeypatch.setattr(process.db, "write", write_slowly)
+        assert await ingest.store_log(row.log_token, {}, log_post(players_join()[0])) == 200
+        live = process.live.get("srv_1")
+        assert live is not None
 
-            async def is_delayed() -> bool:
-                return bool(delayed)
+        async def is_delayed() -> bool:
+            return bool(delayed)
 
-            await world.until(is_delayed, "an item was written slowly")
-            due_ms = live.fold.due_ms()
-            assert due_ms is not None
-            outcome = await world.outcome()
-            assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
-            assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
-
-    harness.run(scenario)
+        await world.until(is_delayed, "an item was written slowly")
+        due_ms = live.fold.due_ms()
+        assert due_ms is not None
+        outcome = await world.outcome()
+        assert outcome.reason == CancelReason.INCOMPLETE_ROSTER
+        assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
 
 
-def test_clock_that_is_set_back_does_not_delay_items(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.clock.ahead_ms = 600_000
-            process = world.start()
-            await world.create(seed=3, game=msgspec.structs.replace(SETTINGS, max_rounds=30))
-            await world.until_live()
-            world.clock.ahead_ms -= 60_000
-            before = await count_items(db, world)
+async def test_clock_that_is_set_back_does_not_delay_items(db: Database) -> None:
+    async with open_world(db) as world:
+        world.clock.ahead_ms = 600_000
+        process = world.start()
+        await world.create(seed=3, game=msgspec.structs.replace(SETTINGS, max_rounds=30))
+        await world.until_live()
+        world.clock.ahead_ms -= 60_000
+        before = await count_items(db, world)
 
-            async def has_more_items() -> bool:
-                return await count_items(db, world) > before
+        async def has_more_items() -> bool:
+            return await count_items(db, world) > before
 
-            await world.until(has_more_items, "more items are stored", within_s=10.0)
-            (only,) = await history.maps_of(db, "srv_1")
-            assert only.status is MapStatus.LIVE, "before the map has ended"
-            await world.cancel()
-            process.supervisor.notify("srv_1")
-            await world.outcome()
-
-    harness.run(scenario)
+        await world.until(has_more_items, "more items are stored", within_s=10.0)
+        (only,) = await history.maps_of(db, "srv_1")
+        assert only.status is MapStatus.LIVE, "before the map has ended"
+        await world.cancel()
+        process.supervisor.notify("srv_1")
+        await world.outcome()
 
 
 # --- other versions ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_canceled", [False, True])
-def test_match_of_a_version_without_timelines_gets_a_complete_timeline(
-    harness: databases.Harness, *, is_canceled: bool
+async def test_match_of_a_version_without_timelines_gets_a_complete_timeline(
+    db: Database, *, is_canceled: bool
 ) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create()
-            await world.until_live()
-            world.clock.ahead_ms += SNAPSHOT_MS
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create()
+        await world.until_live()
+        world.clock.ahead_ms += SNAPSHOT_MS
 
-            async def is_stored() -> bool:
-                return await snapshots.load(db, "srv_1") is not None
+        async def is_stored() -> bool:
+            return await snapshots.load(db, "srv_1") is not None
 
-            await world.until(is_stored, "a snapshot is stored")
-            world.region.is_paused = is_canceled
-            await dead.kill()
-            await delete_history(db, world)
-            world.clock.ahead_ms += LEASE_MS
-            successor = world.start("successor")
-            if is_canceled:
+        await world.until(is_stored, "a snapshot is stored")
+        world.region.is_paused = is_canceled
+        await dead.kill()
+        await delete_history(db, world)
+        world.clock.ahead_ms += LEASE_MS
+        successor = world.start("successor")
+        if is_canceled:
 
-                async def has_items() -> bool:
-                    return await count_items(db, world) > 0
+            async def has_items() -> bool:
+                return await count_items(db, world) > 0
 
-                await world.until(has_items, "items are stored")
-                await world.cancel()
-                successor.supervisor.notify("srv_1")
-            await world.outcome()
-            types = await types_of(db, world)
-            assert types[0] == "player_connected"
-            assert types.count("map_live") == types.count("map_end") == 1
-            assert types.count("round_start") >= 1
-
-    harness.run(scenario)
+            await world.until(has_items, "items are stored")
+            await world.cancel()
+            successor.supervisor.notify("srv_1")
+        await world.outcome()
+        types = await types_of(db, world)
+        assert types[0] == "player_connected"
+        assert types.count("map_live") == types.count("map_end") == 1
+        assert types.count("round_start") >= 1
 
 
 async def delete_history(db: Database, world: World) -> None:
@@ -239,93 +223,80 @@ LONG = "".join(chr(0x4E00 + 37 * number % 20_000) for number in range(1_200))
     ],
     ids=["map", "team", "long"],
 )
-def test_names_are_sanitized_and_truncated_for_the_database(
-    harness: databases.Harness, map_name: str, team_name: str, stored: tuple[str, str]
+async def test_names_are_sanitized_and_truncated_for_the_database(
+    db: Database, map_name: str, team_name: str, stored: tuple[str, str]
 ) -> None:
-    async def scenario(db: Database) -> None:
-        row = row_of(msgspec.structs.replace(SETTINGS, team1=None, team2=None), game_id=ended_matches.game_id("srv_1"))
-        fold = Fold.begin(row, 1.0)
-        body = log_post(f'Loading map "{map_name}"', *players_join(), *first_round(map_name, team_name))
-        fold.apply(
-            RawEntry(
-                server_id=row.id, seq=1, kind=EntryKind.LOG, received_ms=START_MS + 1_000, headers=b"{}", body=body
-            )
-        )
-        await db.write(history.replace(history_of(row, fold.match, server_name="Europe 1")))
-        (only,) = await history.maps_of(db, row.id)
-        series = await history.series_of(db, row.id)
-        assert series is not None
-        assert (only.map_name, only.team1_name) == stored
-        assert series.team1_name == stored[1]
-
-    harness.run(scenario)
+    row = row_of(msgspec.structs.replace(SETTINGS, team1=None, team2=None), game_id=ended_matches.game_id("srv_1"))
+    fold = Fold.begin(row, 1.0)
+    body = log_post(f'Loading map "{map_name}"', *players_join(), *first_round(map_name, team_name))
+    fold.apply(
+        RawEntry(server_id=row.id, seq=1, kind=EntryKind.LOG, received_ms=START_MS + 1_000, headers=b"{}", body=body)
+    )
+    await db.write(history.replace(history_of(row, fold.match, server_name="Europe 1")))
+    (only,) = await history.maps_of(db, row.id)
+    series = await history.series_of(db, row.id)
+    assert series is not None
+    assert (only.map_name, only.team1_name) == stored
+    assert series.team1_name == stored[1]
 
 
-def test_match_ends_even_if_the_database_rejects_its_history(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_match_ends_even_if_the_database_rejects_its_history(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_fast(monkeypatch)
+    async with open_world(db) as world:
+        process = world.start()
+        write = process.db.write
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            write = process.db.write
+        async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
+            if any(name.startswith("team1_name") for one in statements for name in one.params):
+                raise DatabaseError("invalid character")
+            return await write(statements)
 
-            async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
-                if any(name.startswith("team1_name") for one in statements for name in one.params):
-                    raise DatabaseError("invalid character")
-                return await write(statements)
+        monkeypatch.setattr(process.db, "write", reject)
+        await world.create()
+        await world.until_phase(ServerPhase.RELEASED)
+        outcome = await outbox.outcome_of(db, "srv_1")
+        assert outcome is not None
+        assert outcome.reason == CancelReason.SERVER_FAILED
+        (only,) = await history.maps_of(db, "srv_1")
+        assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
+        assert process.deps.metrics.crashes.value("history") == 1
 
-            monkeypatch.setattr(process.db, "write", reject)
-            await world.create()
+
+async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_fast(monkeypatch)
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        await asyncio.sleep(0.3)
+        (only,) = await history.maps_of(db, "srv_1")
+        reader = await process.deps.streams.open_map(only, 0)
+        assert reader is not None
+        streaming = asyncio.create_task(read_to_end(reader))
+        with monkeypatch.context() as patched:
+            await break_reading(db, patched)
+            world.region.is_paused = False
             await world.until_phase(ServerPhase.RELEASED)
-            outcome = await outbox.outcome_of(db, "srv_1")
-            assert outcome is not None
-            assert outcome.reason == CancelReason.SERVER_FAILED
+            stored = await count_items(db, world)
+            assert await streaming == stored
+            reader.close()
             (only,) = await history.maps_of(db, "srv_1")
             assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-            assert process.deps.metrics.crashes.value("history") == 1
-
-    harness.run(scenario)
-
-
-def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_fast(monkeypatch)
-
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create()
-            await world.until_live()
-            world.region.is_paused = True
-            await asyncio.sleep(0.3)
-            (only,) = await history.maps_of(db, "srv_1")
-            reader = await process.deps.streams.open_map(only, 0)
-            assert reader is not None
-            streaming = asyncio.create_task(read_to_end(reader))
-            with monkeypatch.context() as patched:
-                await break_reading(db, patched)
-                world.region.is_paused = False
-                await world.until_phase(ServerPhase.RELEASED)
-                stored = await count_items(db, world)
-                assert await streaming == stored
-                reader.close()
-                (only,) = await history.maps_of(db, "srv_1")
-                assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-                remote = RemoteMatches(db=db, regions=process.deps.regions)
-                detail = await History(db=db, live=process.live, remote=remote).map(OWNER, only.id)
-                assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
-            found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=0).one(
-                "srv_1", write=True
-            )
-            assert found is not None
-            assert (found.verdict, found.is_written) == (Verdict.CHANGED, True)
-            assert await count_items(db, world) > stored
-            await assert_final_history(db, await world.row(), SPEED)
-
-    harness.run(scenario)
+            remote = RemoteMatches(db=db, regions=process.deps.regions)
+            detail = await History(db=db, live=process.live, remote=remote).map(OWNER, only.id)
+            assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
+        found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=0).one(
+            "srv_1", write=True
+        )
+        assert found is not None
+        assert (found.verdict, found.is_written) == (Verdict.CHANGED, True)
+        assert await count_items(db, world) > stored
+        await assert_final_history(db, await world.row(), SPEED)
 
 
 def fail_fast(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,33 +321,29 @@ async def break_reading(db: Database, patched: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("entries", [0, 100])
-def test_log_after_the_end_changes_nothing(harness: databases.Harness, entries: int) -> None:
+async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> None:
     """Neither before the history is final, nor after that."""
-
-    async def scenario(db: Database) -> None:
-        row = await ended_matches.store_match(db, entries=entries, phase=ServerPhase.RUNNING)
-        now_ms = recorded().entries[entries].received_ms
-        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)
-        await db.write(end_match(row, outcome, fence=None, callback_id="cb"))
-        row = await ended_matches.server_row(db, "srv_1")
-        await append_recorded(db, entries, entries + 50)
-        streams = Streams(db=db, live=LocalMatches())
-        await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, now_ms=now_ms)
-        await assert_final_history(db, row, 1.0)
-        maps = await history.maps_of(db, "srv_1")
-        assert max((one.finished_at_ms or 0 for one in maps), default=0) <= now_ms
-        before = await timeline_of(db, row)
-        await db.write([Statement("UPDATE servers SET phase = 'released'")])
-        await append_recorded(db, entries + 50, len(recorded().entries))
-        found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", 1.0)}, events_since_ms=0).one(
-            "srv_1", write=True
-        )
-        assert found is not None
-        assert found.verdict is Verdict.UNCHANGED
-        assert await timeline_of(db, row) == before
-        assert await history.maps_of(db, "srv_1") == maps
-
-    harness.run(scenario)
+    row = await ended_matches.store_match(db, entries=entries, phase=ServerPhase.RUNNING)
+    now_ms = recorded().entries[entries].received_ms
+    outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)
+    await db.write(end_match(row, outcome, fence=None, callback_id="cb"))
+    row = await ended_matches.server_row(db, "srv_1")
+    await append_recorded(db, entries, entries + 50)
+    streams = Streams(db=db, live=LocalMatches())
+    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, now_ms=now_ms)
+    await assert_final_history(db, row, 1.0)
+    maps = await history.maps_of(db, "srv_1")
+    assert max((one.finished_at_ms or 0 for one in maps), default=0) <= now_ms
+    before = await timeline_of(db, row)
+    await db.write([Statement("UPDATE servers SET phase = 'released'")])
+    await append_recorded(db, entries + 50, len(recorded().entries))
+    found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", 1.0)}, events_since_ms=0).one(
+        "srv_1", write=True
+    )
+    assert found is not None
+    assert found.verdict is Verdict.UNCHANGED
+    assert await timeline_of(db, row) == before
+    assert await history.maps_of(db, "srv_1") == maps
 
 
 async def append_recorded(db: Database, start: int, end: int) -> None:
@@ -386,29 +353,26 @@ async def append_recorded(db: Database, start: int, end: int) -> None:
     await db.write(statements)
 
 
-def test_history_is_finalized_if_the_region_was_removed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            await world.create(
-                game=recorded().settings,
-                region="unknown",
-                phase=ServerPhase.RUNNING,
-                slot="a",
-                created_at_ms=START_MS,
-                allocated_at_ms=START_MS,
-            )
-            await append_recorded(db, 0, 100)
-            world.start()
-            await world.until_phase(ServerPhase.ENDING)
+async def test_history_is_finalized_if_the_region_was_removed(db: Database) -> None:
+    async with open_world(db) as world:
+        await world.create(
+            game=recorded().settings,
+            region="unknown",
+            phase=ServerPhase.RUNNING,
+            slot="a",
+            created_at_ms=START_MS,
+            allocated_at_ms=START_MS,
+        )
+        await append_recorded(db, 0, 100)
+        world.start()
+        await world.until_phase(ServerPhase.ENDING)
 
-            async def is_final() -> bool:
-                return all(one.is_final for one in await history.maps_of(db, "srv_1"))
+        async def is_final() -> bool:
+            return all(one.is_final for one in await history.maps_of(db, "srv_1"))
 
-            await world.until(is_final, "its history is final", within_s=10.0)
-            outcome = await outbox.outcome_of(db, "srv_1")
-            assert outcome is not None
-            assert outcome.reason == CancelReason.SERVER_LOST
-            await assert_final_history(db, await world.row(), 1.0)
-            assert (await types_of(db, world))[-1] == "map_end"
-
-    harness.run(scenario)
+        await world.until(is_final, "its history is final", within_s=10.0)
+        outcome = await outbox.outcome_of(db, "srv_1")
+        assert outcome is not None
+        assert outcome.reason == CancelReason.SERVER_LOST
+        await assert_final_history(db, await world.row(), 1.0)
+        assert (await types_of(db, world))[-1] == "map_end"

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
-LIMIT_S = 120.0
 COMMAND = (
     *(*SIMULATE, "-port", "{port}", "-ip", "{ip}", "+map", "{map}", "+game_type", "{game_type}"),
     *("+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}", "--players", "{players}"),
@@ -50,14 +49,6 @@ def order(fleet: Fleet, server_id: str = "srv_1", slot: int = 0) -> ServerOrder:
         game_mode=1,
         rcon_password=PASSWORD,
     )
-
-
-def run(work: Coroutine[object, object, None]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(LIMIT_S):
-            await work
-
-    asyncio.run(limited())
 
 
 def running_pids(folder: Path) -> list[int]:
@@ -144,164 +135,131 @@ async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:
 # --- every fleet --------------------------------------------------------------------------------------------------
 
 
-def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(harness: FleetHarness) -> None:
-    async def work() -> None:
-        fleet = harness.fleet
-        server_order = order(fleet)
-        server = await fleet.allocate(server_order)
-        assert "hello" in await answer_of(server, "echo hello")
-        assert await fleet.is_alive("srv_1", server_order.slot)
-        assert list(await fleet.servers()) == (["srv_1"] if harness.is_owner else [])
-        await fleet.release("srv_1", server_order.slot)
-        assert list(await fleet.servers()) == []
-        await fleet.close()
-
-    run(work())
+async def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(harness: FleetHarness) -> None:
+    fleet = harness.fleet
+    server_order = order(fleet)
+    server = await fleet.allocate(server_order)
+    assert "hello" in await answer_of(server, "echo hello")
+    assert await fleet.is_alive("srv_1", server_order.slot)
+    assert list(await fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+    await fleet.release("srv_1", server_order.slot)
+    assert list(await fleet.servers()) == []
+    await fleet.close()
 
 
-def test_repeated_allocation_finds_the_same_server(harness: FleetHarness) -> None:
-    async def work() -> None:
-        server_order = order(harness.fleet)
-        first = await harness.fleet.allocate(server_order)
-        await answer_of(first, "hostname the_same_one")
-        assert await harness.fleet.allocate(server_order) == first
-        other = harness.create()
-        assert await other.allocate(server_order) == first
-        assert "the_same_one" in await answer_of(first, "hostname")
-        await other.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_repeated_allocation_finds_the_same_server(harness: FleetHarness) -> None:
+    server_order = order(harness.fleet)
+    first = await harness.fleet.allocate(server_order)
+    await answer_of(first, "hostname the_same_one")
+    assert await harness.fleet.allocate(server_order) == first
+    other = harness.create()
+    assert await other.allocate(server_order) == first
+    assert "the_same_one" in await answer_of(first, "hostname")
+    await other.release("srv_1", server_order.slot)
 
 
-def test_two_matches_have_different_servers(harness: FleetHarness) -> None:
-    async def work() -> None:
-        orders = [order(harness.fleet, f"srv_{slot}", slot) for slot in range(2)]
-        servers = await asyncio.gather(*map(harness.fleet.allocate, orders))
-        assert servers[0].port != servers[1].port
-        await harness.fleet.release("srv_0", orders[0].slot)
-        assert await harness.fleet.is_alive("srv_1", orders[1].slot)
-        assert list(await harness.fleet.servers()) == (["srv_1"] if harness.is_owner else [])
-        await harness.fleet.release("srv_1", orders[1].slot)
-
-    run(work())
+async def test_two_matches_have_different_servers(harness: FleetHarness) -> None:
+    orders = [order(harness.fleet, f"srv_{slot}", slot) for slot in range(2)]
+    servers = await asyncio.gather(*map(harness.fleet.allocate, orders))
+    assert servers[0].port != servers[1].port
+    await harness.fleet.release("srv_0", orders[0].slot)
+    assert await harness.fleet.is_alive("srv_1", orders[1].slot)
+    assert list(await harness.fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+    await harness.fleet.release("srv_1", orders[1].slot)
 
 
-def test_release_can_be_repeated_and_an_unknown_server_can_be_released(harness: FleetHarness) -> None:
-    async def work() -> None:
-        server_order = order(harness.fleet)
-        await harness.fleet.release("srv_1", server_order.slot)
-        await harness.fleet.release("srv_1", "no such slot")
-        await harness.fleet.allocate(server_order)
-        await harness.fleet.release("srv_1", server_order.slot)
-        await harness.fleet.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_release_can_be_repeated_and_an_unknown_server_can_be_released(harness: FleetHarness) -> None:
+    server_order = order(harness.fleet)
+    await harness.fleet.release("srv_1", server_order.slot)
+    await harness.fleet.release("srv_1", "no such slot")
+    await harness.fleet.allocate(server_order)
+    await harness.fleet.release("srv_1", server_order.slot)
+    await harness.fleet.release("srv_1", server_order.slot)
 
 
-def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
-    async def work() -> None:
-        server_order = order(harness.fleet)
-        await harness.fleet.allocate(server_order)
-        harness.kill("srv_1")
-        await until_gone(harness.fleet, "srv_1", server_order.slot)
-        await harness.fleet.release("srv_1", server_order.slot)
-        assert list(await harness.fleet.servers()) == []
-
-    run(work())
+async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
+    server_order = order(harness.fleet)
+    await harness.fleet.allocate(server_order)
+    harness.kill("srv_1")
+    await until_gone(harness.fleet, "srv_1", server_order.slot)
+    await harness.fleet.release("srv_1", server_order.slot)
+    assert list(await harness.fleet.servers()) == []
 
 
-def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
-    async def work() -> None:
-        unknown_slot = msgspec.structs.replace(order(harness.fleet), slot="192.0.2.1:1")
-        with pytest.raises(FleetError):
-            await harness.fleet.allocate(unknown_slot)
-
-    run(work())
+async def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
+    unknown_slot = msgspec.structs.replace(order(harness.fleet), slot="192.0.2.1:1")
+    with pytest.raises(FleetError):
+        await harness.fleet.allocate(unknown_slot)
 
 
 # --- processes ----------------------------------------------------------------------------------------------------
 
 
-def test_repeated_allocation_and_a_second_fleet_find_the_same_process(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder, ports := free_ports(1))
-        await fleet.allocate(order(fleet))
-        pid = recorded_pid(folder)
-        await fleet.allocate(order(fleet))
-        await fleet.close()
-        successor = process_fleet(folder, ports)
-        assert list(await successor.servers()) == ["srv_1"]
-        await successor.allocate(order(successor))
-        assert running_pids(folder) == [pid]
-        await successor.release("srv_1", successor.slots[0])
-
-    run(work())
+async def test_repeated_allocation_and_a_second_fleet_find_the_same_process(folder: Path) -> None:
+    fleet = process_fleet(folder, ports := free_ports(1))
+    await fleet.allocate(order(fleet))
+    pid = recorded_pid(folder)
+    await fleet.allocate(order(fleet))
+    await fleet.close()
+    successor = process_fleet(folder, ports)
+    assert list(await successor.servers()) == ["srv_1"]
+    await successor.allocate(order(successor))
+    assert running_pids(folder) == [pid]
+    await successor.release("srv_1", successor.slots[0])
 
 
-def test_records_do_not_contain_the_password(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        await fleet.allocate(order(fleet))
-        texts = [path.read_text() for path in folder.iterdir()]
-        await fleet.release("srv_1", fleet.slots[0])
-        assert len(texts) == 2
-        assert not any(PASSWORD in text for text in texts)
-        assert list(folder.iterdir()) == []
-
-    run(work())
+async def test_records_do_not_contain_the_password(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    await fleet.allocate(order(fleet))
+    texts = [path.read_text() for path in folder.iterdir()]
+    await fleet.release("srv_1", fleet.slots[0])
+    assert len(texts) == 2
+    assert not any(PASSWORD in text for text in texts)
+    assert list(folder.iterdir()) == []
 
 
-def test_crashed_server_is_started_again(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        server_order = order(fleet)
-        await fleet.allocate(server_order)
-        pid = recorded_pid(folder)
-        os.kill(pid, signal.SIGSEGV)
-        await until_gone(fleet, "srv_1", server_order.slot)
-        assert not Path(f"/proc/{pid}").exists()  # reaped
-        server = await fleet.allocate(server_order)
-        assert recorded_pid(folder) != pid
-        assert "de_nuke" in await answer_of(server, "status")
-        await fleet.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_crashed_server_is_started_again(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    server_order = order(fleet)
+    await fleet.allocate(server_order)
+    pid = recorded_pid(folder)
+    os.kill(pid, signal.SIGSEGV)
+    await until_gone(fleet, "srv_1", server_order.slot)
+    assert not Path(f"/proc/{pid}").exists()  # reaped
+    server = await fleet.allocate(server_order)
+    assert recorded_pid(folder) != pid
+    assert "de_nuke" in await answer_of(server, "status")
+    await fleet.release("srv_1", server_order.slot)
 
 
-def test_running_server_without_recorded_pid_is_stopped_first(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        server_order = order(fleet)
-        await fleet.allocate(server_order)
-        pid = recorded_pid(folder)
-        RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=server_order.slot))
-        assert list(await fleet.servers()) == ["srv_1"]
-        await fleet.allocate(server_order)
-        assert running_pids(folder) == [recorded_pid(folder)] != [pid]
-        await fleet.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_running_server_without_recorded_pid_is_stopped_first(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    server_order = order(fleet)
+    await fleet.allocate(server_order)
+    pid = recorded_pid(folder)
+    RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=server_order.slot))
+    assert list(await fleet.servers()) == ["srv_1"]
+    await fleet.allocate(server_order)
+    assert running_pids(folder) == [recorded_pid(folder)] != [pid]
+    await fleet.release("srv_1", server_order.slot)
 
 
-def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        server_order = order(fleet)
-        await fleet.allocate(server_order)
-        pid = recorded_pid(folder)
-        records = RecordFolder(folder)
-        record = records.read("srv_1")
-        assert record is not None
-        assert record.process is not None
-        ours = msgspec.structs.replace(record.process, pid=os.getpid())
-        records.write(ProcessRecord(server_id="srv_2", slot=fleet.slots[1], process=ours))
-        assert not await fleet.is_alive("srv_2", fleet.slots[1])
-        assert list(await fleet.servers()) == ["srv_1"]
-        await fleet.release("srv_2", fleet.slots[1])
-        assert running_pids(folder) == [pid]
-        await fleet.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    server_order = order(fleet)
+    await fleet.allocate(server_order)
+    pid = recorded_pid(folder)
+    records = RecordFolder(folder)
+    record = records.read("srv_1")
+    assert record is not None
+    assert record.process is not None
+    ours = msgspec.structs.replace(record.process, pid=os.getpid())
+    records.write(ProcessRecord(server_id="srv_2", slot=fleet.slots[1], process=ours))
+    assert not await fleet.is_alive("srv_2", fleet.slots[1])
+    assert list(await fleet.servers()) == ["srv_1"]
+    await fleet.release("srv_2", fleet.slots[1])
+    assert running_pids(folder) == [pid]
+    await fleet.release("srv_1", server_order.slot)
 
 
 @pytest.mark.parametrize(
@@ -314,48 +272,38 @@ def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Path) -> 
         ((sys.executable, "-c", "import time; time.sleep(60)"), "did not open port"),
     ],
 )
-def test_failed_start_is_reported_with_the_output(folder: Path, command: tuple[str, ...], message: str) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder, command=command, start_s=3.0 if "sleep" in command[-1] else 60.0)
-        with pytest.raises(FleetError) as failed:
-            await fleet.allocate(order(fleet))
-        assert message in str(failed.value)
-        assert PASSWORD not in str(failed.value)
-        assert not await fleet.is_alive("srv_1", fleet.slots[0])
-        assert list(await fleet.servers()) == []
-        await fleet.release("srv_1", fleet.slots[0])
-
-    run(work())
+async def test_failed_start_is_reported_with_the_output(folder: Path, command: tuple[str, ...], message: str) -> None:
+    fleet = process_fleet(folder, command=command, start_s=3.0 if "sleep" in command[-1] else 60.0)
+    with pytest.raises(FleetError) as failed:
+        await fleet.allocate(order(fleet))
+    assert message in str(failed.value)
+    assert PASSWORD not in str(failed.value)
+    assert not await fleet.is_alive("srv_1", fleet.slots[0])
+    assert list(await fleet.servers()) == []
+    await fleet.release("srv_1", fleet.slots[0])
 
 
-def test_port_used_by_another_program_is_rejected(folder: Path) -> None:
-    async def work() -> None:
-        other_program = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
-        port = other_program.sockets[0].getsockname()[1]
-        fleet = process_fleet(folder, (port,))
-        with pytest.raises(FleetError, match="in use by another program"):
-            await fleet.allocate(order(fleet))
-        other_program.close()
-        await other_program.wait_closed()
-
-    run(work())
+async def test_port_used_by_another_program_is_rejected(folder: Path) -> None:
+    other_program = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
+    port = other_program.sockets[0].getsockname()[1]
+    fleet = process_fleet(folder, (port,))
+    with pytest.raises(FleetError, match="in use by another program"):
+        await fleet.allocate(order(fleet))
+    other_program.close()
+    await other_program.wait_closed()
 
 
-def test_server_that_ignores_sigterm_is_killed_with_its_children(folder: Path) -> None:
+async def test_server_that_ignores_sigterm_is_killed_with_its_children(folder: Path) -> None:
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     program = (
         f"import signal, socket, subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]);"
         " signal.signal(signal.SIGTERM, signal.SIG_IGN); s = socket.create_server(('{ip}', {port})); time.sleep(600)"
     )
-
-    async def work() -> None:
-        fleet = process_fleet(folder, command=(sys.executable, "-c", program))
-        await fleet.allocate(order(fleet))
-        assert len(running_pids(folder)) == 2
-        await fleet.release("srv_1", fleet.slots[0])
-        assert running_pids(folder) == []
-
-    run(work())
+    fleet = process_fleet(folder, command=(sys.executable, "-c", program))
+    await fleet.allocate(order(fleet))
+    assert len(running_pids(folder)) == 2
+    await fleet.release("srv_1", fleet.slots[0])
+    assert running_pids(folder) == []
 
 
 def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
@@ -378,108 +326,86 @@ def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
         await fleet.release("srv_1", fleet.slots[0])
 
     ports = free_ports(1)
-    run(start())  # the event loop is closed afterwards
-    run(end())
+    asyncio.run(start())  # the event loop is closed afterwards
+    asyncio.run(end())
 
 
-def test_server_of_a_cancelled_allocation_is_reused(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        first = asyncio.create_task(fleet.allocate(order(fleet)))
-        while not running_pids(folder):
-            await asyncio.sleep(0.01)
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        await fleet.allocate(order(fleet))
-        assert running_pids(folder) == [recorded_pid(folder)]
-        await fleet.release("srv_1", fleet.slots[0])
-
-    run(work())
+async def test_server_of_a_cancelled_allocation_is_reused(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    first = asyncio.create_task(fleet.allocate(order(fleet)))
+    while not running_pids(folder):
+        await asyncio.sleep(0.01)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await fleet.allocate(order(fleet))
+    assert running_pids(folder) == [recorded_pid(folder)]
+    await fleet.release("srv_1", fleet.slots[0])
 
 
-def test_concurrent_allocations_and_releases_leave_no_unrecorded_process(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        server_order = order(fleet)
-        calls = [
-            call
-            for _ in range(3)
-            for call in (
-                fleet.allocate(server_order),
-                fleet.release("srv_1", server_order.slot),
-                fleet.allocate(server_order),
-            )
-        ]
-        for result in await asyncio.gather(*calls, return_exceptions=True):
-            assert result is None or isinstance(result, (GameServer, FleetError))
-        assert running_pids(folder) in ([], [recorded_pid(folder)] if list(folder.glob("*.json")) else [])
-        await fleet.release("srv_1", server_order.slot)
-
-    run(work())
+async def test_concurrent_allocations_and_releases_leave_no_unrecorded_process(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    server_order = order(fleet)
+    calls = [
+        call
+        for _ in range(3)
+        for call in (
+            fleet.allocate(server_order),
+            fleet.release("srv_1", server_order.slot),
+            fleet.allocate(server_order),
+        )
+    ]
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        assert result is None or isinstance(result, (GameServer, FleetError))
+    assert running_pids(folder) in ([], [recorded_pid(folder)] if list(folder.glob("*.json")) else [])
+    await fleet.release("srv_1", server_order.slot)
 
 
-def test_memory_limit_is_applied_to_the_server(folder: Path) -> None:
+async def test_memory_limit_is_applied_to_the_server(folder: Path) -> None:
     program = "import socket, time; s = socket.create_server(('{ip}', {port})); time.sleep(600)"
+    fleet = process_fleet(folder, command=(sys.executable, "-c", program), memory_bytes=2**30)
+    await fleet.allocate(order(fleet))
+    limits = Path(f"/proc/{recorded_pid(folder)}/limits").read_text()
+    await fleet.release("srv_1", fleet.slots[0])
+    (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
+    assert line.split()[3:5] == [str(2**30)] * 2
 
-    async def work() -> None:
-        fleet = process_fleet(folder, command=(sys.executable, "-c", program), memory_bytes=2**30)
+
+async def test_server_is_stopped_if_its_memory_limit_cannot_be_set(folder: Path) -> None:
+    fleet = process_fleet(folder, memory_bytes=2**64)  # too large for the system
+    with pytest.raises(FleetError, match="cannot be started"):
         await fleet.allocate(order(fleet))
-        limits = Path(f"/proc/{recorded_pid(folder)}/limits").read_text()
+    assert running_pids(folder) == []
+
+
+async def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    with pytest.raises(FleetError):
+        await fleet.allocate(order(fleet, "../srv_1"))
+    assert not await fleet.is_alive("../srv_1", fleet.slots[0])
+    await fleet.release("../srv_1", fleet.slots[0])
+
+
+async def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    (folder / "srv_1.json").mkdir(parents=True)
+    assert await fleet.is_alive("srv_1", fleet.slots[0])
+    with pytest.raises(FleetError):
+        await fleet.allocate(order(fleet))
+    with pytest.raises(FleetError):
         await fleet.release("srv_1", fleet.slots[0])
-        (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
-        assert line.split()[3:5] == [str(2**30)] * 2
-
-    run(work())
 
 
-def test_server_is_stopped_if_its_memory_limit_cannot_be_set(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder, memory_bytes=2**64)  # too large for the system
-        with pytest.raises(FleetError, match="cannot be started"):
-            await fleet.allocate(order(fleet))
-        assert running_pids(folder) == []
-
-    run(work())
-
-
-def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        with pytest.raises(FleetError):
-            await fleet.allocate(order(fleet, "../srv_1"))
-        assert not await fleet.is_alive("../srv_1", fleet.slots[0])
-        await fleet.release("../srv_1", fleet.slots[0])
-
-    run(work())
-
-
-def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        (folder / "srv_1.json").mkdir(parents=True)
-        assert await fleet.is_alive("srv_1", fleet.slots[0])
-        with pytest.raises(FleetError):
-            await fleet.allocate(order(fleet))
-        with pytest.raises(FleetError):
-            await fleet.release("srv_1", fleet.slots[0])
-
-    run(work())
-
-
-def test_password_that_looks_like_an_option_is_rejected(folder: Path) -> None:
-    async def work() -> None:
-        fleet = process_fleet(folder)
-        with pytest.raises(FleetError, match="begins like an option"):
-            await fleet.allocate(msgspec.structs.replace(order(fleet), rcon_password="-secret"))
-
-    run(work())
+async def test_password_that_looks_like_an_option_is_rejected(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    with pytest.raises(FleetError, match="begins like an option"):
+        await fleet.allocate(msgspec.structs.replace(order(fleet), rcon_password="-secret"))
 
 
 # --- static servers -----------------------------------------------------------------------------------------------
 
 
-def test_released_static_server_is_cleaned_up() -> None:
-    async def work(one: SimulatorProcess) -> None:
+async def test_released_static_server_is_cleaned_up() -> None:
+    with SimulatorProcess() as one:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
         server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
@@ -492,12 +418,9 @@ def test_released_static_server_is_cleaned_up() -> None:
         assert "127.0.0.1:9" not in await answer_of(server, "logaddress_list_http")
         assert await probe_port(HOST, one.port)
 
+
+async def test_static_server_can_be_cleaned_up_by_another_process() -> None:
     with SimulatorProcess() as one:
-        run(work(one))
-
-
-def test_static_server_can_be_cleaned_up_by_another_process() -> None:
-    async def work(one: SimulatorProcess) -> None:
         first, second = (StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles()) for _ in range(2))
         await first.allocate(order(first, "srv_1"))
         await second.release("srv_1", one.address)  # the process that claims the ended match first
@@ -506,12 +429,9 @@ def test_static_server_can_be_cleaned_up_by_another_process() -> None:
         await first.release("srv_2", one.address)
         assert "secret" not in await answer_of(server, "sv_password")
 
+
+async def test_static_servers_are_not_swept() -> None:
     with SimulatorProcess() as one:
-        run(work(one))
-
-
-def test_static_servers_are_not_swept() -> None:
-    async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
         server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
@@ -519,30 +439,21 @@ def test_static_servers_are_not_swept() -> None:
         await fleet.release("srv_1", "")  # like a sweep, which does not know the slot
         assert "secret" in await answer_of(server, "sv_password")
 
+
+async def test_static_server_with_wrong_password_is_not_allocated_but_can_be_released() -> None:
     with SimulatorProcess() as one:
-        run(work(one))
-
-
-def test_static_server_with_wrong_password_is_not_allocated_but_can_be_released() -> None:
-    async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, "another")], RconConsoles())
         with pytest.raises(FleetError):
             await fleet.allocate(order(fleet))
         await fleet.release("srv_1", one.address)
         assert await fleet.is_alive("srv_1", one.address)
 
+
+async def test_hanging_static_server_counts_as_alive_and_can_be_released() -> None:
     with SimulatorProcess() as one:
-        run(work(one))
-
-
-def test_hanging_static_server_counts_as_alive_and_can_be_released() -> None:
-    async def work(one: SimulatorProcess) -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles(open_s=0.3), clean_pause_s=0.1)
         await fleet.allocate(order(fleet))
         one.freeze()
         assert await fleet.is_alive("srv_1", one.address)
         await fleet.release("srv_1", one.address)
         assert list(await fleet.servers()) == []
-
-    with SimulatorProcess() as one:
-        run(work(one))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
@@ -85,11 +84,9 @@ class InterleavingDatabase(databases.DelegatingDatabase):
         return found
 
 
-def run(harness: databases.Harness, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def main(db: Database) -> None:
-        await scenario(World(db))
-
-    harness.run(main)
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
 
 
 def map_of(row: ServerRow, number: int = 1) -> str:
@@ -140,375 +137,312 @@ async def create_past_match(
 # --- series -------------------------------------------------------------------------------------------------------
 
 
-def test_list_of_series_has_the_documented_fields(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await end(world.db, row, folded(row))
-        page = await world.series_list()
-        assert list(page) == ["page", "pageSize", "total", "items"]
-        assert (page["page"], page["pageSize"], page["total"]) == (1, 20, 1)
-        (item,) = page["items"]
-        assert list(item) == [
-            "id", "seriesId", "serverId", "serverName", "format", "team1Name", "team2Name", "team1MapsWon",
-            "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam", "maps",
-        ]  # fmt: skip
-        assert item["id"] == naming.series_uuid(row.game_id)
-        assert (item["seriesId"], item["serverId"], item["serverName"]) == ("ser_" + row.id[4:], row.id, SERVER_NAME)
-        assert (item["format"], item["gameMode"], item["status"]) == ("bo3", "wingman", "finished")
-        assert item["winnerTeam"] in ("Alpha", "Beta")
-        assert item["startedAt"].endswith("Z")
-        assert item["finishedAt"] > item["startedAt"]
-        assert [list(one) for one in item["maps"]] == [["id", "mapNumber", "mapName", "status"]] * 3
-        assert [one["mapName"] for one in item["maps"]] == ["de_vertigo", "de_nuke", "de_inferno"]
-
-    run(harness, scenario)
+async def test_list_of_series_has_the_documented_fields(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row))
+    page = await world.series_list()
+    assert list(page) == ["page", "pageSize", "total", "items"]
+    assert (page["page"], page["pageSize"], page["total"]) == (1, 20, 1)
+    (item,) = page["items"]
+    assert list(item) == [
+        "id", "seriesId", "serverId", "serverName", "format", "team1Name", "team2Name", "team1MapsWon",
+        "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam", "maps",
+    ]  # fmt: skip
+    assert item["id"] == naming.series_uuid(row.game_id)
+    assert (item["seriesId"], item["serverId"], item["serverName"]) == ("ser_" + row.id[4:], row.id, SERVER_NAME)
+    assert (item["format"], item["gameMode"], item["status"]) == ("bo3", "wingman", "finished")
+    assert item["winnerTeam"] in ("Alpha", "Beta")
+    assert item["startedAt"].endswith("Z")
+    assert item["finishedAt"] > item["startedAt"]
+    assert [list(one) for one in item["maps"]] == [["id", "mapNumber", "mapName", "status"]] * 3
+    assert [one["mapName"] for one in item["maps"]] == ["de_vertigo", "de_nuke", "de_inferno"]
 
 
-def test_series_exists_from_its_creation(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        (item,) = (await world.series_list())["items"]
-        assert (item["status"], item["startedAt"], item["finishedAt"], item["duration"]) == ("upcoming", *[None] * 3)
-        assert (item["team1Name"], item["team2Name"], item["winnerTeam"]) == ("Alpha", "Beta", None)
-        assert {one["status"] for one in item["maps"]} == {"upcoming"}
-        detail = await world.series(naming.series_id(row.id))
-        assert [(one["team1Score"], one["winner"], one["playerCount"]) for one in detail["maps"]] == [(0, None, 0)] * 3
-
-    run(harness, scenario)
+async def test_series_exists_from_its_creation(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    (item,) = (await world.series_list())["items"]
+    assert (item["status"], item["startedAt"], item["finishedAt"], item["duration"]) == ("upcoming", *[None] * 3)
+    assert (item["team1Name"], item["team2Name"], item["winnerTeam"]) == ("Alpha", "Beta", None)
+    assert {one["status"] for one in item["maps"]} == {"upcoming"}
+    detail = await world.series(naming.series_id(row.id))
+    assert [(one["team1Score"], one["winner"], one["playerCount"]) for one in detail["maps"]] == [(0, None, 0)] * 3
 
 
-def test_series_is_found_by_either_id_with_the_scores_of_its_maps(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await end(world.db, row, folded(row))
-        detail = await world.series(naming.series_id(row.id))
-        assert [list(one) for one in detail["maps"]] == [
-            [
-                "id", "mapNumber", "mapName", "status", "team1Score", "team2Score", "winner", "playerCount",
-                "startedAt", "finishedAt", "duration",
-            ]
-        ] * 3  # fmt: skip
-        assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
-        uuid = naming.series_uuid(row.game_id)
-        assert await world.series(uuid) == await world.series(uuid.upper()) == detail
-
-    run(harness, scenario)
+async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row))
+    detail = await world.series(naming.series_id(row.id))
+    assert [list(one) for one in detail["maps"]] == [
+        [
+            "id", "mapNumber", "mapName", "status", "team1Score", "team2Score", "winner", "playerCount",
+            "startedAt", "finishedAt", "duration",
+        ]
+    ] * 3  # fmt: skip
+    assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
+    uuid = naming.series_uuid(row.game_id)
+    assert await world.series(uuid) == await world.series(uuid.upper()) == detail
 
 
-def test_series_are_listed_newest_first_and_by_page(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        # The first two started at the same time.
-        started = [await create_past_match(world.db, n, at_ms=START_MS + DAY_MS * max(n, 2)) for n in (1, 2, 3, 4)]
-        unstarted = await create_match(world.db, mode_settings(MatchType.COMPETITIVE), 5)
-        twins = sorted(started[:2], key=lambda row: naming.series_uuid(row.game_id))
-        order = [naming.series_id(row.id) for row in (started[3], started[2], *twins, unstarted)]
-        whole = await world.series_list()
-        assert [item["seriesId"] for item in whole["items"]] == order
-        pages = [await world.series_list(page=page, page_size=2) for page in (1, 2, 3, 4)]
-        assert [item["seriesId"] for page in pages for item in page["items"]] == order
-        assert {(page["total"], page["pageSize"]) for page in pages} == {(5, 2)}
-
-    run(harness, scenario)
+async def test_series_are_listed_newest_first_and_by_page(world: World) -> None:
+    # The first two started at the same time.
+    started = [await create_past_match(world.db, n, at_ms=START_MS + DAY_MS * max(n, 2)) for n in (1, 2, 3, 4)]
+    unstarted = await create_match(world.db, mode_settings(MatchType.COMPETITIVE), 5)
+    twins = sorted(started[:2], key=lambda row: naming.series_uuid(row.game_id))
+    order = [naming.series_id(row.id) for row in (started[3], started[2], *twins, unstarted)]
+    whole = await world.series_list()
+    assert [item["seriesId"] for item in whole["items"]] == order
+    pages = [await world.series_list(page=page, page_size=2) for page in (1, 2, 3, 4)]
+    assert [item["seriesId"] for page in pages for item in page["items"]] == order
+    assert {(page["total"], page["pageSize"]) for page in pages} == {(5, 2)}
 
 
-def test_lists_are_filtered(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        old = await create_past_match(world.db, 1, at_ms=START_MS, map_name="de_nuke")
-        new = await create_past_match(world.db, 2, at_ms=START_MS + DAY_MS, status=MapStatus.LIVE)
-        await create_match(world.db, DEATHMATCH, 3)
+async def test_lists_are_filtered(world: World) -> None:
+    old = await create_past_match(world.db, 1, at_ms=START_MS, map_name="de_nuke")
+    new = await create_past_match(world.db, 2, at_ms=START_MS + DAY_MS, status=MapStatus.LIVE)
+    await create_match(world.db, DEATHMATCH, 3)
 
-        async def found(**query: Any) -> tuple[list[str], list[str]]:
-            series, maps = await world.series_list(**query), await world.maps(**query)
-            assert series["total"] == len(series["items"])
-            assert maps["total"] == len(maps["items"])
-            return [one["serverId"] for one in series["items"]], [one["serverId"] for one in maps["items"]]
+    async def found(**query: Any) -> tuple[list[str], list[str]]:
+        series, maps = await world.series_list(**query), await world.maps(**query)
+        assert series["total"] == len(series["items"])
+        assert maps["total"] == len(maps["items"])
+        return [one["serverId"] for one in series["items"]], [one["serverId"] for one in maps["items"]]
 
-        assert await found(status=MapStatus.LIVE) == ([new.id], [new.id])
-        assert await found(server_id=old.id) == ([old.id], [old.id])
-        assert await found(server_id=old.id, status=MapStatus.LIVE) == ([], [])
-        assert await found(from_ms=START_MS + 1) == ([new.id], [new.id])
-        assert await found(from_ms=START_MS, before_ms=START_MS + 1) == ([old.id], [old.id])
-        assert await found(before_ms=START_MS) == ([], [])
-        by_name = await world.maps(map_name="de_nuke")
-        assert [one["serverId"] for one in by_name["items"]] == [old.id]
-        assert (await world.maps())["total"] == 3
-        assert (await world.series_list())["total"] == 2
-
-    run(harness, scenario)
+    assert await found(status=MapStatus.LIVE) == ([new.id], [new.id])
+    assert await found(server_id=old.id) == ([old.id], [old.id])
+    assert await found(server_id=old.id, status=MapStatus.LIVE) == ([], [])
+    assert await found(from_ms=START_MS + 1) == ([new.id], [new.id])
+    assert await found(from_ms=START_MS, before_ms=START_MS + 1) == ([old.id], [old.id])
+    assert await found(before_ms=START_MS) == ([], [])
+    by_name = await world.maps(map_name="de_nuke")
+    assert [one["serverId"] for one in by_name["items"]] == [old.id]
+    assert (await world.maps())["total"] == 3
+    assert (await world.series_list())["total"] == 2
 
 
-def test_lists_contain_nothing_of_another_organization(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_past_match(world.db, 1, at_ms=START_MS)
-        for query in ({}, {"server_id": row.id}):
-            for page in (await world.series_list(OTHER_OWNER, **query), await world.maps(OTHER_OWNER, **query)):
-                assert (page["total"], page["items"]) == (0, [])
-
-    run(harness, scenario)
+async def test_lists_contain_nothing_of_another_organization(world: World) -> None:
+    row = await create_past_match(world.db, 1, at_ms=START_MS)
+    for query in ({}, {"server_id": row.id}):
+        for page in (await world.series_list(OTHER_OWNER, **query), await world.maps(OTHER_OWNER, **query)):
+            assert (page["total"], page["items"]) == (0, [])
 
 
-def test_series_of_a_server_are_listed(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_past_match(world.db, 1, at_ms=START_MS)
-        other = await create_match(world.db, DEATHMATCH, 2)
-        page = as_json(await world.history.server_series(READER, row.id, ListQuery(page_size=5)))
-        assert page == await world.series_list(server_id=row.id, page_size=5)
-        assert page["total"] == 1
-        for server_id, query in (
-            (other.id, ListQuery()),
-            (row.id, ListQuery(server_id=other.id)),
-            (row.id, ListQuery(status=MapStatus.LIVE)),
-        ):
-            empty = await world.history.server_series(READER, server_id, query)
-            assert (empty.total, empty.items) == (0, ())
-        assert (await world.history.server_series(READER, row.id, ListQuery(server_id=row.id))).total == 1
-
-    run(harness, scenario)
+async def test_series_of_a_server_are_listed(world: World) -> None:
+    row = await create_past_match(world.db, 1, at_ms=START_MS)
+    other = await create_match(world.db, DEATHMATCH, 2)
+    page = as_json(await world.history.server_series(READER, row.id, ListQuery(page_size=5)))
+    assert page == await world.series_list(server_id=row.id, page_size=5)
+    assert page["total"] == 1
+    for server_id, query in (
+        (other.id, ListQuery()),
+        (row.id, ListQuery(server_id=other.id)),
+        (row.id, ListQuery(status=MapStatus.LIVE)),
+    ):
+        empty = await world.history.server_series(READER, server_id, query)
+        assert (empty.total, empty.items) == (0, ())
+    assert (await world.history.server_series(READER, row.id, ListQuery(server_id=row.id))).total == 1
 
 
-def test_series_and_its_maps_are_consistent(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db, recorded().settings)
-        fold = folded(row)
-        world = World(InterleavingDatabase(db, "FROM series", lambda: end(db, row, fold)))
-        detail = await world.series(naming.series_id(row.id))
-        assert detail == await World(db).series(naming.series_id(row.id))
-        assert detail["status"] == "finished"
-
-    harness.run(scenario)
+async def test_series_and_its_maps_are_consistent(db: Database) -> None:
+    row = await create_match(db, recorded().settings)
+    fold = folded(row)
+    world = World(InterleavingDatabase(db, "FROM series", lambda: end(db, row, fold)))
+    detail = await world.series(naming.series_id(row.id))
+    assert detail == await World(db).series(naming.series_id(row.id))
+    assert detail["status"] == "finished"
 
 
 # --- access -------------------------------------------------------------------------------------------------------
 
 
-def test_unknown_ids_are_not_found(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await create_match(world.db, recorded().settings)
-        reads: list[Callable[[str], Awaitable[object]]] = [
-            lambda key: world.history.series(READER, key),
-            lambda key: world.history.map(READER, key),
-            lambda key: world.history.events(READER, key, EventsQuery()),
-            lambda key: world.history.leaderboard(READER, key, LeaderboardQuery()),
-            lambda key: world.history.own_map(READER, key),
-            lambda key: world.history.own_maps(READER, key),
-            lambda key: world.history.server_series(READER, key, ListQuery()),
-        ]
-        for read in reads:
-            for key in (*NO_SUCH_IDS, UNKNOWN_UUID):
-                with pytest.raises(NotFoundError):
-                    await read(key)
-
-    run(harness, scenario)
+async def test_unknown_ids_are_not_found(world: World) -> None:
+    await create_match(world.db, recorded().settings)
+    reads: list[Callable[[str], Awaitable[object]]] = [
+        lambda key: world.history.series(READER, key),
+        lambda key: world.history.map(READER, key),
+        lambda key: world.history.events(READER, key, EventsQuery()),
+        lambda key: world.history.leaderboard(READER, key, LeaderboardQuery()),
+        lambda key: world.history.own_map(READER, key),
+        lambda key: world.history.own_maps(READER, key),
+        lambda key: world.history.server_series(READER, key, ListQuery()),
+    ]
+    for read in reads:
+        for key in (*NO_SUCH_IDS, UNKNOWN_UUID):
+            with pytest.raises(NotFoundError):
+                await read(key)
 
 
-def test_history_of_another_organization_is_forbidden(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        map_id = map_of(row)
-        reads: list[Awaitable[object]] = [
-            world.history.series(OTHER_OWNER, naming.series_id(row.id)),
-            world.history.series(OTHER_OWNER, naming.series_uuid(row.game_id)),
-            world.history.map(OTHER_OWNER, map_id),
-            world.history.events(OTHER_OWNER, map_id, EventsQuery()),
-            world.history.leaderboard(OTHER_OWNER, map_id, LeaderboardQuery()),
-            world.history.own_map(OTHER_OWNER, map_id),
-            world.history.own_maps(OTHER_OWNER, row.id),
-            world.history.server_series(OTHER_OWNER, row.id, ListQuery(server_id="srv_other")),
-        ]
-        for read in reads:
-            with pytest.raises(ForbiddenError):
-                await read
-
-    run(harness, scenario)
+async def test_history_of_another_organization_is_forbidden(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    map_id = map_of(row)
+    reads: list[Awaitable[object]] = [
+        world.history.series(OTHER_OWNER, naming.series_id(row.id)),
+        world.history.series(OTHER_OWNER, naming.series_uuid(row.game_id)),
+        world.history.map(OTHER_OWNER, map_id),
+        world.history.events(OTHER_OWNER, map_id, EventsQuery()),
+        world.history.leaderboard(OTHER_OWNER, map_id, LeaderboardQuery()),
+        world.history.own_map(OTHER_OWNER, map_id),
+        world.history.own_maps(OTHER_OWNER, row.id),
+        world.history.server_series(OTHER_OWNER, row.id, ListQuery(server_id="srv_other")),
+    ]
+    for read in reads:
+        with pytest.raises(ForbiddenError):
+            await read
 
 
-def test_streams_get_the_rows_of_their_caller(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        maps = await world.history.own_maps(READER, row.id)
-        assert [one.map_number for one in maps] == [1, 2, 3]
-        assert await world.history.own_map(READER, map_of(row, 2).upper()) == maps[1]
-
-    run(harness, scenario)
+async def test_streams_get_the_rows_of_their_caller(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    maps = await world.history.own_maps(READER, row.id)
+    assert [one.map_number for one in maps] == [1, 2, 3]
+    assert await world.history.own_map(READER, map_of(row, 2).upper()) == maps[1]
 
 
-def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
-    async def scenario() -> None:
-        world = World(UnavailableDatabase())
-        reads: list[Awaitable[object]] = [
-            world.history.series_list(READER, ListQuery()),
-            world.history.series(READER, UNKNOWN_UUID),
-            world.history.server_series(READER, "srv_1", ListQuery()),
-            world.history.maps(READER, ListQuery()),
-            world.history.map(READER, UNKNOWN_UUID),
-            world.history.events(READER, UNKNOWN_UUID, EventsQuery()),
-            world.history.leaderboard(READER, UNKNOWN_UUID, LeaderboardQuery()),
-            world.history.own_map(READER, UNKNOWN_UUID),
-            world.history.own_maps(READER, "srv_1"),
-        ]
-        for read in reads:
-            with pytest.raises(UnavailableError):
-                await read
-
-    asyncio.run(scenario())
+async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
+    world = World(UnavailableDatabase())
+    reads: list[Awaitable[object]] = [
+        world.history.series_list(READER, ListQuery()),
+        world.history.series(READER, UNKNOWN_UUID),
+        world.history.server_series(READER, "srv_1", ListQuery()),
+        world.history.maps(READER, ListQuery()),
+        world.history.map(READER, UNKNOWN_UUID),
+        world.history.events(READER, UNKNOWN_UUID, EventsQuery()),
+        world.history.leaderboard(READER, UNKNOWN_UUID, LeaderboardQuery()),
+        world.history.own_map(READER, UNKNOWN_UUID),
+        world.history.own_maps(READER, "srv_1"),
+    ]
+    for read in reads:
+        with pytest.raises(UnavailableError):
+            await read
 
 
 # --- maps ---------------------------------------------------------------------------------------------------------
 
 
-def test_map_has_the_documented_fields(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await end(world.db, row, folded(row), stats_version=2)
-        page = await world.maps(map_name="de_vertigo")
-        assert list(page) == ["page", "pageSize", "total", "items"]
-        (item,) = page["items"]
-        fields = [
-            "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score",
-            "status", "startedAt", "finishedAt", "duration", "playerCount",
-        ]  # fmt: skip
-        assert list(item) == fields
-        detail = await world.map(item["id"])
-        assert list(detail) == [
-            *fields, "seriesId", "mapNumber", "winner", "players", "antiCheat", "statsVersion"
-        ]  # fmt: skip
-        assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (naming.series_id(row.id), 1, 2)
-        assert detail["winner"] in ("team1", "team2")
-        assert detail == await world.map(item["id"].upper())
-
-    run(harness, scenario)
+async def test_map_has_the_documented_fields(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row), stats_version=2)
+    page = await world.maps(map_name="de_vertigo")
+    assert list(page) == ["page", "pageSize", "total", "items"]
+    (item,) = page["items"]
+    fields = [
+        "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score",
+        "status", "startedAt", "finishedAt", "duration", "playerCount",
+    ]  # fmt: skip
+    assert list(item) == fields
+    detail = await world.map(item["id"])
+    assert list(detail) == [
+        *fields, "seriesId", "mapNumber", "winner", "players", "antiCheat", "statsVersion"
+    ]  # fmt: skip
+    assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (naming.series_id(row.id), 1, 2)
+    assert detail["winner"] in ("team1", "team2")
+    assert detail == await world.map(item["id"].upper())
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING])
-def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, DEATHMATCH)
-        # A server may post its log during configuration, and then be replaced.
-        await store(world.db, recorded().entries, row.id)
-        await world.db.write([servers.change(row.id, row.fence, phase=phase, status=ServerStatus(phase.value))])
-        detail = await world.map(map_of(row))
-        assert (detail["status"], detail["map"], detail["seriesId"]) == ("upcoming", "de_dust2", None)
-        assert (detail["players"], detail["antiCheat"], detail["playerCount"]) == ([], [], 0)
-        assert (detail["team1Name"], detail["team2Name"], detail["startedAt"]) == (None, None, None)
-        assert (await world.leaderboard(map_of(row)))["players"] == []
-
-    run(harness, scenario)
+async def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, world: World) -> None:
+    row = await create_match(world.db, DEATHMATCH)
+    # A server may post its log during configuration, and then be replaced.
+    await store(world.db, recorded().entries, row.id)
+    await world.db.write([servers.change(row.id, row.fence, phase=phase, status=ServerStatus(phase.value))])
+    detail = await world.map(map_of(row))
+    assert (detail["status"], detail["map"], detail["seriesId"]) == ("upcoming", "de_dust2", None)
+    assert (detail["players"], detail["antiCheat"], detail["playerCount"]) == ([], [], 0)
+    assert (detail["team1Name"], detail["team2Name"], detail["startedAt"]) == (None, None, None)
+    assert (await world.leaderboard(map_of(row)))["players"] == []
 
 
-def test_live_map_is_the_same_in_all_processes(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
-        local = World(world.db)
-        local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
-        for number, status in ((1, "finished"), (2, "live"), (3, "upcoming")):
-            detail = await local.map(map_of(row, number))
-            assert detail["status"] == status
-            assert detail == await world.map(map_of(row, number))
-            assert await local.leaderboard(map_of(row, number)) == await world.leaderboard(map_of(row, number))
-        live = await world.map(map_of(row, 2))
-        assert live["team1Score"] + live["team2Score"] == 2
-        assert (live["finishedAt"], live["duration"], live["winner"]) == (None, None, None)
-        assert len(live["players"]) == live["playerCount"] == 4
-
-    run(harness, scenario)
+async def test_live_map_is_the_same_in_all_processes(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
+    local = World(world.db)
+    local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
+    for number, status in ((1, "finished"), (2, "live"), (3, "upcoming")):
+        detail = await local.map(map_of(row, number))
+        assert detail["status"] == status
+        assert detail == await world.map(map_of(row, number))
+        assert await local.leaderboard(map_of(row, number)) == await world.leaderboard(map_of(row, number))
+    live = await world.map(map_of(row, 2))
+    assert live["team1Score"] + live["team2Score"] == 2
+    assert (live["finishedAt"], live["duration"], live["winner"]) == (None, None, None)
+    assert len(live["players"]) == live["playerCount"] == 4
 
 
-def test_map_is_live_until_its_end_is_stored_with_its_last_events(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        stored = rows.history_of(row, folded(row, entries_to_second_map()).match, server_name=SERVER_NAME)
-        lagging = msgspec.structs.replace(stored.maps[0], status=MapStatus.LIVE, winner=None, finished_at_ms=None)
-        await world.db.write(history.replace(msgspec.structs.replace(stored, maps=(lagging, *stored.maps[1:]))))
-        world.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
-        before = await world.map(map_of(row))
-        assert [before[name] for name in ("status", "winner", "finishedAt", "duration")] == ["live", None, None, None]
-        await world.db.write(history.replace(stored))
-        after = await world.map(map_of(row))
-        assert after["status"] == "finished"
-        assert after["winner"] is not None
-        assert after["players"] == before["players"]
-
-    run(harness, scenario)
+async def test_map_is_live_until_its_end_is_stored_with_its_last_events(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    stored = rows.history_of(row, folded(row, entries_to_second_map()).match, server_name=SERVER_NAME)
+    lagging = msgspec.structs.replace(stored.maps[0], status=MapStatus.LIVE, winner=None, finished_at_ms=None)
+    await world.db.write(history.replace(msgspec.structs.replace(stored, maps=(lagging, *stored.maps[1:]))))
+    world.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
+    before = await world.map(map_of(row))
+    assert [before[name] for name in ("status", "winner", "finishedAt", "duration")] == ["live", None, None, None]
+    await world.db.write(history.replace(stored))
+    after = await world.map(map_of(row))
+    assert after["status"] == "finished"
+    assert after["winner"] is not None
+    assert after["players"] == before["players"]
 
 
-def test_canceled_map_keeps_its_numbers(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
-        before = [await world.map(map_of(row, number)) for number in (1, 2, 3)]
-        ending = servers.change(row.id, row.fence, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED)
-        await world.db.write([ending, *history.cancel_open(row.id)])
-        local = World(world.db)
-        local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
-        for other in (world, World(world.db), local):
-            after = [await other.map(map_of(row, number)) for number in (1, 2, 3)]
-            assert [one["status"] for one in after] == ["finished", "cancelled", "cancelled"]
-            assert after == [{**one, "status": now["status"]} for one, now in zip(before, after, strict=True)]
-            assert (await other.leaderboard(map_of(row, 2)))["status"] == "cancelled"
-
-    run(harness, scenario)
+async def test_canceled_map_keeps_its_numbers(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await store(world.db, recorded().entries[: entries_to_second_map()], row.id)
+    before = [await world.map(map_of(row, number)) for number in (1, 2, 3)]
+    ending = servers.change(row.id, row.fence, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED)
+    await world.db.write([ending, *history.cancel_open(row.id)])
+    local = World(world.db)
+    local.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
+    for other in (world, World(world.db), local):
+        after = [await other.map(map_of(row, number)) for number in (1, 2, 3)]
+        assert [one["status"] for one in after] == ["finished", "cancelled", "cancelled"]
+        assert after == [{**one, "status": now["status"]} for one, now in zip(before, after, strict=True)]
+        assert (await other.leaderboard(map_of(row, 2)))["status"] == "cancelled"
 
 
-def test_map_that_ends_while_it_is_read_is_returned_as_ended(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db, recorded().settings)
-        fold = folded(row)  # its log is not stored, only its final history
-        world = World(InterleavingDatabase(db, "FROM maps", lambda: end(db, row, fold)))
-        detail = await world.map(map_of(row))
-        assert detail["status"] == "finished"
-        assert detail == await World(db).map(map_of(row))
-        assert len(detail["players"]) == 4
-
-    harness.run(scenario)
+async def test_map_that_ends_while_it_is_read_is_returned_as_ended(db: Database) -> None:
+    row = await create_match(db, recorded().settings)
+    fold = folded(row)  # its log is not stored, only its final history
+    world = World(InterleavingDatabase(db, "FROM maps", lambda: end(db, row, fold)))
+    detail = await world.map(map_of(row))
+    assert detail["status"] == "finished"
+    assert detail == await World(db).map(map_of(row))
+    assert len(detail["players"]) == 4
 
 
-def test_final_map_without_statistics_has_no_players(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
-        detail = await world.map(map_of(row))
-        assert (detail["players"], detail["antiCheat"], detail["status"]) == ([], [], "finished")
-        assert (await world.leaderboard(map_of(row)))["players"] == []
-
-    run(harness, scenario)
+async def test_final_map_without_statistics_has_no_players(world: World) -> None:
+    row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
+    detail = await world.map(map_of(row))
+    assert (detail["players"], detail["antiCheat"], detail["status"]) == ([], [], "finished")
+    assert (await world.leaderboard(map_of(row)))["players"] == []
 
 
-def test_map_without_a_server_is_returned_as_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = msgspec.structs.replace(row_of(DEATHMATCH), id="srv_gone", game_id=UNKNOWN_UUID)
-        await world.db.write(history.insert(rows.initial_history(row, DEATHMATCH, SERVER_NAME)))
-        detail = await world.map(map_of(row))
-        assert (detail["status"], detail["players"]) == ("upcoming", [])
-
-    run(harness, scenario)
+async def test_map_without_a_server_is_returned_as_stored(world: World) -> None:
+    row = msgspec.structs.replace(row_of(DEATHMATCH), id="srv_gone", game_id=UNKNOWN_UUID)
+    await world.db.write(history.insert(rows.initial_history(row, DEATHMATCH, SERVER_NAME)))
+    detail = await world.map(map_of(row))
+    assert (detail["status"], detail["players"]) == ("upcoming", [])
 
 
 # --- the timeline -------------------------------------------------------------------------------------------------
 
 
-def test_timeline_is_read_page_by_page(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, DEATHMATCH)
-        map_id = map_of(row)
-        empty = {"mapId": map_id, "afterSeq": 0, "limit": 100, "nextAfterSeq": 0, "items": []}
-        assert await world.events(map_id) == empty
-        lines = [b'{"seq":%d,"type":"kill"}' % seq for seq in range(1, 8)]
-        await world.db.write([map_events.append(map_id, 1, lines[:3], at_ms=START_MS)])
-        await world.db.write([map_events.append(map_id, 4, lines[3:], at_ms=START_MS)])
-        whole = await world.events(map_id.upper())
-        assert list(whole) == ["mapId", "afterSeq", "limit", "nextAfterSeq", "items"]
-        assert (whole["mapId"], whole["nextAfterSeq"]) == (map_id, 7)
-        assert [item["seq"] for item in whole["items"]] == list(range(1, 8))
-        seqs, after_seq = [], 0
-        while (page := await world.events(map_id, after_seq=after_seq, limit=2))["items"]:
-            assert (page["afterSeq"], page["limit"]) == (after_seq, 2)
-            seqs += [item["seq"] for item in page["items"]]
-            after_seq = page["nextAfterSeq"]
-        assert seqs == list(range(1, 8))
-        assert page["nextAfterSeq"] == 7
-        assert (await world.events(map_id, after_seq=2**53 - 1))["nextAfterSeq"] == 2**53 - 1
-
-    run(harness, scenario)
+async def test_timeline_is_read_page_by_page(world: World) -> None:
+    row = await create_match(world.db, DEATHMATCH)
+    map_id = map_of(row)
+    empty = {"mapId": map_id, "afterSeq": 0, "limit": 100, "nextAfterSeq": 0, "items": []}
+    assert await world.events(map_id) == empty
+    lines = [b'{"seq":%d,"type":"kill"}' % seq for seq in range(1, 8)]
+    await world.db.write([map_events.append(map_id, 1, lines[:3], at_ms=START_MS)])
+    await world.db.write([map_events.append(map_id, 4, lines[3:], at_ms=START_MS)])
+    whole = await world.events(map_id.upper())
+    assert list(whole) == ["mapId", "afterSeq", "limit", "nextAfterSeq", "items"]
+    assert (whole["mapId"], whole["nextAfterSeq"]) == (map_id, 7)
+    assert [item["seq"] for item in whole["items"]] == list(range(1, 8))
+    seqs, after_seq = [], 0
+    while (page := await world.events(map_id, after_seq=after_seq, limit=2))["items"]:
+        assert (page["afterSeq"], page["limit"]) == (after_seq, 2)
+        seqs += [item["seq"] for item in page["items"]]
+        after_seq = page["nextAfterSeq"]
+    assert seqs == list(range(1, 8))
+    assert page["nextAfterSeq"] == 7
+    assert (await world.events(map_id, after_seq=2**53 - 1))["nextAfterSeq"] == 2**53 - 1
 
 
 # --- the leaderboard ----------------------------------------------------------------------------------------------
@@ -546,40 +480,34 @@ BOARD = (
         (LeaderboardSort.DEFUSES, "1 4 2 0 3 5"),
     ],
 )
-def test_leaderboard_is_sorted_with_ties_by_kills_damage_and_name(
-    sort_by: LeaderboardSort, order: str, harness: databases.Harness
+async def test_leaderboard_is_sorted_with_ties_by_kills_damage_and_name(
+    sort_by: LeaderboardSort, order: str, world: World
 ) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
-        leaderboard = msgspec.json.encode(BOARD)
-        stats = MapStats(map_id=map_of(row), stats_version=1, players=b"[]", anti_cheat=b"[]", leaderboard=leaderboard)
-        await world.db.write(history.refresh(MatchHistory((), None, (stats,))))
-        board = await world.leaderboard(map_of(row).upper(), sort_by=sort_by)
-        assert " ".join(one["steamId"][-1] for one in board["players"]) == order
-        best = await world.leaderboard(map_of(row), sort_by=sort_by, limit=2)
-        assert best["players"] == board["players"][:2]
-
-    run(harness, scenario)
+    row = await create_past_match(world.db, 1, at_ms=START_MS, is_final=True)
+    leaderboard = msgspec.json.encode(BOARD)
+    stats = MapStats(map_id=map_of(row), stats_version=1, players=b"[]", anti_cheat=b"[]", leaderboard=leaderboard)
+    await world.db.write(history.refresh(MatchHistory((), None, (stats,))))
+    board = await world.leaderboard(map_of(row).upper(), sort_by=sort_by)
+    assert " ".join(one["steamId"][-1] for one in board["players"]) == order
+    best = await world.leaderboard(map_of(row), sort_by=sort_by, limit=2)
+    assert best["players"] == board["players"][:2]
 
 
-def test_leaderboard_has_the_documented_fields(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        row = await create_match(world.db, recorded().settings)
-        await end(world.db, row, folded(row))
-        board = await world.leaderboard(map_of(row))
-        assert list(board) == [
-            "mapId", "seriesId", "mapNumber", "mapName", "status", "startedAt", "finishedAt", "players",
-        ]  # fmt: skip
-        assert (board["mapId"], board["seriesId"]) == (map_of(row), naming.series_id(row.id))
-        assert (board["mapNumber"], board["mapName"], board["status"]) == (1, "de_vertigo", "finished")
-        fields = {
-            "name", "steamId", "team", "kills", "deaths", "assists", "headshots", "damageDealt", "bulletsFired",
-            "bulletsHit", "accuracyPercent", "bombPlants", "bombDefuses", "utility", "topWeapon",
-        }  # fmt: skip
-        assert [set(one) for one in board["players"]] == [fields] * 4
-        first = board["players"][0]
-        assert set(first["utility"]) == {"total", "he", "flash", "smoke", "molly", "decoy"}
-        assert set(first["topWeapon"]) == {"weaponName", "kills"}
-        assert {one["team"] for one in board["players"]} == {1, 2}
-
-    run(harness, scenario)
+async def test_leaderboard_has_the_documented_fields(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row))
+    board = await world.leaderboard(map_of(row))
+    assert list(board) == [
+        "mapId", "seriesId", "mapNumber", "mapName", "status", "startedAt", "finishedAt", "players",
+    ]  # fmt: skip
+    assert (board["mapId"], board["seriesId"]) == (map_of(row), naming.series_id(row.id))
+    assert (board["mapNumber"], board["mapName"], board["status"]) == (1, "de_vertigo", "finished")
+    fields = {
+        "name", "steamId", "team", "kills", "deaths", "assists", "headshots", "damageDealt", "bulletsFired",
+        "bulletsHit", "accuracyPercent", "bombPlants", "bombDefuses", "utility", "topWeapon",
+    }  # fmt: skip
+    assert [set(one) for one in board["players"]] == [fields] * 4
+    first = board["players"][0]
+    assert set(first["utility"]) == {"total", "he", "flash", "smoke", "molly", "decoy"}
+    assert set(first["topWeapon"]) == {"weaponName", "kills"}
+    assert {one["team"] for one in board["players"]} == {1, 2}

@@ -148,34 +148,30 @@ class Readers:
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-def test_readers_get_the_complete_history_of_matches_despite_failures(
-    harness: databases.Harness, seed: int, monkeypatch: pytest.MonkeyPatch
+async def test_readers_get_the_complete_history_of_matches_despite_failures(
+    db: Database, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "CRASH_MS", 100)
     monkeypatch.setattr(streams, "POLL_S", 0.1)
-
-    async def scenario(db: Database) -> None:
-        rng = random.Random(seed)
-        async with open_world(db, speed=FAST) as world:
-            chaos = Chaos(world, rng, monkeypatch)
-            survivor = chaos.start()
-            for name in NAMES:
-                await world.create(name, seed=rng.randrange(100), game=rng.choice((SETTINGS, SERIES)))
-            maps = [one for name in NAMES for one in await history.maps_of(db, name)]
-            readers = Readers(db, rng)
-            async with asyncio.TaskGroup() as reading:
-                polling = reading.create_task(readers.poll_forever(maps))
-                for one in maps:
-                    reading.create_task(readers.stream(survivor, one))
-                await chaos.run()
-                for name in NAMES:
-                    await world.outcome(name)
-                polling.cancel()
-            await readers.poll(maps)
+    rng = random.Random(seed)
+    async with open_world(db, speed=FAST) as world:
+        chaos = Chaos(world, rng, monkeypatch)
+        survivor = chaos.start()
+        for name in NAMES:
+            await world.create(name, seed=rng.randrange(100), game=rng.choice((SETTINGS, SERIES)))
+        maps = [one for name in NAMES for one in await history.maps_of(db, name)]
+        readers = Readers(db, rng)
+        async with asyncio.TaskGroup() as reading:
+            polling = reading.create_task(readers.poll_forever(maps))
             for one in maps:
-                stored = [line for _, line in await map_events.read_after(db, one.id, 0, limit=ALL_ITEMS)]
-                assert readers.polled[one.id] == stored
-                assert readers.streamed[one.id] == stored
-            assert await stored_counts(db) == await true_counts(db)
-
-    harness.run(scenario)
+                reading.create_task(readers.stream(survivor, one))
+            await chaos.run()
+            for name in NAMES:
+                await world.outcome(name)
+            polling.cancel()
+        await readers.poll(maps)
+        for one in maps:
+            stored = [line for _, line in await map_events.read_after(db, one.id, 0, limit=ALL_ITEMS)]
+            assert readers.polled[one.id] == stored
+            assert readers.streamed[one.id] == stored
+        assert await stored_counts(db) == await true_counts(db)

@@ -43,34 +43,28 @@ def stats_of(server_id: str, number: int = 1, version: int = 1) -> MapStats:
     )
 
 
-def test_inserted_match_is_found_by_each_of_its_ids(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        first = match_history("srv_1", [MapState(), MapState(name="de_nuke")])
-        await db.write(history.insert(first))
-        await db.write(history.insert(match_history("srv_2", is_series=False)))
-        assert first.series is not None
-        assert await history.maps_of(db, "srv_1") == list(first.maps)
-        assert await history.get_map(db, map_id("srv_1", 2)) == first.maps[1]
-        assert await history.series_of(db, "srv_1") == first.series
-        assert await history.get_series(db, first.series.id) == first.series
-        assert await history.get_series(db, "ser_srv_1") == first.series
-        assert await history.stats_of(db, map_id("srv_1")) is None
-        assert await history.get_map(db, "x") is None
-        assert await history.get_series(db, "x") is None
-        assert await history.maps_of(db, "x") == []
-        assert await history.series_of(db, "srv_2") is None
-
-    harness.run(scenario)
+async def test_inserted_match_is_found_by_each_of_its_ids(db: Database) -> None:
+    first = match_history("srv_1", [MapState(), MapState(name="de_nuke")])
+    await db.write(history.insert(first))
+    await db.write(history.insert(match_history("srv_2", is_series=False)))
+    assert first.series is not None
+    assert await history.maps_of(db, "srv_1") == list(first.maps)
+    assert await history.get_map(db, map_id("srv_1", 2)) == first.maps[1]
+    assert await history.series_of(db, "srv_1") == first.series
+    assert await history.get_series(db, first.series.id) == first.series
+    assert await history.get_series(db, "ser_srv_1") == first.series
+    assert await history.stats_of(db, map_id("srv_1")) is None
+    assert await history.get_map(db, "x") is None
+    assert await history.get_series(db, "x") is None
+    assert await history.maps_of(db, "x") == []
+    assert await history.series_of(db, "srv_2") is None
 
 
-def test_match_is_inserted_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
+async def test_match_is_inserted_once(db: Database) -> None:
+    await db.write(history.insert(match_history("srv_1")))
+    with pytest.raises(DuplicateError):
         await db.write(history.insert(match_history("srv_1")))
-        with pytest.raises(DuplicateError):
-            await db.write(history.insert(match_history("srv_1")))
-        assert await stored_counts(db) == await true_counts(db)
-
-    harness.run(scenario)
+    assert await stored_counts(db) == await true_counts(db)
 
 
 def test_match_without_maps_needs_no_statements(harness: databases.Harness) -> None:
@@ -78,73 +72,58 @@ def test_match_without_maps_needs_no_statements(harness: databases.Harness) -> N
     assert history.insert(empty) == history.replace(empty) == history.refresh(empty) == []
 
 
-def test_replacing_twice_gives_the_same_rows(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        later = match_history("srv_1", [MapState(FINISHED, NOON_MS), MapState(CANCELLED, name="de_nuke")], score=13)
-        final = MatchHistory(
-            tuple(msgspec.structs.replace(row, is_final=True) for row in later.maps), later.series, (stats_of("srv_1"),)
-        )
-        await db.write(history.insert(match_history("srv_1", [MapState(), MapState(name="de_nuke")])))
-        for _ in range(2):
-            await db.write(history.replace(final))
-            assert await history.maps_of(db, "srv_1") == list(final.maps)
-            assert await history.series_of(db, "srv_1") == final.series
-            assert await history.stats_of(db, map_id("srv_1")) == final.stats[0]
-            assert await stored_counts(db) == await true_counts(db)
-        await db.write(history.replace(MatchHistory(final.maps, final.series, (stats_of("srv_1", version=2),))))
-        assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1", version=2)
-
-    harness.run(scenario)
-
-
-def test_replacing_inserts_missing_rows(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        found = match_history("srv_1", [MapState(FINISHED, NOON_MS)] * 3)
-        await db.write(history.replace(found))
-        assert await history.maps_of(db, "srv_1") == list(found.maps)
-        assert await stored_counts(db) == await true_counts(db) != {}
-
-    harness.run(scenario)
-
-
-def test_refreshing_updates_only_columns_that_are_not_counted(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write(history.insert(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
-        later = match_history("srv_1", [MapState(FINISHED, NOON_MS + 1, "de_nuke")], score=7)
-        await db.write(history.refresh(MatchHistory(later.maps, later.series, (stats_of("srv_1"),))))
-        (row,) = await history.maps_of(db, "srv_1")
-        series = await history.series_of(db, "srv_1")
-        assert row == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).maps[0]
-        assert series == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).series
-        assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1")
+async def test_replacing_twice_gives_the_same_rows(db: Database) -> None:
+    later = match_history("srv_1", [MapState(FINISHED, NOON_MS), MapState(CANCELLED, name="de_nuke")], score=13)
+    final = MatchHistory(
+        tuple(msgspec.structs.replace(row, is_final=True) for row in later.maps), later.series, (stats_of("srv_1"),)
+    )
+    await db.write(history.insert(match_history("srv_1", [MapState(), MapState(name="de_nuke")])))
+    for _ in range(2):
+        await db.write(history.replace(final))
+        assert await history.maps_of(db, "srv_1") == list(final.maps)
+        assert await history.series_of(db, "srv_1") == final.series
+        assert await history.stats_of(db, map_id("srv_1")) == final.stats[0]
         assert await stored_counts(db) == await true_counts(db)
-
-    harness.run(scenario)
-
-
-def test_refreshing_does_not_insert_missing_rows(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write(history.refresh(match_history("srv_1")))
-        assert await history.maps_of(db, "srv_1") == []
-
-    harness.run(scenario)
+    await db.write(history.replace(MatchHistory(final.maps, final.series, (stats_of("srv_1", version=2),))))
+    assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1", version=2)
 
 
-def test_cancelling_keeps_finished_maps(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_server(db, "srv_1")
-        states = [MapState(FINISHED, NOON_MS), MapState(LIVE, NOON_MS + 9), MapState()]
-        await db.write(history.insert(match_history("srv_1", states)))
-        await db.write(history.replace(match_history("srv_2", [MapState(LIVE, NOON_MS)])))
-        for _ in range(2):
-            await db.write(history.cancel_open("srv_1"))
-        rows = await history.maps_of(db, "srv_1")
-        assert [row.status for row in rows] == [FINISHED, CANCELLED, CANCELLED]
-        assert [row.sort_ms for row in rows] == [NOON_MS, NOON_MS + 9, 0]
-        assert [row.status for row in await history.maps_of(db, "srv_2")] == [LIVE]
-        assert await stored_counts(db) == await true_counts(db)
+async def test_replacing_inserts_missing_rows(db: Database) -> None:
+    found = match_history("srv_1", [MapState(FINISHED, NOON_MS)] * 3)
+    await db.write(history.replace(found))
+    assert await history.maps_of(db, "srv_1") == list(found.maps)
+    assert await stored_counts(db) == await true_counts(db) != {}
 
-    harness.run(scenario)
+
+async def test_refreshing_updates_only_columns_that_are_not_counted(db: Database) -> None:
+    await db.write(history.insert(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
+    later = match_history("srv_1", [MapState(FINISHED, NOON_MS + 1, "de_nuke")], score=7)
+    await db.write(history.refresh(MatchHistory(later.maps, later.series, (stats_of("srv_1"),))))
+    (row,) = await history.maps_of(db, "srv_1")
+    series = await history.series_of(db, "srv_1")
+    assert row == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).maps[0]
+    assert series == match_history("srv_1", [MapState(LIVE, NOON_MS)], score=7).series
+    assert await history.stats_of(db, map_id("srv_1")) == stats_of("srv_1")
+    assert await stored_counts(db) == await true_counts(db)
+
+
+async def test_refreshing_does_not_insert_missing_rows(db: Database) -> None:
+    await db.write(history.refresh(match_history("srv_1")))
+    assert await history.maps_of(db, "srv_1") == []
+
+
+async def test_cancelling_keeps_finished_maps(db: Database) -> None:
+    await create_server(db, "srv_1")
+    states = [MapState(FINISHED, NOON_MS), MapState(LIVE, NOON_MS + 9), MapState()]
+    await db.write(history.insert(match_history("srv_1", states)))
+    await db.write(history.replace(match_history("srv_2", [MapState(LIVE, NOON_MS)])))
+    for _ in range(2):
+        await db.write(history.cancel_open("srv_1"))
+    rows = await history.maps_of(db, "srv_1")
+    assert [row.status for row in rows] == [FINISHED, CANCELLED, CANCELLED]
+    assert [row.sort_ms for row in rows] == [NOON_MS, NOON_MS + 9, 0]
+    assert [row.status for row in await history.maps_of(db, "srv_2")] == [LIVE]
+    assert await stored_counts(db) == await true_counts(db)
 
 
 def random_history(rng: random.Random, server_id: str, org_id: str) -> MatchHistory:
@@ -169,73 +148,61 @@ def random_change(rng: random.Random, server_id: str, org_id: str) -> list[State
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_are_correct_after_any_sequence_of_changes(harness: databases.Harness, seed: int) -> None:
+async def test_counts_are_correct_after_any_sequence_of_changes(db: Database, seed: int) -> None:
     rng = random.Random(seed)
     owners = {f"srv_{number}": f"org_{number % 2}" for number in range(8)}
-
-    async def scenario(db: Database) -> None:
-        for server_id, org_id in owners.items():
-            await create_server(db, server_id, org_id=org_id)
-            if rng.random() < 0.5:
-                await db.write(history.insert(random_history(rng, server_id, org_id)))
-        for _ in range(60):
-            server_id, org_id = rng.choice(list(owners.items()))
-            await db.write(random_change(rng, server_id, org_id))
-            assert await stored_counts(db) == await true_counts(db)
-
-    harness.run(scenario)
+    for server_id, org_id in owners.items():
+        await create_server(db, server_id, org_id=org_id)
+        if rng.random() < 0.5:
+            await db.write(history.insert(random_history(rng, server_id, org_id)))
+    for _ in range(60):
+        server_id, org_id = rng.choice(list(owners.items()))
+        await db.write(random_change(rng, server_id, org_id))
+        assert await stored_counts(db) == await true_counts(db)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_counts_are_correct_after_concurrent_changes(harness: databases.Harness, seed: int) -> None:
+async def test_counts_are_correct_after_concurrent_changes(replicas: databases.Replicas, seed: int) -> None:
     rng = random.Random(seed)
+    db, peer = replicas
+    for number in range(3):
+        await create_server(db, f"srv_{number}")
 
-    async def scenario(db: Database, peer: Database) -> None:
-        for number in range(3):
-            await create_server(db, f"srv_{number}")
+    async def make_changes() -> None:
+        for _ in range(12):
+            server_id = f"srv_{rng.randrange(3)}"
+            await rng.choice([db, peer]).write(random_change(rng, server_id, ORG))
 
-        async def make_changes() -> None:
-            for _ in range(12):
-                server_id = f"srv_{rng.randrange(3)}"
-                await rng.choice([db, peer]).write(random_change(rng, server_id, ORG))
+    async def insert_others(name: str) -> None:
+        for number in range(8):
+            await peer.write(history.insert(random_history(rng, f"srv_{name}{number}", ORG)))
 
-        async def insert_others(name: str) -> None:
-            for number in range(8):
-                await peer.write(history.insert(random_history(rng, f"srv_{name}{number}", ORG)))
-
-        await asyncio.gather(*(make_changes() for _ in range(6)), insert_others("a"), insert_others("b"))
-        assert await stored_counts(db) == await true_counts(db)
-
-    harness.run_replicas(scenario)
+    await asyncio.gather(*(make_changes() for _ in range(6)), insert_others("a"), insert_others("b"))
+    assert await stored_counts(db) == await true_counts(db)
 
 
-def test_counts_are_correct_if_rows_are_cancelled_while_being_inserted(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        for number in range(20):
-            name = f"srv_{number}"
-            await create_server(db, name)
-            change = history.replace(match_history(name, [MapState(LIVE, NOON_MS)]))
-            await asyncio.gather(db.write(change), peer.write(history.cancel_open(name)))
-        assert await stored_counts(db) == await true_counts(db)
-
-    harness.run_replicas(scenario)
+async def test_counts_are_correct_if_rows_are_cancelled_while_being_inserted(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    for number in range(20):
+        name = f"srv_{number}"
+        await create_server(db, name)
+        change = history.replace(match_history(name, [MapState(LIVE, NOON_MS)]))
+        await asyncio.gather(db.write(change), peer.write(history.cancel_open(name)))
+    assert await stored_counts(db) == await true_counts(db)
 
 
-def test_migration_from_the_first_version_keeps_its_rows(harness: databases.Harness) -> None:
-    async def main() -> None:
-        db = await harness.open()
-        try:
-            first_version = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
-            first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
-            await db.write([Statement(sql) for sql in first_version])
-            await create_server(db, "srv_old", phase=ServerPhase.RELEASED)
-            before = await servers.get(db, "srv_old")
-            assert await migrate(db) == len(MIGRATIONS)
-            assert await servers.get(db, "srv_old") == before is not None
-            assert await history.maps_of(db, "srv_old") == []
-            await db.write(history.replace(match_history("srv_old", [MapState(FINISHED, NOON_MS)])))
-            assert await stored_counts(db) == await true_counts(db) != {}
-        finally:
-            await db.close()
-
-    asyncio.run(main())
+async def test_migration_from_the_first_version_keeps_its_rows(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        first_version = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
+        first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
+        await db.write([Statement(sql) for sql in first_version])
+        await create_server(db, "srv_old", phase=ServerPhase.RELEASED)
+        before = await servers.get(db, "srv_old")
+        assert await migrate(db) == len(MIGRATIONS)
+        assert await servers.get(db, "srv_old") == before is not None
+        assert await history.maps_of(db, "srv_old") == []
+        await db.write(history.replace(match_history("srv_old", [MapState(FINISHED, NOON_MS)])))
+        assert await stored_counts(db) == await true_counts(db) != {}
+    finally:
+        await db.close()

@@ -103,80 +103,57 @@ async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[t
 
 
 @pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-def test_pages_of_maps_are_complete_for_every_filter(harness: databases.Harness, deep_offset: int) -> None:
+async def test_pages_of_maps_are_complete_for_every_filter(db: Database, deep_offset: int) -> None:
     matches = played_matches(1)
-
-    async def scenario(db: Database) -> None:
-        await store(db, matches)
-        for status, name, (from_ms, before_ms) in itertools.product(STATUSES, NAMES, TIMES):
-            query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
-            assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
-
-    harness.run(scenario)
+    await store(db, matches)
+    for status, name, (from_ms, before_ms) in itertools.product(STATUSES, NAMES, TIMES):
+        query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
+        assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
 
 
 @pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-def test_pages_of_series_are_complete_for_every_filter(harness: databases.Harness, deep_offset: int) -> None:
+async def test_pages_of_series_are_complete_for_every_filter(db: Database, deep_offset: int) -> None:
     matches = played_matches(2)
-
-    async def scenario(db: Database) -> None:
-        await store(db, matches)
-        for status, (from_ms, before_ms) in itertools.product(STATUSES, TIMES):
-            query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
-            assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
-
-    harness.run(scenario)
+    await store(db, matches)
+    for status, (from_ms, before_ms) in itertools.product(STATUSES, TIMES):
+        query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
+        assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3, 10, 100])
-def test_pages_of_any_size_are_complete(harness: databases.Harness, page_size: int) -> None:
+async def test_pages_of_any_size_are_complete(db: Database, page_size: int) -> None:
     matches = played_matches(3, count=20)
-
-    async def scenario(db: Database) -> None:
-        await store(db, matches)
-        for deep_offset, (from_ms, before_ms) in itertools.product([NEVER_DEEP, 3], TIMES[:5]):
-            query = ListQuery(from_ms=from_ms, before_ms=before_ms, page_size=page_size)
-            assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
-            assert await all_series(db, query, deep_offset) == expected_series(matches, query)
-
-    harness.run(scenario)
+    await store(db, matches)
+    for deep_offset, (from_ms, before_ms) in itertools.product([NEVER_DEEP, 3], TIMES[:5]):
+        query = ListQuery(from_ms=from_ms, before_ms=before_ms, page_size=page_size)
+        assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
+        assert await all_series(db, query, deep_offset) == expected_series(matches, query)
 
 
-def test_lists_of_one_server_support_the_same_filters(harness: databases.Harness) -> None:
+async def test_lists_of_one_server_support_the_same_filters(db: Database) -> None:
     matches = played_matches(4, count=12)
-
-    async def scenario(db: Database) -> None:
-        await store(db, matches)
-        names = [f"srv_{number}" for number in range(13)]
-        for server_id, status, (from_ms, before_ms) in itertools.product(names, STATUSES, TIMES):
-            query = ListQuery(server_id=server_id, status=status, from_ms=from_ms, before_ms=before_ms, page_size=2)
-            assert await all_maps(db, query, NEVER_DEEP) == expected_maps(matches, query)
-            assert await all_series(db, query, NEVER_DEEP) == expected_series(matches, query)
-        named = ListQuery(server_id="srv_0", map_name="de_nuke")
-        assert (await list_maps(db, ORG, named))[1] == expected_maps(matches, named)
-
-    harness.run(scenario)
+    await store(db, matches)
+    names = [f"srv_{number}" for number in range(13)]
+    for server_id, status, (from_ms, before_ms) in itertools.product(names, STATUSES, TIMES):
+        query = ListQuery(server_id=server_id, status=status, from_ms=from_ms, before_ms=before_ms, page_size=2)
+        assert await all_maps(db, query, NEVER_DEEP) == expected_maps(matches, query)
+        assert await all_series(db, query, NEVER_DEEP) == expected_series(matches, query)
+    named = ListQuery(server_id="srv_0", map_name="de_nuke")
+    assert (await list_maps(db, ORG, named))[1] == expected_maps(matches, named)
 
 
-def test_page_past_the_end_is_empty_and_has_the_total(harness: databases.Harness) -> None:
+async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> None:
     matches = played_matches(5, count=5)
-
-    async def scenario(db: Database) -> None:
-        await store(db, matches)
-        far = ListQuery(page=1_000_000_000, page_size=100)
-        assert await list_maps(db, ORG, far) == (len(expected_maps(matches, far)), [])
-        assert await list_series(db, ORG, far) == (len(expected_series(matches, far)), [])
-        for list_any in (list_maps, list_series):
-            assert await list_any(db, "org_unknown", ListQuery()) == (0, [])
-
-    harness.run(scenario)
+    await store(db, matches)
+    far = ListQuery(page=1_000_000_000, page_size=100)
+    assert await list_maps(db, ORG, far) == (len(expected_maps(matches, far)), [])
+    assert await list_series(db, ORG, far) == (len(expected_series(matches, far)), [])
+    for list_any in (list_maps, list_series):
+        assert await list_any(db, "org_unknown", ListQuery()) == (0, [])
 
 
-def test_series_without_maps_is_listed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        match = match_history("srv_1")
-        await store(db, [match])
-        await db.write([Statement("DELETE FROM maps")])
-        assert await list_series(db, ORG, ListQuery()) == (1, [(match.series, [])])
-
-    harness.run(scenario)
+async def test_series_without_maps_is_listed(db: Database) -> None:
+    match = match_history("srv_1")
+    await store(db, [match])
+    await db.write([Statement("DELETE FROM maps")])
+    assert await list_series(db, ORG, ListQuery()) == (1, [(match.series, [])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -126,200 +126,157 @@ def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object
     return msgspec.structs.replace(row, **fields)
 
 
-def run(harness: databases.Harness, scenario: Callable[[World], Awaitable[None]], *rows: ServerRow) -> None:
-    async def main(db: Database) -> None:
-        for row in rows or (server(),):
-            await servers.create(db, row, idempotency=None)
-        await scenario(World(db))
+async def world_of(db: Database, *rows: ServerRow) -> World:
+    for row in rows:
+        await servers.create(db, row, idempotency=None)
+    return World(db)
 
-    harness.run(main)
+
+@pytest.fixture
+async def world(db: Database) -> World:
+    return await world_of(db, server())
 
 
 # --- logs ---------------------------------------------------------------------------------------------------------
 
 
-def test_log_post_is_stored_with_the_used_headers_and_published(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        sent = {**POSTED, "User-Agent": "Valve/Steam", "Authorization": "s3cret"}
-        assert await world.ingest.store_log("log-srv_1", sent, LINE) == 200
-        (entry,) = await world.stored()
-        assert (entry.server_id, entry.seq, entry.kind, entry.received_ms) == ("srv_1", 1, "log", NOW_MS)
-        assert entry.body == LINE
-        assert b"s3cret" not in entry.headers
-        headers = msgspec.json.decode(entry.headers, type=dict[str, str])
-        assert len(headers) == 5
-        read_back = read_post(headers, entry.body, received_ms=entry.received_ms)
-        assert read_back == read_post(POSTED, LINE, received_ms=NOW_MS)
-        assert world.live.dequeue() == entry
-        assert world.live.dequeue() is None
-        assert world.metrics.log_posts.value() == 1
-        assert world.metrics.log_bytes.value() == len(LINE)
-
-    run(harness, scenario)
+async def test_log_post_is_stored_with_the_used_headers_and_published(world: World) -> None:
+    sent = {**POSTED, "User-Agent": "Valve/Steam", "Authorization": "s3cret"}
+    assert await world.ingest.store_log("log-srv_1", sent, LINE) == 200
+    (entry,) = await world.stored()
+    assert (entry.server_id, entry.seq, entry.kind, entry.received_ms) == ("srv_1", 1, "log", NOW_MS)
+    assert entry.body == LINE
+    assert b"s3cret" not in entry.headers
+    headers = msgspec.json.decode(entry.headers, type=dict[str, str])
+    assert len(headers) == 5
+    read_back = read_post(headers, entry.body, received_ms=entry.received_ms)
+    assert read_back == read_post(POSTED, LINE, received_ms=NOW_MS)
+    assert world.live.dequeue() == entry
+    assert world.live.dequeue() is None
+    assert world.metrics.log_posts.value() == 1
+    assert world.metrics.log_bytes.value() == len(LINE)
 
 
-def test_post_without_headers_is_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        assert [entry.headers for entry in await world.stored()] == [b"{}"]
-
-    run(harness, scenario)
+async def test_post_without_headers_is_stored(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert [entry.headers for entry in await world.stored()] == [b"{}"]
 
 
-def test_overlong_header_is_truncated(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {"X-Game-Map": "m" * 50_000}, LINE) == 200
-        (entry,) = await world.stored()
-        assert len(entry.headers) < 200
-
-    run(harness, scenario)
+async def test_overlong_header_is_truncated(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", {"X-Game-Map": "m" * 50_000}, LINE) == 200
+    (entry,) = await world.stored()
+    assert len(entry.headers) < 200
 
 
-def test_secrets_are_neither_stored_nor_published(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        echo = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "sv_password sesame"\n'
-        assert await world.ingest.store_log("log-srv_1", POSTED, echo + LINE) == 200
-        (entry,) = await world.stored()
-        assert b"sesame" not in entry.body
-        assert len(entry.body) == len(echo + LINE)
-        assert entry.body.endswith(LINE)
-        assert world.live.dequeue() == entry
-
-    run(harness, scenario)
+async def test_secrets_are_neither_stored_nor_published(world: World) -> None:
+    echo = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "sv_password sesame"\n'
+    assert await world.ingest.store_log("log-srv_1", POSTED, echo + LINE) == 200
+    (entry,) = await world.stored()
+    assert b"sesame" not in entry.body
+    assert len(entry.body) == len(echo + LINE)
+    assert entry.body.endswith(LINE)
+    assert world.live.dequeue() == entry
 
 
-def test_posts_are_numbered_in_order(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        for number in range(5):
-            world.clock.at_ms += 1
-            assert await world.ingest.store_log("log-srv_1", {}, b"%d\n" % number) == 200
-        assert [(entry.seq, entry.body) for entry in await world.stored()] == [(n + 1, b"%d\n" % n) for n in range(5)]
-        assert world.live.newest_seq == 5
-
-    run(harness, scenario)
+async def test_posts_are_numbered_in_order(world: World) -> None:
+    for number in range(5):
+        world.clock.at_ms += 1
+        assert await world.ingest.store_log("log-srv_1", {}, b"%d\n" % number) == 200
+    assert [(entry.seq, entry.body) for entry in await world.stored()] == [(n + 1, b"%d\n" % n) for n in range(5)]
+    assert world.live.newest_seq == 5
 
 
-def test_concurrent_posts_get_different_numbers(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        posts = [world.ingest.store_log("log-srv_1", {}, LINE) for _ in range(10)]
-        posts += [world.ingest.store_report("report-srv_1", REPORT) for _ in range(10)]
-        assert await asyncio.gather(*posts) == [200] * 20
-        assert [entry.seq for entry in await world.stored()] == list(range(1, 21))
-        assert world.live.newest_seq == 20
-
-    run(harness, scenario)
+async def test_concurrent_posts_get_different_numbers(world: World) -> None:
+    posts = [world.ingest.store_log("log-srv_1", {}, LINE) for _ in range(10)]
+    posts += [world.ingest.store_report("report-srv_1", REPORT) for _ in range(10)]
+    assert await asyncio.gather(*posts) == [200] * 20
+    assert [entry.seq for entry in await world.stored()] == list(range(1, 21))
+    assert world.live.newest_seq == 20
 
 
-def test_post_for_a_match_of_another_process_is_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_2", {}, LINE) == 200
-        assert len(await world.stored("srv_2")) == 1
-        assert world.live.dequeue() is None
-
-    run(harness, scenario, server("srv_1"), server("srv_2"))
+async def test_post_for_a_match_of_another_process_is_stored(db: Database) -> None:
+    world = await world_of(db, server("srv_1"), server("srv_2"))
+    assert await world.ingest.store_log("log-srv_2", {}, LINE) == 200
+    assert len(await world.stored("srv_2")) == 1
+    assert world.live.dequeue() is None
 
 
-def test_empty_post_is_acknowledged_and_not_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", POSTED, b"") == 200
-        assert await world.ingest.store_log("unknown", POSTED, b"") == 410
-        assert await world.stored() == []
-
-    run(harness, scenario)
+async def test_empty_post_is_acknowledged_and_not_stored(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, b"") == 200
+    assert await world.ingest.store_log("unknown", POSTED, b"") == 410
+    assert await world.stored() == []
 
 
 @pytest.mark.parametrize("token", ["unknown", "report-srv_1", "", "a\x00b", "\ud800", "ü", "x" * 100_000])
-def test_unknown_log_token_is_answered_410(harness: databases.Harness, token: str) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log(token, POSTED, LINE) == 410
-        assert await world.stored() == []
-        assert world.metrics.log_refused.value("unknown") == 1
-
-    run(harness, scenario)
+async def test_unknown_log_token_is_answered_410(world: World, token: str) -> None:
+    assert await world.ingest.store_log(token, POSTED, LINE) == 410
+    assert await world.stored() == []
+    assert world.metrics.log_refused.value("unknown") == 1
 
 
-def test_token_is_read_from_the_database_once_per_two_seconds(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        for _ in range(10):
-            assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-            world.clock.at_ms += OPEN_FOR_MS // 10
-        assert world.db.reads == 1
+async def test_token_is_read_from_the_database_once_per_two_seconds(world: World) -> None:
+    for _ in range(10):
         assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        assert world.db.reads == 2
-
-    run(harness, scenario)
-
-
-def test_log_is_rejected_two_seconds_after_the_end_of_its_match(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        await world.end()
-        world.clock.at_ms += OPEN_FOR_MS
-        for _ in range(3):
-            assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-        assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG, EntryKind.ENDED]
-        assert world.metrics.log_refused.value("ended") == 3
-
-    run(harness, scenario)
+        world.clock.at_ms += OPEN_FOR_MS // 10
+    assert world.db.reads == 1
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert world.db.reads == 2
 
 
-def test_end_of_a_match_is_cached_forever(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.end()
-        world.db.reads = 0
-        for _ in range(3):
-            assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-            world.clock.at_ms += 10 * OPEN_FOR_MS
-        assert world.db.reads == 1
-
-    run(harness, scenario)
-
-
-def test_replaced_token_is_rejected_within_two_seconds(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        await world.db.write([servers.change("srv_1", 0, log_token="another")])
-        world.clock.at_ms += OPEN_FOR_MS
+async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    await world.end()
+    world.clock.at_ms += OPEN_FOR_MS
+    for _ in range(3):
         assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-        assert await world.ingest.store_log("another", {}, LINE) == 200
+    assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG, EntryKind.ENDED]
+    assert world.metrics.log_refused.value("ended") == 3
 
-    run(harness, scenario)
+
+async def test_end_of_a_match_is_cached_forever(world: World) -> None:
+    await world.end()
+    world.db.reads = 0
+    for _ in range(3):
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
+        world.clock.at_ms += 10 * OPEN_FOR_MS
+    assert world.db.reads == 1
+
+
+async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    await world.db.write([servers.change("srv_1", 0, log_token="another")])
+    world.clock.at_ms += OPEN_FOR_MS
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
+    assert await world.ingest.store_log("another", {}, LINE) == 200
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
-def test_log_is_stored_in_every_open_phase(harness: databases.Harness, phase: ServerPhase) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-
-    run(harness, scenario, server(phase=phase))
+async def test_log_is_stored_in_every_open_phase(db: Database, phase: ServerPhase) -> None:
+    world = await world_of(db, server(phase=phase))
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ENDING, ServerPhase.RELEASED])
-def test_nothing_is_stored_for_a_match_that_has_ended(harness: databases.Harness, phase: ServerPhase) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-        assert await world.ingest.store_report("report-srv_1", REPORT) == 410
-        assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
-        assert await world.ingest.match_file("report-srv_1") is None
-        assert await world.stored() == []
-
-    run(harness, scenario, server(phase=phase))
+async def test_nothing_is_stored_for_a_match_that_has_ended(db: Database, phase: ServerPhase) -> None:
+    world = await world_of(db, server(phase=phase))
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 410
+    assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
+    assert await world.ingest.match_file("report-srv_1") is None
+    assert await world.stored() == []
 
 
-def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        body = b"x" * MAX_BODY_BYTES
-        assert await world.ingest.store_log("log-srv_1", {}, body) == 200
-        with pytest.raises(PayloadTooLargeError):
-            await world.ingest.store_log("log-srv_1", {}, body + b"x")
-        with pytest.raises(PayloadTooLargeError):
-            await world.ingest.store_report("report-srv_1", body + b"x")
-        with pytest.raises(PayloadTooLargeError):
-            await world.ingest.store_detection("report-srv_1", body + b"x")
-        assert len(await world.stored()) == 1
-        assert world.metrics.log_refused.value("too_large") == 1
-
-    run(harness, scenario)
+async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(world: World) -> None:
+    body = b"x" * MAX_BODY_BYTES
+    assert await world.ingest.store_log("log-srv_1", {}, body) == 200
+    with pytest.raises(PayloadTooLargeError):
+        await world.ingest.store_log("log-srv_1", {}, body + b"x")
+    with pytest.raises(PayloadTooLargeError):
+        await world.ingest.store_report("report-srv_1", body + b"x")
+    with pytest.raises(PayloadTooLargeError):
+        await world.ingest.store_detection("report-srv_1", body + b"x")
+    assert len(await world.stored()) == 1
+    assert world.metrics.log_refused.value("too_large") == 1
 
 
 class LazyBody:
@@ -334,158 +291,126 @@ class LazyBody:
         return self.body
 
 
-def test_body_of_an_unknown_sender_is_not_read(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        body = LazyBody(LINE)
-        assert await world.ingest.store_log("unknown", {}, body) == 410
-        assert await world.ingest.store_report("unknown", body) == 401
-        assert await world.ingest.store_report(None, body) == 401
-        assert await world.ingest.store_detection("unknown", body) == 401
-        assert body.times_read == 0
-        world.db.reads = 0
-        assert await world.ingest.store_log("log-srv_1", {}, body) == 200
-        assert await world.ingest.store_report("report-srv_1", body) == 200
-        assert (body.times_read, world.db.reads) == (2, 2), "one database read per token"
-        await world.end()
-        world.clock.at_ms += OPEN_FOR_MS
-        assert await world.ingest.store_log("log-srv_1", {}, body) == 410
-        assert await world.ingest.store_detection("report-srv_1", body) == 410
-        assert body.times_read == 2
-
-    run(harness, scenario)
+async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
+    body = LazyBody(LINE)
+    assert await world.ingest.store_log("unknown", {}, body) == 410
+    assert await world.ingest.store_report("unknown", body) == 401
+    assert await world.ingest.store_report(None, body) == 401
+    assert await world.ingest.store_detection("unknown", body) == 401
+    assert body.times_read == 0
+    world.db.reads = 0
+    assert await world.ingest.store_log("log-srv_1", {}, body) == 200
+    assert await world.ingest.store_report("report-srv_1", body) == 200
+    assert (body.times_read, world.db.reads) == (2, 2), "one database read per token"
+    await world.end()
+    world.clock.at_ms += OPEN_FOR_MS
+    assert await world.ingest.store_log("log-srv_1", {}, body) == 410
+    assert await world.ingest.store_detection("report-srv_1", body) == 410
+    assert body.times_read == 2
 
 
-def test_slow_body_is_received_when_it_is_complete(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        async def slow_body() -> bytes:
-            world.clock.at_ms += 3_000
-            return LINE
+async def test_slow_body_is_received_when_it_is_complete(world: World) -> None:
+    async def slow_body() -> bytes:
+        world.clock.at_ms += 3_000
+        return LINE
 
-        assert await world.ingest.store_log("log-srv_1", {}, slow_body) == 200
-        assert [entry.received_ms for entry in await world.stored()] == [NOW_MS + 3_000]
-
-    run(harness, scenario)
+    assert await world.ingest.store_log("log-srv_1", {}, slow_body) == 200
+    assert [entry.received_ms for entry in await world.stored()] == [NOW_MS + 3_000]
 
 
-def test_more_tokens_than_the_cache_holds_are_accepted(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_KNOWN_TOKENS >= 1_000
     monkeypatch.setattr("matchpod.service.ingest.MAX_KNOWN_TOKENS", 2)
 
-    async def scenario(world: World) -> None:
-        for _ in range(2):
-            for number in range(4):
-                assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) == 200
-        assert world.db.reads == 8
-        assert await world.ingest.store_log("log-srv_3", {}, LINE) == 200
-        assert world.db.reads == 8
-
-    run(harness, scenario, *(server(f"srv_{number}") for number in range(4)))
+    world = await world_of(db, *(server(f"srv_{number}") for number in range(4)))
+    for _ in range(2):
+        for number in range(4):
+            assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) == 200
+    assert world.db.reads == 8
+    assert await world.ingest.store_log("log-srv_3", {}, LINE) == 200
+    assert world.db.reads == 8
 
 
 # --- reports and detections ---------------------------------------------------------------------------------------
 
 
-def test_reports_and_detections_are_stored_by_kind_and_published(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_report("report-srv_1", REPORT) == 200
-        assert await world.ingest.store_detection("report-srv_1", b"not even JSON") == 200
-        entries = await world.stored()
-        assert [(entry.seq, entry.kind, entry.headers, entry.body) for entry in entries] == [
-            (1, "report", b"{}", REPORT),
-            (2, "detection", b"{}", b"not even JSON"),
-        ]
-        assert world.live.newest_seq == 2
-        assert world.metrics.reports.value("report") == 1
-        assert world.metrics.reports.value("detection") == 1
-        assert world.metrics.log_posts.value() == 0
-
-    run(harness, scenario)
+async def test_reports_and_detections_are_stored_by_kind_and_published(world: World) -> None:
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    assert await world.ingest.store_detection("report-srv_1", b"not even JSON") == 200
+    entries = await world.stored()
+    assert [(entry.seq, entry.kind, entry.headers, entry.body) for entry in entries] == [
+        (1, "report", b"{}", REPORT),
+        (2, "detection", b"{}", b"not even JSON"),
+    ]
+    assert world.live.newest_seq == 2
+    assert world.metrics.reports.value("report") == 1
+    assert world.metrics.reports.value("detection") == 1
+    assert world.metrics.log_posts.value() == 0
 
 
 @pytest.mark.parametrize("token", [None, "", "unknown", "log-srv_1", "a\x00b"])
-def test_unknown_report_token_is_rejected(harness: databases.Harness, token: str | None) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_report(token, REPORT) == 401
-        assert await world.ingest.store_detection(token, REPORT) == 401
-        assert await world.ingest.match_file(token) is None
-        assert await world.stored() == []
-
-    run(harness, scenario)
+async def test_unknown_report_token_is_rejected(world: World, token: str | None) -> None:
+    assert await world.ingest.store_report(token, REPORT) == 401
+    assert await world.ingest.store_detection(token, REPORT) == 401
+    assert await world.ingest.match_file(token) is None
+    assert await world.stored() == []
 
 
-def test_empty_report_is_rejected(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_report("report-srv_1", b"") == 400
-        assert await world.stored() == []
-
-    run(harness, scenario)
+async def test_empty_report_is_rejected(world: World) -> None:
+    assert await world.ingest.store_report("report-srv_1", b"") == 400
+    assert await world.stored() == []
 
 
-def test_report_is_answered_410_two_seconds_after_the_end_of_its_match(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_report("report-srv_1", REPORT) == 200
-        await world.end()
-        world.clock.at_ms += OPEN_FOR_MS
-        assert await world.ingest.store_report("report-srv_1", REPORT) == 410
-        assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
-
-    run(harness, scenario)
+async def test_report_is_answered_410_two_seconds_after_the_end_of_its_match(world: World) -> None:
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    await world.end()
+    world.clock.at_ms += OPEN_FOR_MS
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 410
+    assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
 
 
 # --- the match file -----------------------------------------------------------------------------------------------
 
 
-def test_match_file_contains_the_match_and_the_report_url(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        text = await world.ingest.match_file("report-srv_1")
-        assert text is not None
-        file = msgspec.json.decode(text)
-        assert (file["matchid"], file["num_maps"], file["maplist"]) == (7, 3, ["de_mirage", "123", "de_nuke"])
-        assert file["team1"] == {"name": "Reds", "players": {"76561198000000001": ""}}
-        assert file["cvars"]["matchzy_remote_log_url"] == "http://10.0.0.9:8080/ingest/reports"
-        assert file["cvars"]["matchzy_remote_log_header_key"] == TOKEN_HEADER
-        assert file["cvars"]["matchzy_remote_log_header_value"] == "report-srv_1"
-
-    run(harness, scenario, server(phase=ServerPhase.ALLOCATING))
+async def test_match_file_contains_the_match_and_the_report_url(db: Database) -> None:
+    world = await world_of(db, server(phase=ServerPhase.ALLOCATING))
+    text = await world.ingest.match_file("report-srv_1")
+    assert text is not None
+    file = msgspec.json.decode(text)
+    assert (file["matchid"], file["num_maps"], file["maplist"]) == (7, 3, ["de_mirage", "123", "de_nuke"])
+    assert file["team1"] == {"name": "Reds", "players": {"76561198000000001": ""}}
+    assert file["cvars"]["matchzy_remote_log_url"] == "http://10.0.0.9:8080/ingest/reports"
+    assert file["cvars"]["matchzy_remote_log_header_key"] == TOKEN_HEADER
+    assert file["cvars"]["matchzy_remote_log_header_value"] == "report-srv_1"
 
 
-def test_match_without_the_plugin_has_no_match_file(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.match_file("report-srv_1") is None
-
-    run(harness, scenario, server(settings=OPEN_TO_ALL))
+async def test_match_without_the_plugin_has_no_match_file(db: Database) -> None:
+    world = await world_of(db, server(settings=OPEN_TO_ALL))
+    assert await world.ingest.match_file("report-srv_1") is None
 
 
-def test_ended_match_has_no_match_file(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.match_file("report-srv_1") is not None
-        await world.end()
-        assert await world.ingest.match_file("report-srv_1") is None
-
-    run(harness, scenario)
+async def test_ended_match_has_no_match_file(world: World) -> None:
+    assert await world.ingest.match_file("report-srv_1") is not None
+    await world.end()
+    assert await world.ingest.match_file("report-srv_1") is None
 
 
 # --- database outage ----------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_acknowledged_or_published_during_a_database_outage(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        world.db.is_unavailable = True
-        for work in (
-            world.ingest.store_log("log-srv_1", {}, LINE),  # a cached token, but the post cannot be stored
-            world.ingest.store_report("report-srv_1", REPORT),
-            world.ingest.store_detection("report-srv_1", REPORT),
-            world.ingest.match_file("report-srv_1"),
-        ):
-            with pytest.raises(UnavailableError):
-                await work
-        assert world.live.newest_seq == 1
-        assert world.metrics.log_posts.value() == 1
-        world.db.is_unavailable = False
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-        assert [entry.seq for entry in await world.stored()] == [1, 2]
-
-    run(harness, scenario)
+async def test_nothing_is_acknowledged_or_published_during_a_database_outage(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    world.db.is_unavailable = True
+    for work in (
+        world.ingest.store_log("log-srv_1", {}, LINE),  # a cached token, but the post cannot be stored
+        world.ingest.store_report("report-srv_1", REPORT),
+        world.ingest.store_detection("report-srv_1", REPORT),
+        world.ingest.match_file("report-srv_1"),
+    ):
+        with pytest.raises(UnavailableError):
+            await work
+    assert world.live.newest_seq == 1
+    assert world.metrics.log_posts.value() == 1
+    world.db.is_unavailable = False
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert [entry.seq for entry in await world.stored()] == [1, 2]

@@ -49,29 +49,26 @@ def _scores(result: dict[str, object]) -> tuple[object, ...]:
     return series["winner"], *teams
 
 
-def test_series_has_its_winner_if_a_map_ended_while_no_process_ran(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as undisturbed:
-            undisturbed.start("undisturbed")
-            await undisturbed.create("srv_undisturbed", seed=SEED, game=BO3)
-            expected = callback_fields(await undisturbed.outcome("srv_undisturbed"))
-        async with open_world(db) as world:
-            dead = world.start()
-            await world.create(seed=SEED, game=BO3)
-            await world.until_live()
-            await dead.kill()
-            await _until_second_map(world)
-            world.clock.ahead_ms += LEASE_MS
-            world.start()  # at the same URL, to which the plugin reports
-            await _until_taken_over(world)
-            outcome = callback_fields(await world.outcome())
-            assert _scores(outcome) == _scores(expected)
-            row = await world.row()
-            maps = await history.maps_of(db, row.id)
-            assert [one.map_name for one in maps] == list(BO3.maps)
-            assert maps[0].winner is not None
-            last = msgspec.json.decode((await timeline_of(db, row))[1][-1], type=TimelineItem)
-            assert isinstance(last, MapEndItem)
-            assert (last.status, last.winner) == (MapStatus.FINISHED, None)
-
-    harness.run(scenario)
+async def test_series_has_its_winner_if_a_map_ended_while_no_process_ran(db: Database) -> None:
+    async with open_world(db) as undisturbed:
+        undisturbed.start("undisturbed")
+        await undisturbed.create("srv_undisturbed", seed=SEED, game=BO3)
+        expected = callback_fields(await undisturbed.outcome("srv_undisturbed"))
+    async with open_world(db) as world:
+        dead = world.start()
+        await world.create(seed=SEED, game=BO3)
+        await world.until_live()
+        await dead.kill()
+        await _until_second_map(world)
+        world.clock.ahead_ms += LEASE_MS
+        world.start()  # at the same URL, to which the plugin reports
+        await _until_taken_over(world)
+        outcome = callback_fields(await world.outcome())
+        assert _scores(outcome) == _scores(expected)
+        row = await world.row()
+        maps = await history.maps_of(db, row.id)
+        assert [one.map_name for one in maps] == list(BO3.maps)
+        assert maps[0].winner is not None
+        last = msgspec.json.decode((await timeline_of(db, row))[1][-1], type=TimelineItem)
+        assert isinstance(last, MapEndItem)
+        assert (last.status, last.winner) == (MapStatus.FINISHED, None)

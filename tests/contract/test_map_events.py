@@ -64,60 +64,49 @@ async def assert_reads_are_slices(db: Database, first: int, last: int) -> None:
             assert await map_events.read_after(db, MAP, after, limit=limit) == expected, (after, limit)
 
 
-def test_items_are_read_from_the_middle_of_batches(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await write_batches(db, [7], of_map=map_id("srv_2"))
-        last = await write_batches(db, [1, 3, 1, 5, 2])
-        await assert_reads_are_slices(db, 1, last)
-        assert await map_events.read_after(db, "unknown", 0, limit=10) == []
-        assert await map_events.read_after(db, MAP, 2**53 - 1, limit=1_000) == []
-
-    harness.run(scenario)
+async def test_items_are_read_from_the_middle_of_batches(db: Database) -> None:
+    await write_batches(db, [7], of_map=map_id("srv_2"))
+    last = await write_batches(db, [1, 3, 1, 5, 2])
+    await assert_reads_are_slices(db, 1, last)
+    assert await map_events.read_after(db, "unknown", 0, limit=10) == []
+    assert await map_events.read_after(db, MAP, 2**53 - 1, limit=1_000) == []
 
 
-def test_last_sequence_numbers_are_returned_per_map(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db)
-        assert await map_events.last_seqs(db, "srv_1") == {}
-        await write_batches(db, [2, 3])
-        assert await map_events.last_seqs(db, "srv_1") == {MAP: 5}
-        await write_batches(db, [1], of_map=map_id("srv_1", 2))
-        assert await map_events.last_seqs(db, "srv_1") == {MAP: 5, map_id("srv_1", 2): 1}
-        assert await map_events.last_seqs(db, "srv_2") == {}
-
-    harness.run(scenario)
+async def test_last_sequence_numbers_are_returned_per_map(db: Database) -> None:
+    await create_match(db)
+    assert await map_events.last_seqs(db, "srv_1") == {}
+    await write_batches(db, [2, 3])
+    assert await map_events.last_seqs(db, "srv_1") == {MAP: 5}
+    await write_batches(db, [1], of_map=map_id("srv_1", 2))
+    assert await map_events.last_seqs(db, "srv_1") == {MAP: 5, map_id("srv_1", 2): 1}
+    assert await map_events.last_seqs(db, "srv_2") == {}
 
 
-def test_only_one_of_two_concurrent_appends_succeeds(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        last = 0
-        for _ in range(10):
-            writes = [
-                handle.write([map_events.append(MAP, last + 1, lines(last + 1, last + size), at_ms=1)])
-                for handle, size in ((db, 1), (peer, 2))
-            ]
-            results = await asyncio.gather(*writes, return_exceptions=True)
-            assert sum(isinstance(result, DuplicateError) for result in results) == 1
-            last += 2 if isinstance(results[0], DuplicateError) else 1
-        assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last)
-
-    harness.run_replicas(scenario)
+async def test_only_one_of_two_concurrent_appends_succeeds(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    last = 0
+    for _ in range(10):
+        writes = [
+            handle.write([map_events.append(MAP, last + 1, lines(last + 1, last + size), at_ms=1)])
+            for handle, size in ((db, 1), (peer, 2))
+        ]
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert sum(isinstance(result, DuplicateError) for result in results) == 1
+        last += 2 if isinstance(results[0], DuplicateError) else 1
+    assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last)
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_existing_item_is_never_overwritten(harness: databases.Harness, is_merged: bool) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db)
-        last = await write_batches(db, [2, 3, 2])
-        if is_merged:
-            await map_events.compact(db, "srv_1")
-        for seq in range(1, last + 1):
-            with pytest.raises(DuplicateError):
-                await db.write([map_events.append(MAP, seq, [b"other"], at_ms=1)])
-        await db.write([map_events.append(MAP, last + 1, lines(last + 1, last + 1), at_ms=1)])
-        assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last + 1)
-
-    harness.run(scenario)
+async def test_existing_item_is_never_overwritten(db: Database, is_merged: bool) -> None:
+    await create_match(db)
+    last = await write_batches(db, [2, 3, 2])
+    if is_merged:
+        await map_events.compact(db, "srv_1")
+    for seq in range(1, last + 1):
+        with pytest.raises(DuplicateError):
+            await db.write([map_events.append(MAP, seq, [b"other"], at_ms=1)])
+    await db.write([map_events.append(MAP, last + 1, lines(last + 1, last + 1), at_ms=1)])
+    assert await map_events.read_after(db, MAP, 0, limit=100) == items(1, last + 1)
 
 
 def test_empty_batch_is_rejected() -> None:
@@ -125,106 +114,86 @@ def test_empty_batch_is_rejected() -> None:
         map_events.append(MAP, 1, [], at_ms=1)
 
 
-def test_merged_batches_are_fewer_and_read_the_same(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db)
-        rng = random.Random(1)
-        last = await write_batches(db, [rng.randrange(1, 9) for _ in range(280)])
-        await write_batches(db, [1, 1], of_map=map_id("srv_1", 2))
-        await write_batches(db, [1, 1], of_map=map_id("srv_2"))
-        before = await map_events.read_after(db, MAP, 0, limit=10_000)
-        await asyncio.gather(*(map_events.compact(db, "srv_1") for _ in range(3)))
-        assert await map_events.read_after(db, MAP, 0, limit=10_000) == before == items(1, last)
-        size = map_events.MERGED_ITEMS
-        starts = range(1, last + 1, size)
-        assert await stored_batches(db) == [(start, min(size, last + 1 - start), 1) for start in starts]
-        assert await stored_batches(db, map_id("srv_1", 2)) == [(1, 2, 1)]
-        assert await stored_batches(db, map_id("srv_2")) == [(1, 1, 0), (2, 1, 0)]
-        assert await map_events.last_seqs(db, "srv_1") == {MAP: last, map_id("srv_1", 2): 2}
-        for after in (0, 1, size - 1, size, size + 1, last - 1, last):
-            expected = items(after + 1, min(last, after + 100))
-            assert await map_events.read_after(db, MAP, after, limit=100) == expected
-
-    harness.run(scenario)
+async def test_merged_batches_are_fewer_and_read_the_same(db: Database) -> None:
+    await create_match(db)
+    rng = random.Random(1)
+    last = await write_batches(db, [rng.randrange(1, 9) for _ in range(280)])
+    await write_batches(db, [1, 1], of_map=map_id("srv_1", 2))
+    await write_batches(db, [1, 1], of_map=map_id("srv_2"))
+    before = await map_events.read_after(db, MAP, 0, limit=10_000)
+    await asyncio.gather(*(map_events.compact(db, "srv_1") for _ in range(3)))
+    assert await map_events.read_after(db, MAP, 0, limit=10_000) == before == items(1, last)
+    size = map_events.MERGED_ITEMS
+    starts = range(1, last + 1, size)
+    assert await stored_batches(db) == [(start, min(size, last + 1 - start), 1) for start in starts]
+    assert await stored_batches(db, map_id("srv_1", 2)) == [(1, 2, 1)]
+    assert await stored_batches(db, map_id("srv_2")) == [(1, 1, 0), (2, 1, 0)]
+    assert await map_events.last_seqs(db, "srv_1") == {MAP: last, map_id("srv_1", 2): 2}
+    for after in (0, 1, size - 1, size, size + 1, last - 1, last):
+        expected = items(after + 1, min(last, after + 100))
+        assert await map_events.read_after(db, MAP, after, limit=100) == expected
 
 
-def test_items_added_after_a_merge_are_merged_next_time(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db)
-        last = await write_batches(db, [3, 4])
-        await map_events.compact(db, "srv_1")
-        for seq in range(last + 1, last + 4):
-            await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1)])
-        await map_events.compact(db, "srv_1")
-        assert await stored_batches(db) == [(1, last, 1), (last + 1, 3, 1)]
-        await assert_reads_are_slices(db, 1, last + 3)
-
-    harness.run(scenario)
+async def test_items_added_after_a_merge_are_merged_next_time(db: Database) -> None:
+    await create_match(db)
+    last = await write_batches(db, [3, 4])
+    await map_events.compact(db, "srv_1")
+    for seq in range(last + 1, last + 4):
+        await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1)])
+    await map_events.compact(db, "srv_1")
+    assert await stored_batches(db) == [(1, last, 1), (last + 1, 3, 1)]
+    await assert_reads_are_slices(db, 1, last + 3)
 
 
-def test_merging_does_not_affect_concurrent_reads(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        await create_match(db)
-        last = 0
-        for _ in range(15):
-            first = last + 1
-            last += 40
-            await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1) for seq in range(first, last + 1)])
-            reads = [map_events.read_after(peer, MAP, after, limit=1_000) for after in range(0, last, 25)]
-            merge, *results = await asyncio.gather(map_events.compact(db, "srv_1"), *reads)
-            assert merge is None
-            assert results == [items(after + 1, last) for after in range(0, last, 25)]
-
-    harness.run_replicas(scenario)
+async def test_merging_does_not_affect_concurrent_reads(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    await create_match(db)
+    last = 0
+    for _ in range(15):
+        first = last + 1
+        last += 40
+        await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1) for seq in range(first, last + 1)])
+        reads = [map_events.read_after(peer, MAP, after, limit=1_000) for after in range(0, last, 25)]
+        merge, *results = await asyncio.gather(map_events.compact(db, "srv_1"), *reads)
+        assert merge is None
+        assert results == [items(after + 1, last) for after in range(0, last, 25)]
 
 
-def test_old_items_are_pruned_except_those_of_matches_in_progress(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for name, phase in (("srv_1", ServerPhase.RELEASED), ("srv_2", ServerPhase.RUNNING)):
-            await create_match(db, name, phase)
-            await write_batches(db, [3, 4], of_map=map_id(name), at_ms=99)
-            await db.write([map_events.append(map_id(name), 8, lines(8, 9), at_ms=100)])
-        assert await map_events.prune(db, 99) == 0
-        assert await map_events.prune(db, 100) == 7
-        await assert_reads_are_slices(db, 8, 9)
-        assert await map_events.read_after(db, map_id("srv_2"), 0, limit=100) == items(1, 9)
-        assert await map_events.last_seqs(db, "srv_1") == {MAP: 9}
-        await map_events.compact(db, "srv_1")
-        await assert_reads_are_slices(db, 8, 9)
-        assert await map_events.prune(db, 101) == 2
-        assert await map_events.read_after(db, MAP, 0, limit=100) == []
-
-    harness.run(scenario)
+async def test_old_items_are_pruned_except_those_of_matches_in_progress(db: Database) -> None:
+    for name, phase in (("srv_1", ServerPhase.RELEASED), ("srv_2", ServerPhase.RUNNING)):
+        await create_match(db, name, phase)
+        await write_batches(db, [3, 4], of_map=map_id(name), at_ms=99)
+        await db.write([map_events.append(map_id(name), 8, lines(8, 9), at_ms=100)])
+    assert await map_events.prune(db, 99) == 0
+    assert await map_events.prune(db, 100) == 7
+    await assert_reads_are_slices(db, 8, 9)
+    assert await map_events.read_after(db, map_id("srv_2"), 0, limit=100) == items(1, 9)
+    assert await map_events.last_seqs(db, "srv_1") == {MAP: 9}
+    await map_events.compact(db, "srv_1")
+    await assert_reads_are_slices(db, 8, 9)
+    assert await map_events.prune(db, 101) == 2
+    assert await map_events.read_after(db, MAP, 0, limit=100) == []
 
 
-def test_merged_batch_is_kept_as_long_as_its_newest_item(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db, phase=ServerPhase.RELEASED)
-        batches = ((1, 3, 50), (4, 5, 90))
-        await db.write([map_events.append(MAP, first, lines(first, last), at_ms=at) for first, last, at in batches])
-        await map_events.compact(db, "srv_1")
-        assert await map_events.prune(db, 90) == 0
-        assert await map_events.prune(db, 91) == 5
-
-    harness.run(scenario)
+async def test_merged_batch_is_kept_as_long_as_its_newest_item(db: Database) -> None:
+    await create_match(db, phase=ServerPhase.RELEASED)
+    batches = ((1, 3, 50), (4, 5, 90))
+    await db.write([map_events.append(MAP, first, lines(first, last), at_ms=at) for first, last, at in batches])
+    await map_events.compact(db, "srv_1")
+    assert await map_events.prune(db, 90) == 0
+    assert await map_events.prune(db, 91) == 5
 
 
-def test_batches_with_a_gap_between_them_are_merged_separately(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_match(db)
-        batches = ((1, 2), (3, 4), (9, 9), (10, 12))
-        await db.write([map_events.append(MAP, first, lines(first, last), at_ms=1) for first, last in batches])
-        await map_events.compact(db, "srv_1")
-        assert await stored_batches(db) == [(1, 4, 1), (9, 4, 1)]
-
-    harness.run(scenario)
+async def test_batches_with_a_gap_between_them_are_merged_separately(db: Database) -> None:
+    await create_match(db)
+    batches = ((1, 2), (3, 4), (9, 9), (10, 12))
+    await db.write([map_events.append(MAP, first, lines(first, last), at_ms=1) for first, last in batches])
+    await map_events.compact(db, "srv_1")
+    assert await stored_batches(db) == [(1, 4, 1), (9, 4, 1)]
 
 
-def test_batches_are_pruned_in_several_transactions(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        count = map_events.PRUNE_BATCHES + 5
-        await write_batches(db, [2] * count)
-        assert await map_events.prune(db, 100) == 2 * count
-        assert await map_events.prune(db, 100) == 0
-
-    harness.run(scenario)
+async def test_batches_are_pruned_in_several_transactions(db: Database) -> None:
+    count = map_events.PRUNE_BATCHES + 5
+    await write_batches(db, [2] * count)
+    assert await map_events.prune(db, 100) == 2 * count
+    assert await map_events.prune(db, 100) == 0

@@ -206,537 +206,419 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
     return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, object])
 
 
-def run(harness: databases.Harness, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def main(db: Database) -> None:
-        await scenario(World(db))
-
-    harness.run(main)
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
 
 
 # --- create -------------------------------------------------------------------------------------------------------
 
 
-def test_created_match_has_no_address_and_no_live_match(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        view = await world.create(callbackUrl="https://a.example/cb", externalMatchId="cup-7")
-        shown = as_json(view)
-        assert list(shown) == [
-            "serverId", "gameId", "region", "status", "ip", "port", "callbackUrl", "externalMatchId", "gameType",
-            "createdAt", "rconPassword",
-        ]  # fmt: skip
-        assert re.fullmatch(r"srv_[0-9a-z]{26}", view.server_id)
-        assert uuid.UUID(view.game_id).version == 4
-        assert view.rcon_password is not None
-        assert re.fullmatch(r"[0-9a-f]{32}", view.rcon_password)
-        assert (shown["region"], shown["status"], shown["ip"], shown["port"]) == ("eu", "allocating", None, None)
-        assert (shown["callbackUrl"], shown["externalMatchId"]) == ("https://a.example/cb", "cup-7")
-        assert (shown["gameType"], shown["createdAt"]) == ("cs2", "2026-09-21T14:13:20.123Z")
-
-    run(harness, scenario)
+async def test_created_match_has_no_address_and_no_live_match(world: World) -> None:
+    view = await world.create(callbackUrl="https://a.example/cb", externalMatchId="cup-7")
+    shown = as_json(view)
+    assert list(shown) == [
+        "serverId", "gameId", "region", "status", "ip", "port", "callbackUrl", "externalMatchId", "gameType",
+        "createdAt", "rconPassword",
+    ]  # fmt: skip
+    assert re.fullmatch(r"srv_[0-9a-z]{26}", view.server_id)
+    assert uuid.UUID(view.game_id).version == 4
+    assert view.rcon_password is not None
+    assert re.fullmatch(r"[0-9a-f]{32}", view.rcon_password)
+    assert (shown["region"], shown["status"], shown["ip"], shown["port"]) == ("eu", "allocating", None, None)
+    assert (shown["callbackUrl"], shown["externalMatchId"]) == ("https://a.example/cb", "cup-7")
+    assert (shown["gameType"], shown["createdAt"]) == ("cs2", "2026-09-21T14:13:20.123Z")
 
 
-def test_created_match_is_due_at_once_and_notifies_the_supervisor(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        view = await world.create()
-        row = await world.row(view.server_id)
-        assert (row.phase, row.next_at_ms, row.created_at_ms) == (ServerPhase.ALLOCATING, NOW_MS, NOW_MS)
-        assert row.log_token != row.report_token
-        assert 1 <= row.plugin_match_id <= 2**31 - 1
-        assert world.notified == [view.server_id]
-        assert world.metrics.matches_created.value("eu") == 1
-
-    run(harness, scenario)
+async def test_created_match_is_due_at_once_and_notifies_the_supervisor(world: World) -> None:
+    view = await world.create()
+    row = await world.row(view.server_id)
+    assert (row.phase, row.next_at_ms, row.created_at_ms) == (ServerPhase.ALLOCATING, NOW_MS, NOW_MS)
+    assert row.log_token != row.report_token
+    assert 1 <= row.plugin_match_id <= 2**31 - 1
+    assert world.notified == [view.server_id]
+    assert world.metrics.matches_created.value("eu") == 1
 
 
-def test_secrets_are_stored_encrypted_and_not_in_the_settings(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        settings = {"matchType": "deathmatch", "map": "de_dust2", "serverPassword": "open sesame", "players": [PLAYER]}
-        view = await world.create(callbackAuthToken="Bearer s3cret", gameSettings=settings)
-        row = await world.row(view.server_id)
-        assert row.server_password is not None
-        assert row.callback_auth is not None
-        assert row.rcon_password is not None
-        assert VAULT.open(row.server_password) == "open sesame"
-        assert VAULT.open(row.callback_auth) == "Bearer s3cret"
-        assert VAULT.open(row.rcon_password) == view.rcon_password
-        assert b"sesame" not in row.settings
-        stored = msgspec.json.decode(row.settings, type=GameSettings)
-        assert stored == GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2",), players=(PLAYER,))
-        assert "sesame" not in repr(view)
-        assert "s3cret" not in repr(view)
-
-    run(harness, scenario)
+async def test_secrets_are_stored_encrypted_and_not_in_the_settings(world: World) -> None:
+    settings = {"matchType": "deathmatch", "map": "de_dust2", "serverPassword": "open sesame", "players": [PLAYER]}
+    view = await world.create(callbackAuthToken="Bearer s3cret", gameSettings=settings)
+    row = await world.row(view.server_id)
+    assert row.server_password is not None
+    assert row.callback_auth is not None
+    assert row.rcon_password is not None
+    assert VAULT.open(row.server_password) == "open sesame"
+    assert VAULT.open(row.callback_auth) == "Bearer s3cret"
+    assert VAULT.open(row.rcon_password) == view.rcon_password
+    assert b"sesame" not in row.settings
+    stored = msgspec.json.decode(row.settings, type=GameSettings)
+    assert stored == GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2",), players=(PLAYER,))
+    assert "sesame" not in repr(view)
+    assert "s3cret" not in repr(view)
 
 
-def test_creation_is_logged_without_secrets(harness: databases.Harness, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(world: World) -> None:
-        with caplog.at_level(logging.INFO, "matchpod.service.matches"):
-            view = await world.create(externalMatchId="cup-7", callbackAuthToken="s3cret")
-        (record,) = caplog.records
-        fields = vars(record)
-        assert record.getMessage() == "match created"
-        assert {
-            name: fields[name] for name in ("server_id", "org_id", "region", "match_type", "external_match_id")
-        } == {
-            "server_id": view.server_id,
-            "org_id": "org_1",
-            "region": "eu",
-            "match_type": "competitive",
-            "external_match_id": "cup-7",
-        }
-        assert "s3cret" not in str(fields)
-        assert str(view.rcon_password) not in str(fields)
-
-    run(harness, scenario)
+async def test_creation_is_logged_without_secrets(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "matchpod.service.matches"):
+        view = await world.create(externalMatchId="cup-7", callbackAuthToken="s3cret")
+    (record,) = caplog.records
+    fields = vars(record)
+    assert record.getMessage() == "match created"
+    assert {name: fields[name] for name in ("server_id", "org_id", "region", "match_type", "external_match_id")} == {
+        "server_id": view.server_id,
+        "org_id": "org_1",
+        "region": "eu",
+        "match_type": "competitive",
+        "external_match_id": "cup-7",
+    }
+    assert "s3cret" not in str(fields)
+    assert str(view.rcon_password) not in str(fields)
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"\xff", b'"\xff"', b'"\\ud800"', b"NaN", b"[" * 100_000, b'{"a":1e999}'])
-def test_body_that_is_not_json_is_rejected(harness: databases.Harness, sent: bytes) -> None:
-    async def scenario(world: World) -> None:
-        with pytest.raises(InvalidParamsError, match="not JSON"):
-            await world.matches.create(OWNER, sent, None)
-        assert await world.count("servers") == 0
-        assert world.notified == []
-
-    run(harness, scenario)
+async def test_body_that_is_not_json_is_rejected(world: World, sent: bytes) -> None:
+    with pytest.raises(InvalidParamsError, match="not JSON"):
+        await world.matches.create(OWNER, sent, None)
+    assert await world.count("servers") == 0
+    assert world.notified == []
 
 
-def test_all_faults_of_a_body_are_reported(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        settings = {"matchType": "casual", "map": "DUST", "customCvars": "sim_seed 7"}
+async def test_all_faults_of_a_body_are_reported(world: World) -> None:
+    settings = {"matchType": "casual", "map": "DUST", "customCvars": "sim_seed 7"}
+    with pytest.raises(InvalidParamsError) as caught:
+        await world.create(gameType="csgo", gameSettings=settings)
+    assert [fault.path for fault in caught.value.faults] == [
+        "gameType",
+        "gameSettings.map",
+        "gameSettings.customCvars",
+    ]
+    assert await world.count("servers") == 0
+
+
+async def test_allowed_settings_depend_on_the_region(world: World) -> None:
+    settings = {"matchType": "casual", "map": "de_dust2", "customCvars": "sim_seed 7"}
+    await world.create(region="sandbox", gameSettings=settings)
+    await region_flags.set_active(world.db, "sandbox", False)
+    for region in ("sandbox", "mars"):
         with pytest.raises(InvalidParamsError) as caught:
-            await world.create(gameType="csgo", gameSettings=settings)
-        assert [fault.path for fault in caught.value.faults] == [
-            "gameType",
-            "gameSettings.map",
-            "gameSettings.customCvars",
-        ]
-        assert await world.count("servers") == 0
-
-    run(harness, scenario)
-
-
-def test_allowed_settings_depend_on_the_region(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        settings = {"matchType": "casual", "map": "de_dust2", "customCvars": "sim_seed 7"}
-        await world.create(region="sandbox", gameSettings=settings)
-        await region_flags.set_active(world.db, "sandbox", False)
-        for region in ("sandbox", "mars"):
-            with pytest.raises(InvalidParamsError) as caught:
-                await world.create(region=region)
-            assert [fault.path for fault in caught.value.faults] == ["region"]
-
-    run(harness, scenario)
+            await world.create(region=region)
+        assert [fault.path for fault in caught.value.faults] == ["region"]
 
 
 # --- idempotency keys ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "a\n", "ключ", "x" * 256, "\x7f"])
-def test_idempotency_key_must_be_visible_ascii(harness: databases.Harness, key: str) -> None:
-    async def scenario(world: World) -> None:
-        with pytest.raises(InvalidParamsError, match="Idempotency-Key") as caught:
+async def test_idempotency_key_must_be_visible_ascii(world: World, key: str) -> None:
+    with pytest.raises(InvalidParamsError, match="Idempotency-Key") as caught:
+        await world.create(key)
+    assert caught.value.faults == (Fault("Idempotency-Key", "must be 1 to 255 visible ASCII characters"),)
+
+
+async def test_same_key_and_body_return_the_current_state_of_the_same_server(world: World) -> None:
+    key = "k" * 255
+    first = await world.create(key)
+    await world.start(first.server_id)
+    # The same JSON in another format.
+    spaced = msgspec.json.format(body(), indent=4)
+    again = await world.matches.create(OWNER, spaced, key)
+    assert again == msgspec.structs.replace(first, status=ServerStatus.RUNNING, ip="10.0.0.1", port=27015)
+    assert "match" not in as_json(again)
+    assert await world.count("servers") == 1
+    assert world.notified == [first.server_id]
+    assert world.metrics.matches_created.value("eu") == 1
+
+
+async def test_repeated_creation_succeeds_even_if_the_region_was_switched_off_since(world: World) -> None:
+    first = await world.create("once")
+    await region_flags.set_active(world.db, "eu", False)
+    assert await world.create("once") == first
+    with pytest.raises(InvalidParamsError):
+        await world.create("twice")
+
+
+async def test_same_key_with_another_body_is_a_conflict(world: World) -> None:
+    await world.create("once")
+    with pytest.raises(IdempotencyConflictError):
+        await world.create("once", externalMatchId="other")
+    with pytest.raises(InvalidParamsError):
+        await world.create("once", region="mars")
+    assert await world.count("servers") == 1
+
+
+async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world: World) -> None:
+    first = await world.create("once")
+    others = await world.matches.create(OTHER_OWNER, body(), "once")
+    world.clock.at_ms += IDEMPOTENCY_MS
+    assert (await world.create("once")).server_id == first.server_id
+    world.clock.at_ms += 1
+    later = await world.create("once")
+    assert len({first.server_id, others.server_id, later.server_id}) == 3
+
+
+async def test_concurrent_equal_requests_get_the_same_server(replicas: databases.Replicas) -> None:
+    first, second = replicas
+    worlds = [World(first), World(second)]
+    views = await asyncio.gather(*(world.create("once") for world in worlds * 3))
+    assert len({view.server_id for view in views}) == 1
+    assert len({view.rcon_password for view in views}) == 1
+    assert await worlds[0].count("servers") == 1
+    assert len(worlds[0].notified + worlds[1].notified) == 1
+
+
+async def test_loser_of_a_race_for_a_key_gets_the_server_of_the_winner(world: World) -> None:
+    won: list[ServerView] = []
+
+    async def create_first() -> None:
+        won.append(await world.create("once"))
+
+    late = World(InterleavingDatabase(world.db, create_first))
+    assert await late.create("once") == won[0]
+    assert late.notified == []
+
+
+async def test_loser_of_a_race_with_another_body_gets_a_conflict(world: World) -> None:
+    late = World(InterleavingDatabase(world.db, lambda: world.create("once", externalMatchId="other")))
+    with pytest.raises(IdempotencyConflictError):
+        await late.create("once")
+    assert await world.count("servers") == 1
+
+
+async def test_without_a_key_every_creation_is_a_new_match(world: World) -> None:
+    assert (await world.create()).server_id != (await world.create()).server_id
+
+
+async def test_duplicate_server_id_is_an_internal_error(db: Database) -> None:
+    world = World(db, random_bytes=bytes)
+    await world.create()
+    for key in (None, "once"):
+        with pytest.raises(DuplicateError):
             await world.create(key)
-        assert caught.value.faults == (Fault("Idempotency-Key", "must be 1 to 255 visible ASCII characters"),)
-
-    run(harness, scenario)
-
-
-def test_same_key_and_body_return_the_current_state_of_the_same_server(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        key = "k" * 255
-        first = await world.create(key)
-        await world.start(first.server_id)
-        # The same JSON in another format.
-        spaced = msgspec.json.format(body(), indent=4)
-        again = await world.matches.create(OWNER, spaced, key)
-        assert again == msgspec.structs.replace(first, status=ServerStatus.RUNNING, ip="10.0.0.1", port=27015)
-        assert "match" not in as_json(again)
-        assert await world.count("servers") == 1
-        assert world.notified == [first.server_id]
-        assert world.metrics.matches_created.value("eu") == 1
-
-    run(harness, scenario)
-
-
-def test_repeated_creation_succeeds_even_if_the_region_was_switched_off_since(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        first = await world.create("once")
-        await region_flags.set_active(world.db, "eu", False)
-        assert await world.create("once") == first
-        with pytest.raises(InvalidParamsError):
-            await world.create("twice")
-
-    run(harness, scenario)
-
-
-def test_same_key_with_another_body_is_a_conflict(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.create("once")
-        with pytest.raises(IdempotencyConflictError):
-            await world.create("once", externalMatchId="other")
-        with pytest.raises(InvalidParamsError):
-            await world.create("once", region="mars")
-        assert await world.count("servers") == 1
-
-    run(harness, scenario)
-
-
-def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        first = await world.create("once")
-        others = await world.matches.create(OTHER_OWNER, body(), "once")
-        world.clock.at_ms += IDEMPOTENCY_MS
-        assert (await world.create("once")).server_id == first.server_id
-        world.clock.at_ms += 1
-        later = await world.create("once")
-        assert len({first.server_id, others.server_id, later.server_id}) == 3
-
-    run(harness, scenario)
-
-
-def test_concurrent_equal_requests_get_the_same_server(harness: databases.Harness) -> None:
-    async def scenario(first: Database, second: Database) -> None:
-        worlds = [World(first), World(second)]
-        views = await asyncio.gather(*(world.create("once") for world in worlds * 3))
-        assert len({view.server_id for view in views}) == 1
-        assert len({view.rcon_password for view in views}) == 1
-        assert await worlds[0].count("servers") == 1
-        assert len(worlds[0].notified + worlds[1].notified) == 1
-
-    harness.run_replicas(scenario)
-
-
-def test_loser_of_a_race_for_a_key_gets_the_server_of_the_winner(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        won: list[ServerView] = []
-
-        async def create_first() -> None:
-            won.append(await world.create("once"))
-
-        late = World(InterleavingDatabase(world.db, create_first))
-        assert await late.create("once") == won[0]
-        assert late.notified == []
-
-    run(harness, scenario)
-
-
-def test_loser_of_a_race_with_another_body_gets_a_conflict(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        late = World(InterleavingDatabase(world.db, lambda: world.create("once", externalMatchId="other")))
-        with pytest.raises(IdempotencyConflictError):
-            await late.create("once")
-        assert await world.count("servers") == 1
-
-    run(harness, scenario)
-
-
-def test_without_a_key_every_creation_is_a_new_match(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        assert (await world.create()).server_id != (await world.create()).server_id
-
-    run(harness, scenario)
-
-
-def test_duplicate_server_id_is_an_internal_error(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        world = World(db, random_bytes=bytes)
-        await world.create()
-        for key in (None, "once"):
-            with pytest.raises(DuplicateError):
-                await world.create(key)
-        assert await world.count("servers") == 1
-        assert len(world.notified) == 1
-
-    harness.run(scenario)
+    assert await world.count("servers") == 1
+    assert len(world.notified) == 1
 
 
 # --- get ----------------------------------------------------------------------------------------------------------
 
 
-def test_server_has_no_address_and_no_match_until_it_runs(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        created = await world.create()
-        await world.change(created.server_id, ip="10.0.0.1", port=27015)
-        shown = as_json(await world.matches.get(OWNER, created.server_id))
-        assert shown == as_json(created) | {"match": None}
-
-    run(harness, scenario)
+async def test_server_has_no_address_and_no_match_until_it_runs(world: World) -> None:
+    created = await world.create()
+    await world.change(created.server_id, ip="10.0.0.1", port=27015)
+    shown = as_json(await world.matches.get(OWNER, created.server_id))
+    assert shown == as_json(created) | {"match": None}
 
 
-def test_running_server_contains_the_live_match_of_this_process(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        await world.start(server_id)
-        live = LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0)
-        live.fold.match.current_map.team1_score = 9
-        world.live.add(live)
-        shown = as_json(await world.matches.get(OWNER, server_id))
-        assert (shown["status"], shown["ip"], shown["port"]) == ("running", "10.0.0.1", 27015)
-        assert shown["match"] == msgspec.json.decode(live.view())
-        assert b'"team1":9' in live.view()
-
-    run(harness, scenario)
+async def test_running_server_contains_the_live_match_of_this_process(world: World) -> None:
+    server_id = (await world.create()).server_id
+    await world.start(server_id)
+    live = LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0)
+    live.fold.match.current_map.team1_score = 9
+    world.live.add(live)
+    shown = as_json(await world.matches.get(OWNER, server_id))
+    assert (shown["status"], shown["ip"], shown["port"]) == ("running", "10.0.0.1", 27015)
+    assert shown["match"] == msgspec.json.decode(live.view())
+    assert b'"team1":9' in live.view()
 
 
-def test_match_of_another_process_is_read_from_its_stored_log(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        await world.start(server_id)
-        line = b'09/21/2026 - 13:34:00.000 - "Ann<3><[U:1:39734273]><>" entered the game\n'
-        await world.db.write(raw_log.append(server_id, EntryKind.LOG, received_ms=NOW_MS, headers=b"{}", body=line))
-        shown = as_json(await world.matches.get(OWNER, server_id))
-        assert isinstance(shown["match"], dict)
-        assert (shown["match"]["game"], shown["match"]["matchType"]) == ("cs2", "competitive")
-        assert [player["name"] for player in shown["match"]["players"]] == ["Ann"]
-
-    run(harness, scenario)
+async def test_match_of_another_process_is_read_from_its_stored_log(world: World) -> None:
+    server_id = (await world.create()).server_id
+    await world.start(server_id)
+    line = b'09/21/2026 - 13:34:00.000 - "Ann<3><[U:1:39734273]><>" entered the game\n'
+    await world.db.write(raw_log.append(server_id, EntryKind.LOG, received_ms=NOW_MS, headers=b"{}", body=line))
+    shown = as_json(await world.matches.get(OWNER, server_id))
+    assert isinstance(shown["match"], dict)
+    assert (shown["match"]["game"], shown["match"]["matchType"]) == ("cs2", "competitive")
+    assert [player["name"] for player in shown["match"]["players"]] == ["Ann"]
 
 
-def test_ended_server_keeps_its_address_and_has_no_match(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        await world.start(server_id)
-        world.live.add(LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0))
-        await world.end(server_id, result=b"{}")
-        shown = as_json(await world.matches.get(OWNER, server_id))
-        assert (shown["status"], shown["ip"], shown["match"]) == ("stopped", "10.0.0.1", None)
-
-    run(harness, scenario)
+async def test_ended_server_keeps_its_address_and_has_no_match(world: World) -> None:
+    server_id = (await world.create()).server_id
+    await world.start(server_id)
+    world.live.add(LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0))
+    await world.end(server_id, result=b"{}")
+    shown = as_json(await world.matches.get(OWNER, server_id))
+    assert (shown["status"], shown["ip"], shown["match"]) == ("stopped", "10.0.0.1", None)
 
 
-def test_rcon_password_is_shown_to_creators_until_the_match_ends(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(world: World) -> None:
-        created = await world.create()
-        server_id = created.server_id
-        admin = msgspec.structs.replace(OWNER, role=Role.ADMIN)
-        member = msgspec.structs.replace(OWNER, role=Role.MEMBER)
-        read_only_owner = msgspec.structs.replace(OWNER, scopes=READER.scopes)
-        for principal, password in (
-            (OWNER, created.rcon_password),
-            (admin, created.rcon_password),
-            (READER, None),
-            (member, None),
-            (read_only_owner, None),
-        ):
-            assert (await world.matches.get(principal, server_id)).rcon_password == password
-        await world.end(server_id, reason=CancelReason.SERVER_FAILED)
-        ended = await world.matches.get(OWNER, server_id)
-        assert (ended.status, ended.rcon_password) == (ServerStatus.FAILED, None)
-
-    run(harness, scenario)
+async def test_rcon_password_is_shown_to_creators_until_the_match_ends(world: World) -> None:
+    created = await world.create()
+    server_id = created.server_id
+    admin = msgspec.structs.replace(OWNER, role=Role.ADMIN)
+    member = msgspec.structs.replace(OWNER, role=Role.MEMBER)
+    read_only_owner = msgspec.structs.replace(OWNER, scopes=READER.scopes)
+    for principal, password in (
+        (OWNER, created.rcon_password),
+        (admin, created.rcon_password),
+        (READER, None),
+        (member, None),
+        (read_only_owner, None),
+    ):
+        assert (await world.matches.get(principal, server_id)).rcon_password == password
+    await world.end(server_id, reason=CancelReason.SERVER_FAILED)
+    ended = await world.matches.get(OWNER, server_id)
+    assert (ended.status, ended.rcon_password) == (ServerStatus.FAILED, None)
 
 
 @pytest.mark.parametrize("server_id", ["srv_0", "", "srv_\x00", "\ud800", "ü", "x" * 10_000, "srv_' OR '1'='1"])
-def test_unknown_server_is_not_found_for_any_id(harness: databases.Harness, server_id: str) -> None:
-    async def scenario(world: World) -> None:
-        for work in (world.matches.get, world.matches.cancel):
-            with pytest.raises(NotFoundError):
-                await work(OWNER, server_id)
-
-    run(harness, scenario)
+async def test_unknown_server_is_not_found_for_any_id(world: World, server_id: str) -> None:
+    for work in (world.matches.get, world.matches.cancel):
+        with pytest.raises(NotFoundError):
+            await work(OWNER, server_id)
 
 
-def test_server_of_another_organization_is_forbidden(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        for work in (world.matches.get, world.matches.cancel):
-            with pytest.raises(ForbiddenError):
-                await work(OTHER_OWNER, server_id)
-        assert (await world.row(server_id)).phase is ServerPhase.ALLOCATING
-
-    run(harness, scenario)
+async def test_server_of_another_organization_is_forbidden(world: World) -> None:
+    server_id = (await world.create()).server_id
+    for work in (world.matches.get, world.matches.cancel):
+        with pytest.raises(ForbiddenError):
+            await work(OTHER_OWNER, server_id)
+    assert (await world.row(server_id)).phase is ServerPhase.ALLOCATING
 
 
 # --- cancel -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
-def test_match_can_be_canceled_in_every_open_phase(harness: databases.Harness, phase: ServerPhase) -> None:
-    async def scenario(world: World) -> None:
-        created = await world.create(
-            callbackUrl="https://a.example/cb", callbackAuthToken="s3cret", externalMatchId="cup-7"
-        )
-        await world.change(created.server_id, phase=phase, status=ServerStatus(phase.value))
-        world.clock.at_ms += 5_000
-        await world.matches.cancel(OWNER, created.server_id)
-        row = await world.row(created.server_id)
-        assert (row.phase, row.status) == (ServerPhase.ENDING, ServerStatus.STOPPED)
-        assert (row.ended_at_ms, row.next_at_ms) == (NOW_MS + 5_000, NOW_MS + 5_000)
-        (callback,) = await outbox.list_callbacks(world.db, org_id="org_1", state=None, limit=10)
-        assert callback.auth is not None
-        assert VAULT.open(callback.auth) == "s3cret"
-        sent = msgspec.json.decode(callback.body)
-        assert (sent["eventType"], sent["reason"]) == ("match_canceled", "canceled_by_user")
-        assert (sent["externalMatchId"], sent["sessionId"]) == ("cup-7", created.game_id)
-        assert world.notified == [created.server_id] * 2
-        assert world.metrics.matches_ended.value("eu", "canceled_by_user") == 1
-
-    run(harness, scenario)
+async def test_match_can_be_canceled_in_every_open_phase(world: World, phase: ServerPhase) -> None:
+    created = await world.create(
+        callbackUrl="https://a.example/cb", callbackAuthToken="s3cret", externalMatchId="cup-7"
+    )
+    await world.change(created.server_id, phase=phase, status=ServerStatus(phase.value))
+    world.clock.at_ms += 5_000
+    await world.matches.cancel(OWNER, created.server_id)
+    row = await world.row(created.server_id)
+    assert (row.phase, row.status) == (ServerPhase.ENDING, ServerStatus.STOPPED)
+    assert (row.ended_at_ms, row.next_at_ms) == (NOW_MS + 5_000, NOW_MS + 5_000)
+    (callback,) = await outbox.list_callbacks(world.db, org_id="org_1", state=None, limit=10)
+    assert callback.auth is not None
+    assert VAULT.open(callback.auth) == "s3cret"
+    sent = msgspec.json.decode(callback.body)
+    assert (sent["eventType"], sent["reason"]) == ("match_canceled", "canceled_by_user")
+    assert (sent["externalMatchId"], sent["sessionId"]) == ("cup-7", created.game_id)
+    assert world.notified == [created.server_id] * 2
+    assert world.metrics.matches_ended.value("eu", "canceled_by_user") == 1
 
 
-def test_cancellation_is_logged_once(harness: databases.Harness, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        with caplog.at_level(logging.INFO, "matchpod.service.matches"):
-            await world.matches.cancel(OWNER, server_id)
-            await world.matches.cancel(OWNER, server_id)
-        (record,) = caplog.records
-        assert record.getMessage() == "match canceled"
-        assert vars(record)["server_id"] == server_id
-
-    run(harness, scenario)
+async def test_cancellation_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    server_id = (await world.create()).server_id
+    with caplog.at_level(logging.INFO, "matchpod.service.matches"):
+        await world.matches.cancel(OWNER, server_id)
+        await world.matches.cancel(OWNER, server_id)
+    (record,) = caplog.records
+    assert record.getMessage() == "match canceled"
+    assert vars(record)["server_id"] == server_id
 
 
-def test_repeated_cancellation_succeeds_and_sends_no_callback(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
-        for _ in range(3):
-            await world.matches.cancel(OWNER, server_id)
-        assert await world.count("callbacks") == 1
-        assert await world.count("outcomes") == 1
-        assert world.notified == [server_id] * 2
-
-    run(harness, scenario)
+async def test_repeated_cancellation_succeeds_and_sends_no_callback(world: World) -> None:
+    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
+    for _ in range(3):
+        await world.matches.cancel(OWNER, server_id)
+    assert await world.count("callbacks") == 1
+    assert await world.count("outcomes") == 1
+    assert world.notified == [server_id] * 2
 
 
 @pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_LOST])
-def test_match_that_ended_for_another_reason_cannot_be_canceled(
-    harness: databases.Harness, reason: CancelReason | None
+async def test_match_that_ended_for_another_reason_cannot_be_canceled(
+    world: World, reason: CancelReason | None
 ) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create()).server_id
-        await world.end(server_id, reason=reason, result=None if reason else b"{}")
-        with pytest.raises(ServerNotRunningError):
-            await world.matches.cancel(OWNER, server_id)
-        assert world.notified == [server_id]
-
-    run(harness, scenario)
+    server_id = (await world.create()).server_id
+    await world.end(server_id, reason=reason, result=None if reason else b"{}")
+    with pytest.raises(ServerNotRunningError):
+        await world.matches.cancel(OWNER, server_id)
+    assert world.notified == [server_id]
 
 
-def test_match_that_ends_during_a_cancellation_keeps_its_result(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
-        late = World(InterleavingDatabase(world.db, lambda: world.end(server_id, result=b'{"winner":"team1"}')))
-        with pytest.raises(ServerNotRunningError):
-            await late.matches.cancel(OWNER, server_id)
-        outcome = await outbox.outcome_of(world.db, server_id)
-        assert outcome is not None
-        assert outcome.kind == "match_over"
-        assert await world.count("callbacks") == 1
-        assert late.notified == []
-
-    run(harness, scenario)
+async def test_match_that_ends_during_a_cancellation_keeps_its_result(world: World) -> None:
+    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
+    late = World(InterleavingDatabase(world.db, lambda: world.end(server_id, result=b'{"winner":"team1"}')))
+    with pytest.raises(ServerNotRunningError):
+        await late.matches.cancel(OWNER, server_id)
+    outcome = await outbox.outcome_of(world.db, server_id)
+    assert outcome is not None
+    assert outcome.kind == "match_over"
+    assert await world.count("callbacks") == 1
+    assert late.notified == []
 
 
-def test_concurrent_cancellations_succeed_and_end_the_match_once(harness: databases.Harness) -> None:
-    async def scenario(first: Database, second: Database) -> None:
-        worlds = [World(first), World(second)]
-        server_id = (await worlds[0].create(callbackUrl="https://a.example/cb")).server_id
-        await asyncio.gather(*(world.matches.cancel(OWNER, server_id) for world in worlds * 3))
-        assert await worlds[0].count("callbacks") == 1
-        assert len(worlds[0].notified + worlds[1].notified) == 2
-
-    harness.run_replicas(scenario)
+async def test_concurrent_cancellations_succeed_and_end_the_match_once(replicas: databases.Replicas) -> None:
+    first, second = replicas
+    worlds = [World(first), World(second)]
+    server_id = (await worlds[0].create(callbackUrl="https://a.example/cb")).server_id
+    await asyncio.gather(*(world.matches.cancel(OWNER, server_id) for world in worlds * 3))
+    assert await worlds[0].count("callbacks") == 1
+    assert len(worlds[0].notified + worlds[1].notified) == 2
 
 
 # --- by external id -----------------------------------------------------------------------------------------------
 
 
-def test_match_is_found_by_its_external_id_without_a_result_until_it_is_over(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create(externalMatchId="Cup / 7 ü")).server_id
-        view = await world.matches.by_external_id(READER, "Cup / 7 ü")
-        assert list(as_json(view).items()) == [
-            ("externalMatchId", "Cup / 7 ü"),
-            ("serverId", server_id),
-            ("status", "allocating"),
-            ("region", "eu"),
-            ("createdAt", "2026-09-21T14:13:20.123Z"),
-            ("result", None),
-        ]
-
-    run(harness, scenario)
+async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_over(world: World) -> None:
+    server_id = (await world.create(externalMatchId="Cup / 7 ü")).server_id
+    view = await world.matches.by_external_id(READER, "Cup / 7 ü")
+    assert list(as_json(view).items()) == [
+        ("externalMatchId", "Cup / 7 ü"),
+        ("serverId", server_id),
+        ("status", "allocating"),
+        ("region", "eu"),
+        ("createdAt", "2026-09-21T14:13:20.123Z"),
+        ("result", None),
+    ]
 
 
-def test_result_equals_that_of_the_callback_byte_for_byte(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create(externalMatchId="cup", callbackUrl="https://a.example/cb")).server_id
-        result = b'{"winner": "team1",  "adr": 81.20}'
-        await world.end(server_id, result=result)
-        view = await world.matches.by_external_id(READER, "cup")
-        assert view.status is ServerStatus.STOPPED
-        assert view.result is not None
-        assert bytes(view.result) == result
-        (callback,) = await outbox.list_callbacks(world.db, org_id=None, state=None, limit=10)
-        assert result in callback.body
-        assert result in msgspec.json.encode(view)
-
-    run(harness, scenario)
+async def test_result_equals_that_of_the_callback_byte_for_byte(world: World) -> None:
+    server_id = (await world.create(externalMatchId="cup", callbackUrl="https://a.example/cb")).server_id
+    result = b'{"winner": "team1",  "adr": 81.20}'
+    await world.end(server_id, result=result)
+    view = await world.matches.by_external_id(READER, "cup")
+    assert view.status is ServerStatus.STOPPED
+    assert view.result is not None
+    assert bytes(view.result) == result
+    (callback,) = await outbox.list_callbacks(world.db, org_id=None, state=None, limit=10)
+    assert result in callback.body
+    assert result in msgspec.json.encode(view)
 
 
-def test_canceled_match_has_no_result(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        server_id = (await world.create(externalMatchId="cup")).server_id
-        await world.matches.cancel(OWNER, server_id)
-        view = await world.matches.by_external_id(READER, "cup")
-        assert (view.status, view.result) == (ServerStatus.STOPPED, None)
-
-    run(harness, scenario)
+async def test_canceled_match_has_no_result(world: World) -> None:
+    server_id = (await world.create(externalMatchId="cup")).server_id
+    await world.matches.cancel(OWNER, server_id)
+    view = await world.matches.by_external_id(READER, "cup")
+    assert (view.status, view.result) == (ServerStatus.STOPPED, None)
 
 
-def test_newest_match_of_the_organization_is_found(harness: databases.Harness) -> None:
-    async def scenario(world: World) -> None:
-        await world.create(externalMatchId="cup")
-        world.clock.at_ms += 1
-        newest = await world.create(externalMatchId="cup")
-        world.clock.at_ms += 1
-        await world.matches.create(OTHER_OWNER, body(externalMatchId="cup"), None)
-        assert (await world.matches.by_external_id(READER, "cup")).server_id == newest.server_id
-
-    run(harness, scenario)
+async def test_newest_match_of_the_organization_is_found(world: World) -> None:
+    await world.create(externalMatchId="cup")
+    world.clock.at_ms += 1
+    newest = await world.create(externalMatchId="cup")
+    world.clock.at_ms += 1
+    await world.matches.create(OTHER_OWNER, body(externalMatchId="cup"), None)
+    assert (await world.matches.by_external_id(READER, "cup")).server_id == newest.server_id
 
 
-def test_external_id_of_another_organization_is_forbidden_and_an_unknown_one_not_found(
-    harness: databases.Harness,
-) -> None:
-    async def scenario(world: World) -> None:
-        await world.create(externalMatchId="cup")
-        with pytest.raises(ForbiddenError):
-            await world.matches.by_external_id(OTHER_OWNER, "cup")
-        with pytest.raises(NotFoundError):
-            await world.matches.by_external_id(OTHER_OWNER, "Cup")
-
-    run(harness, scenario)
+async def test_external_id_of_another_organization_is_forbidden_and_an_unknown_one_not_found(world: World) -> None:
+    await world.create(externalMatchId="cup")
+    with pytest.raises(ForbiddenError):
+        await world.matches.by_external_id(OTHER_OWNER, "cup")
+    with pytest.raises(NotFoundError):
+        await world.matches.by_external_id(OTHER_OWNER, "Cup")
 
 
 @pytest.mark.parametrize("external_id", ["", "x" * 256, "a\x00b", "a\nb", "\ud800"])
-def test_malformed_external_id_is_rejected(harness: databases.Harness, external_id: str) -> None:
-    async def scenario(world: World) -> None:
-        with pytest.raises(InvalidParamsError) as caught:
-            await world.matches.by_external_id(READER, external_id)
-        assert [fault.path for fault in caught.value.faults] == ["externalMatchId"]
-
-    run(harness, scenario)
+async def test_malformed_external_id_is_rejected(world: World, external_id: str) -> None:
+    with pytest.raises(InvalidParamsError) as caught:
+        await world.matches.by_external_id(READER, external_id)
+    assert [fault.path for fault in caught.value.faults] == ["externalMatchId"]
 
 
 # --- database outage ----------------------------------------------------------------------------------------------
 
 
-def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
+async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
     matches = World(UnavailableDatabase()).matches
-
-    async def scenario() -> None:
-        for work in (
-            matches.create(OWNER, body(), None),
-            matches.create(OWNER, body(), "once"),
-            matches.get(OWNER, "srv_1"),
-            matches.cancel(OWNER, "srv_1"),
-            matches.by_external_id(OWNER, "cup"),
-        ):
-            with pytest.raises(UnavailableError):
-                await work
-
-    asyncio.run(scenario())
+    for work in (
+        matches.create(OWNER, body(), None),
+        matches.create(OWNER, body(), "once"),
+        matches.get(OWNER, "srv_1"),
+        matches.cancel(OWNER, "srv_1"),
+        matches.by_external_id(OWNER, "cup"),
+    ):
+        with pytest.raises(UnavailableError):
+            await work

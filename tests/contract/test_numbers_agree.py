@@ -271,81 +271,64 @@ async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_numbers_of_a_finished_match_are_the_same_everywhere(game: str, harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for seed in SEEDS:
-            await check_finished(db, play(game, seed), seed)
-
-    harness.run(scenario)
+async def test_numbers_of_a_finished_match_are_the_same_everywhere(game: str, db: Database) -> None:
+    for seed in SEEDS:
+        await check_finished(db, play(game, seed), seed)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_numbers_of_a_canceled_match_agree(game: str, harness: databases.Harness) -> None:
+async def test_numbers_of_a_canceled_match_agree(game: str, db: Database) -> None:
     rng = seeded_random(game)
-
-    async def scenario(db: Database) -> None:
-        for seed in SEEDS:
-            played = play_partly(game, seed, steps=rng.randint(10, 100))
-            played.reader.match.cancel(CancelReason.CANCELED_BY_USER, played.now_ms)
-            maps, series = await check_stored(Reader(db, await store_canceled(db, played, seed)), played.settings)
-            statuses = [detail["status"] for detail in maps]
-            assert set(statuses) <= {"finished", "cancelled"}
-            assert "cancelled" in statuses
-            assert maps[0]["players"]
-            if series is not None:
-                assert (series["status"], series["winnerTeam"]) == ("cancelled", None)
-
-    harness.run(scenario)
+    for seed in SEEDS:
+        played = play_partly(game, seed, steps=rng.randint(10, 100))
+        played.reader.match.cancel(CancelReason.CANCELED_BY_USER, played.now_ms)
+        maps, series = await check_stored(Reader(db, await store_canceled(db, played, seed)), played.settings)
+        statuses = [detail["status"] for detail in maps]
+        assert set(statuses) <= {"finished", "cancelled"}
+        assert "cancelled" in statuses
+        assert maps[0]["players"]
+        if series is not None:
+            assert (series["status"], series["winnerTeam"]) == ("cancelled", None)
 
 
 @pytest.mark.parametrize("game", ["open to all", "deathmatch", "team deathmatch", "custom"])
-def test_players_who_are_not_in_the_result_are_in_no_view(game: str, harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        played = play(game, 1)
-        all_players = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
-        listed_players = sorted(all_players)[::2]
-        played.reader.match.presence.roster = tuple(listed_players)
-        reader = Reader(db, await store_finished(db, played, 1))
-        (detail,), _ = await check_stored(reader, played.settings)
-        assert sorted(player["steamId"] for player in detail["players"]) == listed_players
-        assert detail["playerCount"] < len(all_players)
-
-    harness.run(scenario)
+async def test_players_who_are_not_in_the_result_are_in_no_view(game: str, db: Database) -> None:
+    played = play(game, 1)
+    all_players = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
+    listed_players = sorted(all_players)[::2]
+    played.reader.match.presence.roster = tuple(listed_players)
+    reader = Reader(db, await store_finished(db, played, 1))
+    (detail,), _ = await check_stored(reader, played.settings)
+    assert sorted(player["steamId"] for player in detail["players"]) == listed_players
+    assert detail["playerCount"] < len(all_players)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_result_has_the_bytes_of_the_callback(game: str, harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await store_finished(db, play(game, 2), 2)
-        outcome = await outbox.outcome_of(db, row.id)
-        assert outcome is not None
-        sent = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
-        found = await World(db).matches.by_external_id(READER, "cup-2")
-        assert found.result is not None
-        assert bytes(found.result) == bytes(sent) == outcome.result
-
-    harness.run(scenario)
+async def test_result_has_the_bytes_of_the_callback(game: str, db: Database) -> None:
+    row = await store_finished(db, play(game, 2), 2)
+    outcome = await outbox.outcome_of(db, row.id)
+    assert outcome is not None
+    sent = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
+    found = await World(db).matches.by_external_id(READER, "cup-2")
+    assert found.result is not None
+    assert bytes(found.result) == bytes(sent) == outcome.result
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_numbers_of_a_live_match_agree_at_any_time(game: str, harness: databases.Harness) -> None:
+async def test_numbers_of_a_live_match_agree_at_any_time(game: str, db: Database) -> None:
     rng = seeded_random(game)
-
-    async def scenario(db: Database) -> None:
-        settings, play_scenario = GAMES[game]
-        played = PlayedMatch(settings, scenario=play_scenario, seed=3)
-        reader = Reader(db, await create_match(db, settings))
-        reader.live.add(LocalMatch(reader.row.id, Fold(played.reader), 0))
-        played.configure()
-        checks = 0
-        while played.reader.match.outcome is None:
-            for _ in range(rng.randint(1, 60)):
-                played.step()
-            await check_now(reader, played)
-            checks += 1
-        assert checks >= 5
-
-    harness.run(scenario)
+    settings, play_scenario = GAMES[game]
+    played = PlayedMatch(settings, scenario=play_scenario, seed=3)
+    reader = Reader(db, await create_match(db, settings))
+    reader.live.add(LocalMatch(reader.row.id, Fold(played.reader), 0))
+    played.configure()
+    checks = 0
+    while played.reader.match.outcome is None:
+        for _ in range(rng.randint(1, 60)):
+            played.step()
+        await check_now(reader, played)
+        checks += 1
+    assert checks >= 5
 
 
 async def check_now(reader: Reader, played: PlayedMatch) -> None:

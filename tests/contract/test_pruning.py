@@ -37,81 +37,68 @@ async def count_and_prune(db: Database, now_ms: int) -> Pruned:
     return deleted
 
 
-def test_logs_are_deleted_first_and_events_later(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db, entries=100)
-        await history_counts.delete_empty(db)
-        events, entries = await events_of(db, "srv_1"), await entries_of(db, "srv_1")
-        assert events
-        assert entries == 100 + 1, "its end is an entry too"
-        assert (await count_and_prune(db, ENDED_MS + 29 * DAY_MS)).is_empty
-        assert await count_and_prune(db, ENDED_MS + 31 * DAY_MS) == Pruned(log_entries=entries)
-        assert await events_of(db, "srv_1") == events
-        row = await servers.get(db, "srv_1")
-        assert row is not None
-        assert not await stored_matches.is_log_complete(db, row)
-        assert await count_and_prune(db, ENDED_MS + 366 * DAY_MS) == Pruned(events=events)
-        (first, *_) = await history.maps_of(db, "srv_1")
-        assert await history.stats_of(db, first.id) is not None, "statistics are kept forever"
-
-    harness.run(scenario)
+async def test_logs_are_deleted_first_and_events_later(db: Database) -> None:
+    await store_match(db, entries=100)
+    await history_counts.delete_empty(db)
+    events, entries = await events_of(db, "srv_1"), await entries_of(db, "srv_1")
+    assert events
+    assert entries == 100 + 1, "its end is an entry too"
+    assert (await count_and_prune(db, ENDED_MS + 29 * DAY_MS)).is_empty
+    assert await count_and_prune(db, ENDED_MS + 31 * DAY_MS) == Pruned(log_entries=entries)
+    assert await events_of(db, "srv_1") == events
+    row = await servers.get(db, "srv_1")
+    assert row is not None
+    assert not await stored_matches.is_log_complete(db, row)
+    assert await count_and_prune(db, ENDED_MS + 366 * DAY_MS) == Pruned(events=events)
+    (first, *_) = await history.maps_of(db, "srv_1")
+    assert await history.stats_of(db, first.id) is not None, "statistics are kept forever"
 
 
-def test_nothing_is_deleted_from_an_open_match(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db, entries=100, phase=ServerPhase.ENDING)
-        await db.write([Statement("UPDATE servers SET phase = 'running'")])
-        await history_counts.delete_empty(db)
-        assert (await count_and_prune(db, ENDED_MS + 5_000 * DAY_MS)).is_empty
-
-    harness.run(scenario)
+async def test_nothing_is_deleted_from_an_open_match(db: Database) -> None:
+    await store_match(db, entries=100, phase=ServerPhase.ENDING)
+    await db.write([Statement("UPDATE servers SET phase = 'running'")])
+    await history_counts.delete_empty(db)
+    assert (await count_and_prune(db, ENDED_MS + 5_000 * DAY_MS)).is_empty
 
 
-def test_idempotency_keys_are_deleted_after_a_day(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for hours, name in ((25, "srv_old"), (23, "srv_new")):
-            used = Idempotency(org_id="org_1", key=name, body_hash="x", created_at_ms=ENDED_MS - hours * 3_600_000)
-            row = row_of(recorded().settings, id=name, log_token=name, report_token=name)
-            await servers.create(db, row, idempotency=used)
-        assert await count_and_prune(db, ENDED_MS) == Pruned(idempotency_keys=1)
-
-    harness.run(scenario)
+async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:
+    for hours, name in ((25, "srv_old"), (23, "srv_new")):
+        used = Idempotency(org_id="org_1", key=name, body_hash="x", created_at_ms=ENDED_MS - hours * 3_600_000)
+        row = row_of(recorded().settings, id=name, log_token=name, report_token=name)
+        await servers.create(db, row, idempotency=used)
+    assert await count_and_prune(db, ENDED_MS) == Pruned(idempotency_keys=1)
 
 
-def test_zero_counts_are_deleted_and_others_stay_correct(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for number in range(3):
-            await store_match(db, f"srv_{number}", entries=100, org_id=f"org_{number % 2}")
-        before = await db.read(COUNTS)
-        pruned = await count_and_prune(db, ENDED_MS)
-        assert pruned.empty_counts > 0
-        assert await db.read(COUNTS) == before
-        # Maps are counted again for a day or status whose count was deleted.
-        await store_match(db, "srv_3", entries=100, org_id="org_0")
-        await db.write([Statement("DELETE FROM history_counts WHERE count = 0")])
-        (counted,) = await db.read("SELECT count FROM history_counts WHERE org_id = 'org_0' AND kind = 'map'"
-                                   " AND status = '' AND map_name = '' AND day = -1")  # fmt: skip
-        assert counted == (9,)
-
-    harness.run(scenario)
+async def test_zero_counts_are_deleted_and_others_stay_correct(db: Database) -> None:
+    for number in range(3):
+        await store_match(db, f"srv_{number}", entries=100, org_id=f"org_{number % 2}")
+    before = await db.read(COUNTS)
+    pruned = await count_and_prune(db, ENDED_MS)
+    assert pruned.empty_counts > 0
+    assert await db.read(COUNTS) == before
+    # Maps are counted again for a day or status whose count was deleted.
+    await store_match(db, "srv_3", entries=100, org_id="org_0")
+    await db.write([Statement("DELETE FROM history_counts WHERE count = 0")])
+    (counted,) = await db.read("SELECT count FROM history_counts WHERE org_id = 'org_0' AND kind = 'map'"
+                               " AND status = '' AND map_name = '' AND day = -1")  # fmt: skip
+    assert counted == (9,)
 
 
-def test_counts_stay_correct_while_zero_counts_are_deleted(harness: databases.Harness) -> None:
-    async def scenario(one: Database, other: Database) -> None:
-        async def store_some(db: Database, name: str) -> None:
-            for number in range(4):
-                await store_match(db, f"srv_{name}{number}", entries=20)
+async def test_counts_stay_correct_while_zero_counts_are_deleted(replicas: databases.Replicas) -> None:
+    one, other = replicas
 
-        async def delete_some(db: Database) -> None:
-            for _ in range(10):
-                await history_counts.delete_empty(db)
+    async def store_some(db: Database, name: str) -> None:
+        for number in range(4):
+            await store_match(db, f"srv_{name}{number}", entries=20)
 
-        await asyncio.gather(store_some(one, "a"), store_some(other, "b"), delete_some(one), delete_some(other))
-        (counted,) = await one.read(
-            "SELECT count FROM history_counts WHERE kind = 'map' AND status = '' AND map_name = '' AND day = -1"
-        )
-        assert counted == (24,)
-        rows = await one.read("SELECT COUNT(*) FROM history_counts WHERE count < 0")
-        assert rows == [(0,)]
+    async def delete_some(db: Database) -> None:
+        for _ in range(10):
+            await history_counts.delete_empty(db)
 
-    harness.run_replicas(scenario)
+    await asyncio.gather(store_some(one, "a"), store_some(other, "b"), delete_some(one), delete_some(other))
+    (counted,) = await one.read(
+        "SELECT count FROM history_counts WHERE kind = 'map' AND status = '' AND map_name = '' AND day = -1"
+    )
+    assert counted == (24,)
+    rows = await one.read("SELECT COUNT(*) FROM history_counts WHERE count < 0")
+    assert rows == [(0,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -32,7 +33,12 @@ TABLES = ("maps", "series", "history_counts", "map_events")
 def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Harness:
     """Provide a filled database of each kind; all tests here only read it."""
     filled = databases.create_harness(request, tmp_path_factory.mktemp("plans"))
-    filled.run(fill)
+
+    async def fill_database() -> None:
+        async with filled.open_replicas() as (db, _):
+            await fill(db)
+
+    asyncio.run(fill_database())
     return filled
 
 
@@ -210,72 +216,59 @@ MAP_INDEXES = {
 }
 
 
-def test_page_of_maps_reads_only_its_index_and_rows(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
-            query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
-            cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
-            assert MAP_INDEXES[name is not None, status is not None] in cost.indexes, cost.plans
-            assert cost.queries == 2
-            edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
-            assert cost.rows <= edges + page * PAGE + PAGE, (query, cost.rows, cost.plans)
-
-    harness.run(scenario)
+async def test_page_of_maps_reads_only_its_index_and_rows(harness: databases.Harness, db: Database) -> None:
+    for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
+        query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
+        cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+        assert MAP_INDEXES[name is not None, status is not None] in cost.indexes, cost.plans
+        assert cost.queries == 2
+        edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
+        assert cost.rows <= edges + page * PAGE + PAGE, (query, cost.rows, cost.plans)
 
 
-def test_page_of_series_reads_only_its_index_rows_and_maps(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for status, (from_ms, before_ms), page in itertools.product(STATUSES, TIMES, (1, 5)):
-            query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page=page)
-            cost = await cost_of(harness, partial(list_series, org_id=ORG, query=query))(db)
-            assert ("series_newest" if status is None else "series_by_status") in cost.indexes, cost.plans
-            assert "maps_of_server" in cost.indexes
-            assert cost.queries == 2
-            edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
-            max_rows = edges + page * PAGE + PAGE + PAGE * MAPS_OF_MATCH
-            assert cost.rows <= max_rows, (query, cost.rows, cost.plans)
-
-    harness.run(scenario)
+async def test_page_of_series_reads_only_its_index_rows_and_maps(harness: databases.Harness, db: Database) -> None:
+    for status, (from_ms, before_ms), page in itertools.product(STATUSES, TIMES, (1, 5)):
+        query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page=page)
+        cost = await cost_of(harness, partial(list_series, org_id=ORG, query=query))(db)
+        assert ("series_newest" if status is None else "series_by_status") in cost.indexes, cost.plans
+        assert "maps_of_server" in cost.indexes
+        assert cost.queries == 2
+        edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
+        max_rows = edges + page * PAGE + PAGE + PAGE * MAPS_OF_MATCH
+        assert cost.rows <= max_rows, (query, cost.rows, cost.plans)
 
 
-def test_deep_page_skips_whole_days(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for before_ms in (None, BEFORE_MS):
-            query = ListQuery(page=200, before_ms=before_ms)
-            cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
-            assert "maps_newest" in cost.indexes
-            assert cost.queries == 3
-            # The counts per day, for the total and for skipping; at most one day at each of three points; the page.
-            assert cost.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, cost.plans
-
-    harness.run(scenario)
+async def test_deep_page_skips_whole_days(harness: databases.Harness, db: Database) -> None:
+    for before_ms in (None, BEFORE_MS):
+        query = ListQuery(page=200, before_ms=before_ms)
+        cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+        assert "maps_newest" in cost.indexes
+        assert cost.queries == 3
+        # The counts per day, for the total and for skipping; at most one day at each of three points; the page.
+        assert cost.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, cost.plans
 
 
-def test_single_maps_and_series_are_found_by_an_index(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
-            ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
-            ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
-            ("maps_of_server", lambda db: list_maps(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH),
-            ("series_of_server", lambda db: list_series(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH + 1),
-            ("series", lambda db: history.get_series(db, "ser_77"), 3),
-            ("maps", lambda db: history.get_map(db, "map_77"), 1),
-        ]
-        for index, call, max_rows in calls:
-            cost = await cost_of(harness, call)(db)
-            assert any(index in name for name in cost.indexes), cost.plans
-            assert cost.rows <= max_rows, cost.plans
-
-    harness.run(scenario)
+async def test_single_maps_and_series_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+    calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
+        ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
+        ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
+        ("maps_of_server", lambda db: list_maps(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH),
+        ("series_of_server", lambda db: list_series(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH + 1),
+        ("series", lambda db: history.get_series(db, "ser_77"), 3),
+        ("maps", lambda db: history.get_map(db, "map_77"), 1),
+    ]
+    for index, call, max_rows in calls:
+        cost = await cost_of(harness, call)(db)
+        assert any(index in name for name in cost.indexes), cost.plans
+        assert cost.rows <= max_rows, cost.plans
 
 
-def test_events_are_read_starting_with_the_batch_of_the_next_item(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
-            cost = await cost_of(harness, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(db)
-            assert cost.queries == 1
-            assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
-        last = await cost_of(harness, lambda db: map_events.last_seqs(db, "srv_1"))(db)
-        assert last.rows <= 3 * MAPS_OF_MATCH, last.plans
-
-    harness.run(scenario)
+async def test_events_are_read_starting_with_the_batch_of_the_next_item(
+    harness: databases.Harness, db: Database
+) -> None:
+    for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
+        cost = await cost_of(harness, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(db)
+        assert cost.queries == 1
+        assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
+    last = await cost_of(harness, lambda db: map_events.last_seqs(db, "srv_1"))(db)
+    assert last.rows <= 3 * MAPS_OF_MATCH, last.plans

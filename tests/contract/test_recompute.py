@@ -87,228 +87,186 @@ async def tamper(db: Database, name: str = "srv_1") -> None:
     )
 
 
-def test_match_without_differences_is_unchanged(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        before = await contents(db, (*TABLES, *HISTORY))
-        for write in (False, True):
-            finding = await recompute_one(db, write=write)
-            assert finding == Finding(server_id="srv_1", verdict=Verdict.UNCHANGED, stats_version=1, differences=[])
-        assert await contents(db, (*TABLES, *HISTORY)) == before
-
-    harness.run(scenario)
+async def test_match_without_differences_is_unchanged(db: Database) -> None:
+    await store_match(db)
+    before = await contents(db, (*TABLES, *HISTORY))
+    for write in (False, True):
+        finding = await recompute_one(db, write=write)
+        assert finding == Finding(server_id="srv_1", verdict=Verdict.UNCHANGED, stats_version=1, differences=[])
+    assert await contents(db, (*TABLES, *HISTORY)) == before
 
 
-def test_differences_are_listed_without_writing_them(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        right = json.loads((await stats(db)).players)[0]
-        await tamper(db)
-        before = await contents(db, (*TABLES, *HISTORY))
-        finding = await recompute_one(db)
-        assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, False, 1)
-        score, kills, aces, row = finding.differences
-        assert (score.part, score.map_number, score.field) == (Part.MAP, 1, "team1Score")
-        assert msgspec.convert(score.old, int) == msgspec.convert(score.new, int) + 7
-        assert (kills.part, kills.steam_id, kills.name) == (Part.PLAYERS, right["steamId"], right["name"])
-        assert (kills.field, kills.old, kills.new) == ("kills", right["kills"] - 1, right["kills"])
-        assert (aces.field, aces.old) == ("extraStats.aces", 99)
-        assert (row.part, row.steam_id, row.field, row.old) == (
-            *(Part.LEADERBOARD, right["steamId"]),
-            *(None, msgspec.UNSET),
-        )
-        assert await contents(db, (*TABLES, *HISTORY)) == before
-
-    harness.run(scenario)
+async def test_differences_are_listed_without_writing_them(db: Database) -> None:
+    await store_match(db)
+    right = json.loads((await stats(db)).players)[0]
+    await tamper(db)
+    before = await contents(db, (*TABLES, *HISTORY))
+    finding = await recompute_one(db)
+    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, False, 1)
+    score, kills, aces, row = finding.differences
+    assert (score.part, score.map_number, score.field) == (Part.MAP, 1, "team1Score")
+    assert msgspec.convert(score.old, int) == msgspec.convert(score.new, int) + 7
+    assert (kills.part, kills.steam_id, kills.name) == (Part.PLAYERS, right["steamId"], right["name"])
+    assert (kills.field, kills.old, kills.new) == ("kills", right["kills"] - 1, right["kills"])
+    assert (aces.field, aces.old) == ("extraStats.aces", 99)
+    assert (row.part, row.steam_id, row.field, row.old) == (
+        *(Part.LEADERBOARD, right["steamId"]),
+        *(None, msgspec.UNSET),
+    )
+    assert await contents(db, (*TABLES, *HISTORY)) == before
 
 
-def test_differences_are_stored_as_the_next_version(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        right = await contents(db, HISTORY)
-        reported = await contents(db, TABLES)
-        await tamper(db)
-        finding = await recompute_one(db, write=True)
-        assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
-        assert (await stats(db)).stats_version == 2
-        second = await history.stats_of(db, map_id(game_id("srv_1"), 2))
-        assert second is not None
-        assert second.stats_version == 1, "the second map has no differences"
-        await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-        assert await contents(db, HISTORY) == right
-        assert await contents(db, TABLES) == reported, "what was reported to callers does not change"
-        assert (await recompute_one(db, write=True)).verdict is Verdict.UNCHANGED
-
-    harness.run(scenario)
+async def test_differences_are_stored_as_the_next_version(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    reported = await contents(db, TABLES)
+    await tamper(db)
+    finding = await recompute_one(db, write=True)
+    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
+    assert (await stats(db)).stats_version == 2
+    second = await history.stats_of(db, map_id(game_id("srv_1"), 2))
+    assert second is not None
+    assert second.stats_version == 1, "the second map has no differences"
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
+    assert await contents(db, TABLES) == reported, "what was reported to callers does not change"
+    assert (await recompute_one(db, write=True)).verdict is Verdict.UNCHANGED
 
 
-def test_damaged_statistics_are_repaired(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        right = await contents(db, HISTORY)
-        params: dict[str, Value] = {"damaged": b'[{"name": "\xff', "id": first_map()}
-        sql = (
-            "UPDATE map_stats SET players = :damaged, anti_cheat = :damaged, leaderboard = :damaged WHERE map_id = :id"
-        )
-        await db.write([Statement(sql, params)])
-        finding = await recompute_one(db, write=True)
-        assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
-        assert [(one.part, one.field) for one in finding.differences] == [
-            *((Part.PLAYERS, "entries"), (Part.LEADERBOARD, "entries")),
-            (Part.ANTI_CHEAT, "entries"),
+async def test_damaged_statistics_are_repaired(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    params: dict[str, Value] = {"damaged": b'[{"name": "\xff', "id": first_map()}
+    sql = "UPDATE map_stats SET players = :damaged, anti_cheat = :damaged, leaderboard = :damaged WHERE map_id = :id"
+    await db.write([Statement(sql, params)])
+    finding = await recompute_one(db, write=True)
+    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
+    assert [(one.part, one.field) for one in finding.differences] == [
+        *((Part.PLAYERS, "entries"), (Part.LEADERBOARD, "entries")),
+        (Part.ANTI_CHEAT, "entries"),
+    ]
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
+
+
+async def test_canceled_match_stays_canceled(db: Database) -> None:
+    await store_match(db, entries=len(recorded().entries) // 2)
+    assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
+    await db.write([Statement("UPDATE maps SET status = 'finished'"), Statement("DELETE FROM map_stats")])
+    assert (await recompute_one(db, write=True)).stats_version == 1
+    assert {one.status.value for one in await history.maps_of(db, "srv_1")} <= {"finished", "cancelled"}
+    assert (await history.maps_of(db, "srv_1"))[-1].status == "cancelled"
+
+
+async def test_match_without_history_gets_one(db: Database) -> None:
+    await store_match(db)
+    expected = await contents(db, HISTORY)
+    timeline = await map_events.read_after(db, first_map(), 0, limit=10_000)
+    assert timeline
+    for table in ("maps", "series", "map_stats", "history_counts", "map_events"):
+        await db.write([Statement(f"DELETE FROM {table}")])
+    await db.write([Statement("UPDATE servers SET region = 'eu'")])
+    finding = await recompute_one(db)
+    assert (finding.verdict, finding.stats_version) == (Verdict.NEW, None)
+    assert {(one.part, one.field) for one in finding.differences} == {(Part.MAP, None), (Part.SERIES, None)}
+    assert await history.maps_of(db, "srv_1") == []
+
+    finding = await recompute_one(db, write=True)
+    assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.NEW, True, 1)
+    assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
+    await db.write(
+        [Statement(f"UPDATE {table} SET server_name = :name", {"name": SERVER_NAME}) for table in ("maps", "series")]
+    )
+    assert (await contents(db, HISTORY))[:4] == expected[:4]
+    assert await map_events.read_after(db, first_map(), 0, limit=10_000) == timeline
+
+
+async def test_timelines_that_were_deleted_or_are_too_old_are_not_restored(db: Database) -> None:
+    await store_match(db)
+    await tamper(db)
+    await db.write([Statement("DELETE FROM map_events")])
+    assert (await recompute_one(db, write=True)).is_written
+    assert await map_events.last_seqs(db, "srv_1") == {}, "deleted timelines are not restored"
+    await db.write([Statement(f"DELETE FROM {table}") for table in ("maps", "series", "map_stats")])
+    finding = await make_recompute(db, events_since_ms=ENDED_MS + 1).one("srv_1", write=True)
+    assert finding is not None
+    assert finding.is_written
+    assert await map_events.last_seqs(db, "srv_1") == {}
+
+
+async def test_match_that_cannot_be_recomputed_is_skipped_with_a_reason(db: Database) -> None:
+    await store_match(db, "srv_on", phase=ServerPhase.RUNNING)
+    await store_match(db, "srv_ending", phase=ServerPhase.ENDING)
+    await store_match(db, "srv_elsewhere", region="moon")
+    await store_match(db, "srv_pruned")
+    await store_match(db, "srv_cut")
+    await db.write(
+        [
+            Statement("DELETE FROM raw_log WHERE server_id = 'srv_pruned'"),
+            Statement("DELETE FROM raw_log WHERE server_id = 'srv_cut' AND seq = 3"),
         ]
-        await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-        assert await contents(db, HISTORY) == right
-
-    harness.run(scenario)
-
-
-def test_canceled_match_stays_canceled(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db, entries=len(recorded().entries) // 2)
-        assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
-        await db.write([Statement("UPDATE maps SET status = 'finished'"), Statement("DELETE FROM map_stats")])
-        assert (await recompute_one(db, write=True)).stats_version == 1
-        assert {one.status.value for one in await history.maps_of(db, "srv_1")} <= {"finished", "cancelled"}
-        assert (await history.maps_of(db, "srv_1"))[-1].status == "cancelled"
-
-    harness.run(scenario)
+    )
+    reasons = {one.server_id: one.reason for one in await recompute_all(db, write=True)}
+    assert reasons == {
+        "srv_on": "It has not ended yet.",
+        "srv_ending": "It has ended, but its server is not released yet.",
+        "srv_elsewhere": "Its region moon is not configured; the speed of its servers is unknown.",
+        "srv_pruned": "Its log is no longer stored completely.",
+        "srv_cut": "Its log is no longer stored completely.",
+    }
+    assert await make_recompute(db).one("srv_none", write=False) is None
 
 
-def test_match_without_history_gets_one(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        expected = await contents(db, HISTORY)
-        timeline = await map_events.read_after(db, first_map(), 0, limit=10_000)
-        assert timeline
-        for table in ("maps", "series", "map_stats", "history_counts", "map_events"):
-            await db.write([Statement(f"DELETE FROM {table}")])
-        await db.write([Statement("UPDATE servers SET region = 'eu'")])
-        finding = await recompute_one(db)
-        assert (finding.verdict, finding.stats_version) == (Verdict.NEW, None)
-        assert {(one.part, one.field) for one in finding.differences} == {(Part.MAP, None), (Part.SERIES, None)}
-        assert await history.maps_of(db, "srv_1") == []
-
-        finding = await recompute_one(db, write=True)
-        assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.NEW, True, 1)
-        assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
-        await db.write(
-            [
-                Statement(f"UPDATE {table} SET server_name = :name", {"name": SERVER_NAME})
-                for table in ("maps", "series")
-            ]
-        )
-        assert (await contents(db, HISTORY))[:4] == expected[:4]
-        assert await map_events.read_after(db, first_map(), 0, limit=10_000) == timeline
-
-    harness.run(scenario)
+async def test_result_that_contradicts_the_log_is_not_changed(db: Database) -> None:
+    await store_match(db)
+    entries = len(recorded().entries)
+    await db.write(
+        [
+            Statement("DELETE FROM raw_log WHERE seq > :seq", {"seq": entries // 2}),
+            Statement("UPDATE raw_log_heads SET seq = :seq", {"seq": entries // 2}),
+        ]
+    )
+    before = await contents(db, HISTORY)
+    finding = await recompute_one(db, write=True)
+    assert finding.reason == "Its stored outcome has a result, but its log now gives none."
+    await db.write([Statement("DELETE FROM outcomes")])
+    assert (await recompute_one(db, write=True)).reason == "It ended without an outcome."
+    assert await contents(db, HISTORY) == before
 
 
-def test_timelines_that_were_deleted_or_are_too_old_are_not_restored(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        await tamper(db)
-        await db.write([Statement("DELETE FROM map_events")])
-        assert (await recompute_one(db, write=True)).is_written
-        assert await map_events.last_seqs(db, "srv_1") == {}, "deleted timelines are not restored"
-        await db.write([Statement(f"DELETE FROM {table}") for table in ("maps", "series", "map_stats")])
-        finding = await make_recompute(db, events_since_ms=ENDED_MS + 1).one("srv_1", write=True)
-        assert finding is not None
-        assert finding.is_written
-        assert await map_events.last_seqs(db, "srv_1") == {}
-
-    harness.run(scenario)
+async def test_match_with_an_empty_log_is_recomputed(db: Database) -> None:
+    await store_match(db, entries=0)
+    assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
 
 
-def test_match_that_cannot_be_recomputed_is_skipped_with_a_reason(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db, "srv_on", phase=ServerPhase.RUNNING)
-        await store_match(db, "srv_ending", phase=ServerPhase.ENDING)
-        await store_match(db, "srv_elsewhere", region="moon")
-        await store_match(db, "srv_pruned")
-        await store_match(db, "srv_cut")
-        await db.write(
-            [
-                Statement("DELETE FROM raw_log WHERE server_id = 'srv_pruned'"),
-                Statement("DELETE FROM raw_log WHERE server_id = 'srv_cut' AND seq = 3"),
-            ]
-        )
-        reasons = {one.server_id: one.reason for one in await recompute_all(db, write=True)}
-        assert reasons == {
-            "srv_on": "It has not ended yet.",
-            "srv_ending": "It has ended, but its server is not released yet.",
-            "srv_elsewhere": "Its region moon is not configured; the speed of its servers is unknown.",
-            "srv_pruned": "Its log is no longer stored completely.",
-            "srv_cut": "Its log is no longer stored completely.",
-        }
-        assert await make_recompute(db).one("srv_none", write=False) is None
-
-    harness.run(scenario)
+async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
+    statements: list[Statement] = []
+    for _ in range(3):
+        statements += raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"noise\n")
+    await db.write(statements)
+    await store_match(db, log_from_seq=3)
+    await db.write([Statement("DELETE FROM raw_log WHERE seq <= 3")])
+    assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
 
 
-def test_result_that_contradicts_the_log_is_not_changed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        entries = len(recorded().entries)
-        await db.write(
-            [
-                Statement("DELETE FROM raw_log WHERE seq > :seq", {"seq": entries // 2}),
-                Statement("UPDATE raw_log_heads SET seq = :seq", {"seq": entries // 2}),
-            ]
-        )
-        before = await contents(db, HISTORY)
-        finding = await recompute_one(db, write=True)
-        assert finding.reason == "Its stored outcome has a result, but its log now gives none."
-        await db.write([Statement("DELETE FROM outcomes")])
-        assert (await recompute_one(db, write=True)).reason == "It ended without an outcome."
-        assert await contents(db, HISTORY) == before
-
-    harness.run(scenario)
-
-
-def test_match_with_an_empty_log_is_recomputed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db, entries=0)
-        assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
-
-    harness.run(scenario)
-
-
-def test_log_of_a_replaced_server_does_not_count(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        statements: list[Statement] = []
-        for _ in range(3):
-            statements += raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"noise\n")
-        await db.write(statements)
-        await store_match(db, log_from_seq=3)
-        await db.write([Statement("DELETE FROM raw_log WHERE seq <= 3")])
-        assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
-
-    harness.run(scenario)
-
-
-def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(recomputing, "PAGE_SERVERS", 2)
-
-    async def scenario(db: Database) -> None:
-        names = [f"srv_{number}" for number in range(5)]
-        for name in names:
-            await store_match(db, name, entries=20)
-        broken: dict[str, Value] = {"broken": b"{", "id": "srv_2"}
-        await db.write([Statement("UPDATE servers SET settings = :broken WHERE id = :id", broken)])
-        await db.write([Statement("UPDATE maps SET player_count = 99 WHERE server_id = 'srv_3'")])
-        findings = await recompute_all(db, write=True)
-        assert [one.server_id for one in findings] == names
-        assert [one.verdict.value for one in findings] == [
-            *("unchanged", "unchanged", "failed"),
-            *("changed", "unchanged"),
-        ]
-        assert findings[2].reason is not None
-        assert await make_recompute(db).count() == 5
-
-    harness.run(scenario)
+    names = [f"srv_{number}" for number in range(5)]
+    for name in names:
+        await store_match(db, name, entries=20)
+    broken: dict[str, Value] = {"broken": b"{", "id": "srv_2"}
+    await db.write([Statement("UPDATE servers SET settings = :broken WHERE id = :id", broken)])
+    await db.write([Statement("UPDATE maps SET player_count = 99 WHERE server_id = 'srv_3'")])
+    findings = await recompute_all(db, write=True)
+    assert [one.server_id for one in findings] == names
+    assert [one.verdict.value for one in findings] == [
+        *("unchanged", "unchanged", "failed"),
+        *("changed", "unchanged"),
+    ]
+    assert findings[2].reason is not None
+    assert await make_recompute(db).count() == 5
     assert [one.message for one in caplog.records] == ["match not recomputed"]
 
 
@@ -321,13 +279,10 @@ class UnavailableLogDatabase(databases.DelegatingDatabase):
         return await super().read(sql, params)
 
 
-def test_database_outage_is_raised_and_not_a_failed_match(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        with pytest.raises(DatabaseUnavailableError):
-            await recompute_one(UnavailableLogDatabase(db))
-
-    harness.run(scenario)
+async def test_database_outage_is_raised_and_not_a_failed_match(db: Database) -> None:
+    await store_match(db)
+    with pytest.raises(DatabaseUnavailableError):
+        await recompute_one(UnavailableLogDatabase(db))
 
 
 class CancellingDatabase(databases.DelegatingDatabase):
@@ -345,54 +300,46 @@ class CancellingDatabase(databases.DelegatingDatabase):
         return await super().write(statements)
 
 
-def test_cancelled_recompute_changes_everything_or_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store_match(db)
-        right = await contents(db, HISTORY)
-        await tamper(db)
-        wrong = await contents(db, HISTORY)
-        cancelling = CancellingDatabase(db)
-        cancelling.task = asyncio.create_task(recompute_one(cancelling, write=True))
-        with pytest.raises(asyncio.CancelledError):
-            await cancelling.task
-        assert cancelling.writes == 1
-        await asyncio.sleep(0.2)
-        await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-        assert await contents(db, HISTORY) in (right, wrong)
-
-    harness.run(scenario)
+async def test_cancelled_recompute_changes_everything_or_nothing(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    await tamper(db)
+    wrong = await contents(db, HISTORY)
+    cancelling = CancellingDatabase(db)
+    cancelling.task = asyncio.create_task(recompute_one(cancelling, write=True))
+    with pytest.raises(asyncio.CancelledError):
+        await cancelling.task
+    assert cancelling.writes == 1
+    await asyncio.sleep(0.2)
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) in (right, wrong)
 
 
-def test_concurrent_recomputes_have_the_same_effect_as_one(harness: databases.Harness) -> None:
-    async def scenario(one: Database, other: Database) -> None:
-        await store_match(one)
-        right = await contents(one, HISTORY)
-        await tamper(one)
-        findings = await asyncio.gather(recompute_one(one, write=True), recompute_one(other, write=True))
-        assert {finding.verdict for finding in findings} <= {Verdict.CHANGED, Verdict.UNCHANGED}
-        assert (await stats(one)).stats_version == 2
-        await one.write([Statement("UPDATE map_stats SET stats_version = 1")])
-        assert await contents(one, HISTORY) == right
-
-    harness.run_replicas(scenario)
+async def test_concurrent_recomputes_have_the_same_effect_as_one(replicas: databases.Replicas) -> None:
+    one, other = replicas
+    await store_match(one)
+    right = await contents(one, HISTORY)
+    await tamper(one)
+    findings = await asyncio.gather(recompute_one(one, write=True), recompute_one(other, write=True))
+    assert {finding.verdict for finding in findings} <= {Verdict.CHANGED, Verdict.UNCHANGED}
+    assert (await stats(one)).stats_version == 2
+    await one.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(one, HISTORY) == right
 
 
-def test_recomputing_matches_that_were_driven_live_changes_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with driven_matches.open_world(db) as world:
-            world.start()
-            await world.create("srv_over", seed=3, game_id=game_id("srv_over"))
-            await world.create("srv_lost", scenario="server_crash", game_id=game_id("srv_lost"))
-            await world.create("srv_canceled", game_id=game_id("srv_canceled"))
-            await world.until_live("srv_canceled")
-            await world.cancel("srv_canceled")
-            for name in ("srv_over", "srv_lost", "srv_canceled"):
-                await world.outcome(name)
-        recompute = Recompute(db=db, regions={"eu": RecomputeRegion("Europe", driven_matches.SPEED)}, events_since_ms=0)
-        async for finding in recompute.all(write=False):
-            assert (finding.server_id, finding.verdict, finding.differences) == (
-                *(finding.server_id, Verdict.UNCHANGED),
-                [],
-            )
-
-    harness.run(scenario)
+async def test_recomputing_matches_that_were_driven_live_changes_nothing(db: Database) -> None:
+    async with driven_matches.open_world(db) as world:
+        world.start()
+        await world.create("srv_over", seed=3, game_id=game_id("srv_over"))
+        await world.create("srv_lost", scenario="server_crash", game_id=game_id("srv_lost"))
+        await world.create("srv_canceled", game_id=game_id("srv_canceled"))
+        await world.until_live("srv_canceled")
+        await world.cancel("srv_canceled")
+        for name in ("srv_over", "srv_lost", "srv_canceled"):
+            await world.outcome(name)
+    recompute = Recompute(db=db, regions={"eu": RecomputeRegion("Europe", driven_matches.SPEED)}, events_since_ms=0)
+    async for finding in recompute.all(write=False):
+        assert (finding.server_id, finding.verdict, finding.differences) == (
+            *(finding.server_id, Verdict.UNCHANGED),
+            [],
+        )

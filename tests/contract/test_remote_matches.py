@@ -74,171 +74,145 @@ def middle() -> int:
     return len(recorded().entries) * 3 // 4
 
 
-def test_match_is_read_from_its_log(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db)
-        remote = remote_matches(db)
-        assert await remote.view(row) == expected_view([])
-        entries = recorded().entries
-        assert len(entries) > PAGE_ENTRIES or len(entries) > 10
-        await store(db, entries[: middle()])
-        assert await remote.view(row) == expected_view(entries[: middle()])
-        await store(db, entries[middle() :])
-        assert await remote.view(row) == expected_view(entries)
-        assert await remote.view(row) != expected_view([])
-
-    harness.run(scenario)
+async def test_match_is_read_from_its_log(db: Database) -> None:
+    row = await create_match(db)
+    remote = remote_matches(db)
+    assert await remote.view(row) == expected_view([])
+    entries = recorded().entries
+    assert len(entries) > PAGE_ENTRIES or len(entries) > 10
+    await store(db, entries[: middle()])
+    assert await remote.view(row) == expected_view(entries[: middle()])
+    await store(db, entries[middle() :])
+    assert await remote.view(row) == expected_view(entries)
+    assert await remote.view(row) != expected_view([])
 
 
-def test_repeated_read_reads_only_new_entries(harness: databases.Harness) -> None:
-    async def scenario(plain: Database) -> None:
-        row = await create_match(plain)
-        db = CountingDatabase(plain)
-        remote = remote_matches(db)
-        await store(db, recorded().entries[:20])
-        first = await remote.view(row)
-        assert db.entries_read == 20
-        assert await remote.view(row) is first
-        assert db.entries_read == 20
-        await store(db, recorded().entries[20:23])
-        await remote.view(row)
-        assert db.entries_read == 23
-
-    harness.run(scenario)
+async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
+    plain = db
+    row = await create_match(plain)
+    db = CountingDatabase(plain)
+    remote = remote_matches(db)
+    await store(db, recorded().entries[:20])
+    first = await remote.view(row)
+    assert db.entries_read == 20
+    assert await remote.view(row) is first
+    assert db.entries_read == 20
+    await store(db, recorded().entries[20:23])
+    await remote.view(row)
+    assert db.entries_read == 23
 
 
-def test_entries_before_the_snapshot_are_not_read(harness: databases.Harness) -> None:
-    async def scenario(plain: Database) -> None:
-        row = await create_match(plain)
-        entries = recorded().entries
-        fold = Fold.begin(row, 1.0)
-        for entry in entries[: middle()]:
-            fold.apply(entry)
-        await plain.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
-        db = CountingDatabase(plain)
-        await store(db, entries)
-        assert await remote_matches(db).view(row) == expected_view(entries)
-        assert db.entries_read == len(entries) - middle()
-
-    harness.run(scenario)
+async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
+    plain = db
+    row = await create_match(plain)
+    entries = recorded().entries
+    fold = Fold.begin(row, 1.0)
+    for entry in entries[: middle()]:
+        fold.apply(entry)
+    await plain.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    db = CountingDatabase(plain)
+    await store(db, entries)
+    assert await remote_matches(db).view(row) == expected_view(entries)
+    assert db.entries_read == len(entries) - middle()
 
 
-def test_snapshot_of_another_version_is_ignored(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db)
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(5, b"\x80")))
-        await store(db, recorded().entries)
-        assert await remote_matches(db).view(row) == expected_view(recorded().entries)
-
-    harness.run(scenario)
+async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
+    row = await create_match(db)
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(5, b"\x80")))
+    await store(db, recorded().entries)
+    assert await remote_matches(db).view(row) == expected_view(recorded().entries)
 
 
-def test_log_of_a_replaced_server_does_not_count(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db)
-        entries = recorded().entries
-        remote = remote_matches(db)
-        await store(db, entries[: middle()])
-        before = await remote.view(row)
-        fold = Fold.begin(row, 1.0)
-        for entry in entries[: middle()]:
-            fold.apply(entry)
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
-        await db.write([snapshots.delete(row.id)])
-        replaced = msgspec.structs.replace(row, log_from_seq=middle())
-        assert await remote.view(replaced) == expected_view([]) != before
-        # Neither does an older snapshot.
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(middle() - 1, fold.dump())))
-        assert await remote_matches(db).view(replaced) == expected_view([])
-
-    harness.run(scenario)
+async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
+    row = await create_match(db)
+    entries = recorded().entries
+    remote = remote_matches(db)
+    await store(db, entries[: middle()])
+    before = await remote.view(row)
+    fold = Fold.begin(row, 1.0)
+    for entry in entries[: middle()]:
+        fold.apply(entry)
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    await db.write([snapshots.delete(row.id)])
+    replaced = msgspec.structs.replace(row, log_from_seq=middle())
+    assert await remote.view(replaced) == expected_view([]) != before
+    # Neither does an older snapshot.
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle() - 1, fold.dump())))
+    assert await remote_matches(db).view(replaced) == expected_view([])
 
 
-def test_concurrent_reads_apply_each_entry_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db)
-        await store(db, recorded().entries)
-        remote = remote_matches(db)
-        views = await asyncio.gather(*(remote.view(row) for _ in range(5)))
-        views += await asyncio.gather(*(remote.view(row) for _ in range(5)))
-        assert set(views) == {expected_view(recorded().entries)}
-
-    harness.run(scenario)
+async def test_concurrent_reads_apply_each_entry_once(db: Database) -> None:
+    row = await create_match(db)
+    await store(db, recorded().entries)
+    remote = remote_matches(db)
+    views = await asyncio.gather(*(remote.view(row) for _ in range(5)))
+    views += await asyncio.gather(*(remote.view(row) for _ in range(5)))
+    assert set(views) == {expected_view(recorded().entries)}
 
 
-def test_least_recently_read_match_is_dropped_from_the_cache(harness: databases.Harness) -> None:
-    async def scenario(plain: Database) -> None:
-        db = CountingDatabase(plain)
-        first = row_of(recorded().settings, id="srv_first")
-        await store(db, recorded().entries[:10], first.id)
-        remote = remote_matches(db)
-        await remote.view(first)
-        for number in range(MAX_MATCHES - 1):
-            await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
-        await remote.view(first)
-        assert db.entries_read == 10
-        for number in range(MAX_MATCHES):
-            await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
-        await remote.view(first)
-        assert db.entries_read == 20
-
-    harness.run(scenario)
+async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database) -> None:
+    plain = db
+    db = CountingDatabase(plain)
+    first = row_of(recorded().settings, id="srv_first")
+    await store(db, recorded().entries[:10], first.id)
+    remote = remote_matches(db)
+    await remote.view(first)
+    for number in range(MAX_MATCHES - 1):
+        await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
+    await remote.view(first)
+    assert db.entries_read == 10
+    for number in range(MAX_MATCHES):
+        await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
+    await remote.view(first)
+    assert db.entries_read == 20
 
 
-def test_deadline_that_the_runner_postponed_is_undone_by_its_snapshot(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = row_of(SETTINGS)
-        await servers.create(db, row, idempotency=None)
-        late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
-        entries = [
-            RawEntry(
-                server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
-            )
-            for seq, lines in enumerate((players_join(), first_round()), 1)
-        ]
-        await store(db, entries)
-        remote = remote_matches(db)
-        assert (await remote.match(row)).phase is MatchPhase.OVER, (
-            "the stored log does not show that the deadline was postponed"
+async def test_deadline_that_the_runner_postponed_is_undone_by_its_snapshot(db: Database) -> None:
+    row = row_of(SETTINGS)
+    await servers.create(db, row, idempotency=None)
+    late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
+    entries = [
+        RawEntry(
+            server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
         )
-        fold = Fold.begin(row, 1.0)
-        fold.apply(msgspec.structs.replace(entries[0], kind=EntryKind.RESUMED))
-        for entry in entries:
-            fold.apply(entry)
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), fold.dump())))
-        assert await remote.view(row) == msgspec.json.encode(live_match(fold.match))
-        assert (await remote.match(row)).phase is MatchPhase.LIVE
-
-    harness.run(scenario)
-
-
-def test_ended_match_is_not_read_again(harness: databases.Harness) -> None:
-    async def scenario(plain: Database) -> None:
-        row = await create_match(plain)
-        db = CountingDatabase(plain)
-        await store(db, recorded().entries)
-        ending = msgspec.structs.replace(row, phase=ServerPhase.ENDING)
-        remote = remote_matches(db)
-        first = await remote.view(ending)
-        assert (await remote.match(ending)).phase is MatchPhase.OVER
-        assert await remote.view(ending) is first
-        assert db.entries_read == len(recorded().entries)
-
-    harness.run(scenario)
+        for seq, lines in enumerate((players_join(), first_round()), 1)
+    ]
+    await store(db, entries)
+    remote = remote_matches(db)
+    assert (await remote.match(row)).phase is MatchPhase.OVER, (
+        "the stored log does not show that the deadline was postponed"
+    )
+    fold = Fold.begin(row, 1.0)
+    fold.apply(msgspec.structs.replace(entries[0], kind=EntryKind.RESUMED))
+    for entry in entries:
+        fold.apply(entry)
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), fold.dump())))
+    assert await remote.view(row) == msgspec.json.encode(live_match(fold.match))
+    assert (await remote.match(row)).phase is MatchPhase.LIVE
 
 
-def test_match_is_available_and_keeps_no_timeline_items(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = await create_match(db)
-        await store(db, recorded().entries[: middle()])
-        remote = remote_matches(db)
-        match = await remote.match(row)
-        assert (
-            msgspec.json.encode(live_match(match))
-            == await remote.view(row)
-            == expected_view(recorded().entries[: middle()])
-        )
-        (cached,) = remote._cache.values()
-        assert cached.fold.drain_timeline() == []
+async def test_ended_match_is_not_read_again(db: Database) -> None:
+    plain = db
+    row = await create_match(plain)
+    db = CountingDatabase(plain)
+    await store(db, recorded().entries)
+    ending = msgspec.structs.replace(row, phase=ServerPhase.ENDING)
+    remote = remote_matches(db)
+    first = await remote.view(ending)
+    assert (await remote.match(ending)).phase is MatchPhase.OVER
+    assert await remote.view(ending) is first
+    assert db.entries_read == len(recorded().entries)
 
-    harness.run(scenario)
+
+async def test_match_is_available_and_keeps_no_timeline_items(db: Database) -> None:
+    row = await create_match(db)
+    await store(db, recorded().entries[: middle()])
+    remote = remote_matches(db)
+    match = await remote.match(row)
+    assert (
+        msgspec.json.encode(live_match(match))
+        == await remote.view(row)
+        == expected_view(recorded().entries[: middle()])
+    )
+    (cached,) = remote._cache.values()
+    assert cached.fold.drain_timeline() == []

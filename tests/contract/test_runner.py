@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -53,64 +52,55 @@ UNLISTED_PLAYER = "76561198000000099"
 # --- starting a server ------------------------------------------------------------------------------------------------
 
 
-def test_error_with_unprintable_characters_is_stored_and_counted(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.allocation_errors = [FleetError("its last output: \x00\ud800") for _ in range(20)]
-            world.start()
-            await world.create()
-            assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
-            row = await world.row()
-            assert (row.tries, row.error) == (3, "its last output:   ")
-
-    harness.run(scenario)
+async def test_error_with_unprintable_characters_is_stored_and_counted(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [FleetError("its last output: \x00\ud800") for _ in range(20)]
+        world.start()
+        await world.create()
+        assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
+        row = await world.row()
+        assert (row.tries, row.error) == (3, "its last output:   ")
 
 
-def test_server_that_ends_during_configuration_is_replaced_at_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.is_paused = True
-            world.start()
-            await world.create()
+async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.is_paused = True
+        world.start()
+        await world.create()
 
-            async def has_commands() -> bool:
-                return any(server.commands for server in world.region.running.values())
+        async def has_commands() -> bool:
+            return any(server.commands for server in world.region.running.values())
 
-            await world.until(has_commands, "it is being configured")
-            world.region.running["srv_1"].exit(is_crash=True)
-            world.region.is_paused = False
+        await world.until(has_commands, "it is being configured")
+        world.region.running["srv_1"].exit(is_crash=True)
+        world.region.is_paused = False
 
-            errors: set[str | None] = set()
+        errors: set[str | None] = set()
 
-            async def is_replaced() -> bool:
-                errors.add((await world.row()).error)  # reset once the next server is running
-                return len(world.region.orders) == 2
+        async def is_replaced() -> bool:
+            errors.add((await world.row()).error)  # reset once the next server is running
+            return len(world.region.orders) == 2
 
-            await world.until(is_replaced, "there is another server", within_s=12.0)
-            # Which of the two is detected first depends on milliseconds.
-            assert errors & {"the server process ended during configuration", "no answer"}
-            await world.until_phase(ServerPhase.RUNNING)
-
-    harness.run(scenario)
+        await world.until(is_replaced, "there is another server", within_s=12.0)
+        # Which of the two is detected first depends on milliseconds.
+        assert errors & {"the server process ended during configuration", "no answer"}
+        await world.until_phase(ServerPhase.RUNNING)
 
 
-def test_posts_of_a_replaced_server_are_rejected(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.allocation_errors = [FleetError("it does not answer")]
-            await world.create(scenario="no_show")
-            before = await world.row()  # tokens of the first attempt; a replaced server gets new ones
-            process = world.start()
-            await world.until_phase(ServerPhase.RUNNING)
-            row = await world.row()
-            assert row.log_token != before.log_token
-            assert row.report_token != before.report_token
-            ingest = world.region.ingest_at(process.base)
-            assert ingest is not None
-            assert await ingest.store_log(before.log_token, {}, f"{STAMP} - anything\n".encode()) == 410
-            assert await ingest.store_report(before.report_token, b"{}") == 401
-
-    harness.run(scenario)
+async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [FleetError("it does not answer")]
+        await world.create(scenario="no_show")
+        before = await world.row()  # tokens of the first attempt; a replaced server gets new ones
+        process = world.start()
+        await world.until_phase(ServerPhase.RUNNING)
+        row = await world.row()
+        assert row.log_token != before.log_token
+        assert row.report_token != before.report_token
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        assert await ingest.store_log(before.log_token, {}, f"{STAMP} - anything\n".encode()) == 410
+        assert await ingest.store_report(before.report_token, b"{}") == 401
 
 
 class _LogLosingIngest:
@@ -131,65 +121,56 @@ def reject_log_posts(world: World, base: str) -> Ingest:
     return ingest
 
 
-def test_plugin_report_does_not_prove_that_log_posts_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_plugin_report_does_not_prove_that_log_posts_arrive(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(configure, "LOG_S", 2.0)
+    async with open_world(db) as world:
+        process = world.start()
+        reject_log_posts(world, process.base)
+        await world.create(scenario="no_show")
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            reject_log_posts(world, process.base)
-            await world.create(scenario="no_show")
+        async def has_failed() -> bool:
+            row = await world.row()
+            assert row.phase is ServerPhase.ALLOCATING
+            return row.tries > 0
 
-            async def has_failed() -> bool:
-                row = await world.row()
-                assert row.phase is ServerPhase.ALLOCATING
-                return row.tries > 0
-
-            await world.until(has_failed, "the attempt has failed")
-            assert "no log post arrived" in ((await world.row()).error or "")
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+        await world.until(has_failed, "the attempt has failed")
+        assert "no log post arrived" in ((await world.row()).error or "")
 
 
 @pytest.mark.parametrize("does_load", [True, False])
-def test_workshop_map_is_accepted_once_the_map_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does_load: bool
+async def test_workshop_map_is_accepted_once_the_map_has_changed(
+    db: Database, monkeypatch: pytest.MonkeyPatch, does_load: bool
 ) -> None:
     monkeypatch.setattr(start, "MIN_TRY_S", 6.0)
     monkeypatch.setattr(start, "TRY_S", 6.0)
     game = msgspec.structs.replace(SETTINGS, maps=("workshop/3070244462",), team1=None, team2=None)
-
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.use_static_server()
-            world.region.ignored_commands = set() if does_load else {"host_workshop_map"}
-            world.start()
-            await world.create(scenario="no_show", game=game, tries=start.TRIES - 1)
-            if does_load:
-                await world.until_phase(ServerPhase.RUNNING)
-            else:
-                assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
-
-
-def test_process_that_lost_its_lease_does_not_mark_the_match_as_configured(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
+    async with open_world(db) as world:
+        world.region.use_static_server()
+        world.region.ignored_commands = set() if does_load else {"host_workshop_map"}
+        world.start()
+        await world.create(scenario="no_show", game=game, tries=start.TRIES - 1)
+        if does_load:
             await world.until_phase(ServerPhase.RUNNING)
-            row = await world.row()
-            stale = Lease(msgspec.structs.replace(row, fence=row.fence - 1), db, world.clock)
-            line = ConsoleLine(stale, process.deps)
-            entries = await raw_log.newest_seq(db, row.id)
-            world.region.is_paused = True
-            with pytest.raises(LeaseLostError):
-                await configure.configure(stale, process.deps, line, is_fresh=True)
-            later = await raw_log.read_after(db, row.id, entries, limit=100)
-            assert EntryKind.CONFIGURED not in [entry.kind for entry in later]
+        else:
+            assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
 
-    harness.run(scenario)
+
+async def test_process_that_lost_its_lease_does_not_mark_the_match_as_configured(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        row = await world.row()
+        stale = Lease(msgspec.structs.replace(row, fence=row.fence - 1), db, world.clock)
+        line = ConsoleLine(stale, process.deps)
+        entries = await raw_log.newest_seq(db, row.id)
+        world.region.is_paused = True
+        with pytest.raises(LeaseLostError):
+            await configure.configure(stale, process.deps, line, is_fresh=True)
+        later = await raw_log.read_after(db, row.id, entries, limit=100)
+        assert EntryKind.CONFIGURED not in [entry.kind for entry in later]
 
 
 # --- static servers ---------------------------------------------------------------------------------------------------
@@ -202,45 +183,38 @@ def position(server: SimulatedServer, command: str) -> int:
     return next(number for number, sent in enumerate(server.commands) if sent.startswith(command))
 
 
-def test_static_server_is_reset_before_a_match_and_restored_after_it(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            server = world.region.use_static_server()
-            before = server.machine.execute("sv_gravity", "")
-            process = world.start()
-            await world.create(scenario="no_show", cvars=[GRAVITY])
-            await world.until_phase(ServerPhase.RUNNING)
-            assert "200" in server.machine.execute("sv_gravity", "")
-            for command in ("css_endmatch", "logaddress_delall_http"):
-                assert position(server, command) < position(server, "logaddress_add_http")
-            await world.cancel()
-            process.supervisor.notify("srv_1")
-            await world.outcome()
-            assert server.machine.execute("sv_gravity", "") == before
-
-    harness.run(scenario)
+async def test_static_server_is_reset_before_a_match_and_restored_after_it(db: Database) -> None:
+    async with open_world(db) as world:
+        server = world.region.use_static_server()
+        before = server.machine.execute("sv_gravity", "")
+        process = world.start()
+        await world.create(scenario="no_show", cvars=[GRAVITY])
+        await world.until_phase(ServerPhase.RUNNING)
+        assert "200" in server.machine.execute("sv_gravity", "")
+        for command in ("css_endmatch", "logaddress_delall_http"):
+            assert position(server, command) < position(server, "logaddress_add_http")
+        await world.cancel()
+        process.supervisor.notify("srv_1")
+        await world.outcome()
+        assert server.machine.execute("sv_gravity", "") == before
 
 
-def test_static_server_is_restored_after_a_failed_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_static_server_is_restored_after_a_failed_attempt(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configure, "LOG_S", 2.0)
+    async with open_world(db) as world:
+        server = world.region.use_static_server()
+        before = server.machine.execute("sv_gravity", "")
+        process = world.start()
+        reject_log_posts(world, process.base)
+        await world.create(scenario="no_show", cvars=[GRAVITY])
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            server = world.region.use_static_server()
-            before = server.machine.execute("sv_gravity", "")
-            process = world.start()
-            reject_log_posts(world, process.base)
-            await world.create(scenario="no_show", cvars=[GRAVITY])
+        async def has_failed() -> bool:
+            return (await world.row()).slot is None and bool(world.region.releases)
 
-            async def has_failed() -> bool:
-                return (await world.row()).slot is None and bool(world.region.releases)
-
-            await world.until(has_failed, "the attempt has failed")
-            assert "sv_gravity 200" in server.commands
-            assert server.machine.execute("sv_gravity", "") == before
-            assert (await world.row()).changed_cvars is None
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+        await world.until(has_failed, "the attempt has failed")
+        assert "sv_gravity 200" in server.commands
+        assert server.machine.execute("sv_gravity", "") == before
+        assert (await world.row()).changed_cvars is None
 
 
 def matches_of(process: Process) -> Matches:
@@ -257,21 +231,18 @@ def matches_of(process: Process) -> Matches:
     )
 
 
-def test_rcon_password_of_a_static_server_is_not_shown(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.use_static_server()
-            process = world.start()
-            name = "srv_" + "0" * 26
-            await world.create(name, scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING, name)
-            row = await world.row(name)
-            assert row.rcon_password is not None
-            assert process.deps.vault.open(row.rcon_password) == OPERATOR_PASSWORD
-            view = await matches_of(process).get(OWNER, name)
-            assert (view.status, view.ip, view.rcon_password) == ("running", "203.0.113.7", None)
-
-    harness.run(scenario)
+async def test_rcon_password_of_a_static_server_is_not_shown(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.use_static_server()
+        process = world.start()
+        name = "srv_" + "0" * 26
+        await world.create(name, scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, name)
+        row = await world.row(name)
+        assert row.rcon_password is not None
+        assert process.deps.vault.open(row.rcon_password) == OPERATOR_PASSWORD
+        view = await matches_of(process).get(OWNER, name)
+        assert (view.status, view.ip, view.rcon_password) == ("running", "203.0.113.7", None)
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
@@ -385,104 +356,83 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_settings_are_restored_even_if_a_loading_server_drops_the_console_repeatedly(tmp_path: Path) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            line = FakeLine(failures=2 * effects.TRIES)
-            executor = executor_of(fixture, line)
-            async with running(executor):
-                executor.enqueue(effects.MapLoaded())
-                await until(lambda: any(command.startswith("mp_maxrounds") for command in line.commands))
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+async def test_settings_are_restored_even_if_a_loading_server_drops_the_console_repeatedly(db: Database) -> None:
+    async with open_fixture(db) as fixture:
+        line = FakeLine(failures=2 * effects.TRIES)
+        executor = executor_of(fixture, line)
+        async with running(executor):
+            executor.enqueue(effects.MapLoaded())
+            await until(lambda: any(command.startswith("mp_maxrounds") for command in line.commands))
 
 
-def test_server_that_never_loads_its_map_fails(tmp_path: Path) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            line, why = FakeLine(map_name="de_mirage"), list[str]()
-            executor = executor_of(fixture, line, why.append)
-            fixture.match.phase = MatchPhase.STARTING
-            async with running(executor):
-                for _ in range((effects.WRONG_MAPS + 1) * effects.PLUGIN_LOADS_AFTER):
-                    executor.enqueue(StartPlay(1))
-                await until(lambda: bool(why))
-            assert why == ["the server does not load the requested map"]
-            assert line.commands.count("changelevel de_nuke") == effects.WRONG_MAPS
-            assert "css_start" not in line.commands
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+async def test_server_that_never_loads_its_map_fails(db: Database) -> None:
+    async with open_fixture(db) as fixture:
+        line, why = FakeLine(map_name="de_mirage"), list[str]()
+        executor = executor_of(fixture, line, why.append)
+        fixture.match.phase = MatchPhase.STARTING
+        async with running(executor):
+            for _ in range((effects.WRONG_MAPS + 1) * effects.PLUGIN_LOADS_AFTER):
+                executor.enqueue(StartPlay(1))
+            await until(lambda: bool(why))
+        assert why == ["the server does not load the requested map"]
+        assert line.commands.count("changelevel de_nuke") == effects.WRONG_MAPS
+        assert "css_start" not in line.commands
 
 
-def test_map_change_that_drops_the_console_is_not_retried(tmp_path: Path) -> None:
+async def test_map_change_that_drops_the_console_is_not_retried(db: Database) -> None:
     """If it were retried, a server that is loading would reach the limit of failed map changes."""
-
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            line, why = FakeLine(map_name="de_mirage", unanswered="changelevel"), list[str]()
-            executor = executor_of(fixture, line, why.append)
-            fixture.match.phase = MatchPhase.STARTING
-            async with running(executor):
-                for _ in range(effects.WRONG_MAPS * effects.PLUGIN_LOADS_AFTER):
-                    executor.enqueue(StartPlay(1))
-                executor.enqueue(Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED))
-                await until(lambda: "status" in line.commands)
-            assert why == []
-            assert line.commands.count("changelevel de_nuke") == effects.WRONG_MAPS
-            assert fixture.deps.metrics.console_failures.value("eu") == 0
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+    async with open_fixture(db) as fixture:
+        line, why = FakeLine(map_name="de_mirage", unanswered="changelevel"), list[str]()
+        executor = executor_of(fixture, line, why.append)
+        fixture.match.phase = MatchPhase.STARTING
+        async with running(executor):
+            for _ in range(effects.WRONG_MAPS * effects.PLUGIN_LOADS_AFTER):
+                executor.enqueue(StartPlay(1))
+            executor.enqueue(Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED))
+            await until(lambda: "status" in line.commands)
+        assert why == []
+        assert line.commands.count("changelevel de_nuke") == effects.WRONG_MAPS
+        assert fixture.deps.metrics.console_failures.value("eu") == 0
 
 
-def test_unlisted_player_without_a_connect_line_is_kicked(tmp_path: Path) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            line = FakeLine()
-            line.players = {PLAYERS[0]: "listed", UNLISTED_PLAYER: "it's me"}
-            executor = executor_of(fixture, line)
-            listed = PlayersSeen(0, names=line.players, load_ms=1)
-            fixture.match.presence.mark_doubtful(0)
-            joined = PlayerJoinedSide(0, UNLISTED_PLAYER, "it's me", Side.CT, None)
-            kicks = [*fixture.match.presence.apply(listed, 1), *fixture.match.presence.apply(joined, 1)]
-            assert kicks == 2 * [Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED)]
-            async with running(executor):
-                for kick in kicks:
-                    executor.enqueue(kick)
-                await until(lambda: line.commands.count(f'kickid 3 "{NOT_LISTED}"') == len(kicks))
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+async def test_unlisted_player_without_a_connect_line_is_kicked(db: Database) -> None:
+    async with open_fixture(db) as fixture:
+        line = FakeLine()
+        line.players = {PLAYERS[0]: "listed", UNLISTED_PLAYER: "it's me"}
+        executor = executor_of(fixture, line)
+        listed = PlayersSeen(0, names=line.players, load_ms=1)
+        fixture.match.presence.mark_doubtful(0)
+        joined = PlayerJoinedSide(0, UNLISTED_PLAYER, "it's me", Side.CT, None)
+        kicks = [*fixture.match.presence.apply(listed, 1), *fixture.match.presence.apply(joined, 1)]
+        assert kicks == 2 * [Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED)]
+        async with running(executor):
+            for kick in kicks:
+                executor.enqueue(kick)
+            await until(lambda: line.commands.count(f'kickid 3 "{NOT_LISTED}"') == len(kicks))
 
 
-def test_player_who_has_left_is_not_kicked(tmp_path: Path) -> None:
+async def test_player_who_has_left_is_not_kicked(db: Database) -> None:
     """Neither by user id, which another player may have by now, nor if the server does not list the player."""
-
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            line = FakeLine()
-            line.players = {PLAYERS[0]: "listed"}
-            executor = executor_of(fixture, line)
-            async with running(executor):
-                executor.enqueue(Kick(UNLISTED_PLAYER, 2, NOT_LISTED))
-                for _ in range(2):  # when the second is executed, the first is done
-                    executor.enqueue(Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED))
-                await until(lambda: line.commands.count("status") == 2)
-            assert set(line.commands) == {"status", "status_json"}
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+    async with open_fixture(db) as fixture:
+        line = FakeLine()
+        line.players = {PLAYERS[0]: "listed"}
+        executor = executor_of(fixture, line)
+        async with running(executor):
+            executor.enqueue(Kick(UNLISTED_PLAYER, 2, NOT_LISTED))
+            for _ in range(2):  # when the second is executed, the first is done
+                executor.enqueue(Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED))
+            await until(lambda: line.commands.count("status") == 2)
+        assert set(line.commands) == {"status", "status_json"}
 
 
-def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(tmp_path: Path) -> None:
+async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(db: Database) -> None:
     """Another player may have the same user id by now."""
-
-    async def scenario(db: Database) -> None:
-        async with open_fixture(db) as fixture:
-            fixture.match.presence.turned_away[UNLISTED_PLAYER] = 3
-            executor = executor_of(fixture, FakeLine())
-            executor.resume()
-            queued = [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
-            assert queued == [effects.Resume(), Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED)]
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+    async with open_fixture(db) as fixture:
+        fixture.match.presence.turned_away[UNLISTED_PLAYER] = 3
+        executor = executor_of(fixture, FakeLine())
+        executor.resume()
+        queued = [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
+        assert queued == [effects.Resume(), Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED)]
 
 
 # --- liveness ---------------------------------------------------------------------------------------------------------
@@ -504,63 +454,52 @@ async def probe_until_lost(fixture: RunnerFixture, line: FakeLine) -> str:
     return why[0]
 
 
-def test_server_without_log_posts_gets_the_log_address_again_and_is_then_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_lost(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
 
-    async def scenario(db: Database) -> None:
-        fleet = _FakeFleet()
-        async with open_fixture(db, fleet) as fixture:
+        def pass_time() -> None:
+            fixture.clock.at_ms += 5_000
 
-            def pass_time() -> None:
-                fixture.clock.at_ms += 5_000
-
-            began_ms, fleet.on_probe, line = fixture.clock.at_ms, pass_time, FakeLine()
-            assert await probe_until_lost(fixture, line) == "its log posts do not arrive"
-            assert sum(command.startswith("logaddress_del_http") for command in line.commands) == 1
-            took_ms = fixture.clock.at_ms - began_ms
-            assert 0 <= took_ms - liveness.NO_LOG_MS - liveness.NO_LOG_LOST_MS <= 10_000
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+        began_ms, fleet.on_probe, line = fixture.clock.at_ms, pass_time, FakeLine()
+        assert await probe_until_lost(fixture, line) == "its log posts do not arrive"
+        assert sum(command.startswith("logaddress_del_http") for command in line.commands) == 1
+        took_ms = fixture.clock.at_ms - began_ms
+        assert 0 <= took_ms - liveness.NO_LOG_MS - liveness.NO_LOG_LOST_MS <= 10_000
 
 
-def test_ended_process_is_lost_after_two_probes_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ended_process_is_lost_after_two_probes_in_a_row(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
-
-    async def scenario(db: Database) -> None:
-        fleet = _FakeFleet([True, False, True, False, False])
-        async with open_fixture(db, fleet) as fixture:
-            assert await probe_until_lost(fixture, FakeLine()) == "its process has ended"
-            assert fleet.answers == []
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+    fleet = _FakeFleet([True, False, True, False, False])
+    async with open_fixture(db, fleet) as fixture:
+        assert await probe_until_lost(fixture, FakeLine()) == "its process has ended"
+        assert fleet.answers == []
 
 
-def test_presence_is_recorded_after_a_resume(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create()
-            await world.until_live()
-            world.region.is_paused = True
-            await dead.kill()
-            world.clock.ahead_ms += LEASE_MS
-            server = world.region.running["srv_1"]
-            world.start("successor")
+async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        await dead.kill()
+        world.clock.ahead_ms += LEASE_MS
+        server = world.region.running["srv_1"]
+        world.start("successor")
 
-            async def is_recorded() -> bool:
-                return await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+        async def is_recorded() -> bool:
+            return await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
 
-            await world.until(is_recorded, "the presence is recorded")
-            entries = await raw_log.read_after(db, "srv_1", 0, limit=10_000)
-            (names, *_) = [json.loads(entry.body) for entry in entries if entry.kind == EntryKind.PRESENCE]
-            assert set(names) == set(PLAYERS)
-            reports = [sent for sent in server.commands if sent.startswith("matchzy_remote_log_url")]
-            assert reports, "its plugin gets the new report URL"
-            assert "http://successor.example/" in reports[-1]
-
-    harness.run(scenario)
+        await world.until(is_recorded, "the presence is recorded")
+        entries = await raw_log.read_after(db, "srv_1", 0, limit=10_000)
+        (names, *_) = [json.loads(entry.body) for entry in entries if entry.kind == EntryKind.PRESENCE]
+        assert set(names) == set(PLAYERS)
+        reports = [sent for sent in server.commands if sent.startswith("matchzy_remote_log_url")]
+        assert reports, "its plugin gets the new report URL"
+        assert "http://successor.example/" in reports[-1]
 
 
 # --- late entries and deadlines ---------------------------------------------------------------------------------------
@@ -606,33 +545,30 @@ class _DyingIngest(_SlowIngest):
         return await super().store_report(token, body)
 
 
-def test_last_log_post_counts_even_if_the_server_dies_before_it_is_stored(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_last_log_post_counts_even_if_the_server_dies_before_it_is_stored(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            noticed = asyncio.Event()
-            is_alive = world.region.is_alive
+    async with open_world(db) as world:
+        process = world.start()
+        noticed = asyncio.Event()
+        is_alive = world.region.is_alive
 
-            async def observed_is_alive(server_id: str, slot: str) -> bool:
-                alive = await is_alive(server_id, slot)
-                if not alive:
-                    noticed.set()
-                return alive
+        async def observed_is_alive(server_id: str, slot: str) -> bool:
+            alive = await is_alive(server_id, slot)
+            if not alive:
+                noticed.set()
+            return alive
 
-            def die() -> None:
-                world.region.running["srv_1"].is_over = True
+        def die() -> None:
+            world.region.running["srv_1"].is_over = True
 
-            monkeypatch.setattr(world.region, "is_alive", observed_is_alive)
-            ingest = world.region.ingest_at(process.base)
-            assert ingest is not None
-            world.region.add_ingest(process.base, cast(Ingest, _DyingIngest(ingest, die, noticed)))
-            await world.create()
-            outcome = await world.outcome()
-            assert (outcome.kind, outcome.reason) == ("match_over", None)
-
-    harness.run(scenario)
+        monkeypatch.setattr(world.region, "is_alive", observed_is_alive)
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        world.region.add_ingest(process.base, cast(Ingest, _DyingIngest(ingest, die, noticed)))
+        await world.create()
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_over", None)
 
 
 class _LateReports(_SlowIngest):
@@ -643,20 +579,17 @@ class _LateReports(_SlowIngest):
         return await super().store_report(token, body)
 
 
-def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_the_log(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            ingest = world.region.ingest_at(process.base)
-            assert ingest is not None
-            world.region.add_ingest(process.base, cast(Ingest, _LateReports(ingest)))
-            await world.create()
-            result = json.loads((await world.outcome()).callback_body)["result"]
-            (played,) = result["maps"]
-            rounds = played["team1Score"] + played["team2Score"]
-            assert sum(player["mvps"] for player in result["overall"]) == rounds
-
-    harness.run(scenario)
+async def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_the_log(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        world.region.add_ingest(process.base, cast(Ingest, _LateReports(ingest)))
+        await world.create()
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        (played,) = result["maps"]
+        rounds = played["team1Score"] + played["team2Score"]
+        assert sum(player["mvps"] for player in result["overall"]) == rounds
 
 
 def connected(players: Sequence[str]) -> bytes:
@@ -667,120 +600,105 @@ def connected(players: Sequence[str]) -> bytes:
     return "".join(lines).encode()
 
 
-def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after_it(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after_it(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            await asyncio.sleep(0.5)
-            gate = asyncio.Event()
-            read, write = process.db.read, process.db.write
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        await asyncio.sleep(0.5)
+        gate = asyncio.Event()
+        read, write = process.db.read, process.db.write
 
-            async def slow_read(sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-                if "FROM raw_log " in sql:
-                    await gate.wait()
-                return await read(sql, params)
+        async def slow_read(sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+            if "FROM raw_log " in sql:
+                await gate.wait()
+            return await read(sql, params)
 
-            async def slow_write(statements: Sequence[Statement]) -> list[list[Row]]:
-                if "INSERT INTO raw_log_heads" in statements[0].sql:
-                    await gate.wait()
-                return await write(statements)
+        async def slow_write(statements: Sequence[Statement]) -> list[list[Row]]:
+            if "INSERT INTO raw_log_heads" in statements[0].sql:
+                await gate.wait()
+            return await write(statements)
 
-            monkeypatch.setattr(process.db, "read", slow_read)
-            monkeypatch.setattr(process.db, "write", slow_write)
-            ingest = world.region.ingest_at(process.base)
-            assert ingest is not None
-            post = asyncio.ensure_future(ingest.store_log((await world.row()).log_token, {}, connected(PLAYERS)))
-            await asyncio.sleep(1.5)
-            world.clock.ahead_ms += 160_000
-            gate.set()
-            assert await post == 200
-            await asyncio.sleep(2)
-            assert await outbox.outcome_of(db, "srv_1") is None
-
-    harness.run(scenario)
+        monkeypatch.setattr(process.db, "read", slow_read)
+        monkeypatch.setattr(process.db, "write", slow_write)
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        post = asyncio.ensure_future(ingest.store_log((await world.row()).log_token, {}, connected(PLAYERS)))
+        await asyncio.sleep(1.5)
+        world.clock.ahead_ms += 160_000
+        gate.set()
+        assert await post == 200
+        await asyncio.sleep(2)
+        assert await outbox.outcome_of(db, "srv_1") is None
 
 
-def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CrashableDatabase, "is_shared", False)
+    async with open_world(db, speed=20) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.is_paused = True
+        await asyncio.sleep(0.5)
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        token = (await world.row()).log_token
+        world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
+        assert await ingest.store_log(token, {}, connected(PLAYERS)) == 200
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=20) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.is_paused = True
-            await asyncio.sleep(0.5)
-            ingest = world.region.ingest_at(process.base)
-            assert ingest is not None
-            token = (await world.row()).log_token
-            world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
-            assert await ingest.store_log(token, {}, connected(PLAYERS)) == 200
+        async def is_stored() -> bool:
+            return await snapshots.load(db, "srv_1") is not None
 
-            async def is_stored() -> bool:
-                return await snapshots.load(db, "srv_1") is not None
-
-            await world.until(is_stored, "a snapshot records the postponed deadline", within_s=5.0)
-            assert await outbox.outcome_of(db, "srv_1") is None
-            live = process.live.get("srv_1")
-            assert live is not None
-            assert set(live.fold.match.presence.connected) == set(PLAYERS)
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+        await world.until(is_stored, "a snapshot records the postponed deadline", within_s=5.0)
+        assert await outbox.outcome_of(db, "srv_1") is None
+        live = process.live.get("srv_1")
+        assert live is not None
+        assert set(live.fold.match.presence.connected) == set(PLAYERS)
 
 
-def test_deadlines_of_a_process_that_is_always_late_fire_eventually(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_deadlines_of_a_process_that_is_always_late_fire_eventually(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "LATE_MS", 200)
     monkeypatch.setattr(supervisor, "RENEW_S", 1.0)
+    async with open_world(db, speed=600) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.is_paused = True
+        read = process.db.read
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=600) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.is_paused = True
-            read = process.db.read
+        async def slow_read(sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+            if "FROM raw_log " in sql:
+                await asyncio.sleep(0.3)
+            return await read(sql, params)
 
-            async def slow_read(sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-                if "FROM raw_log " in sql:
-                    await asyncio.sleep(0.3)
-                return await read(sql, params)
-
-            monkeypatch.setattr(process.db, "read", slow_read)
-            for _ in range(60):
-                world.clock.ahead_ms += 1_000
-                await asyncio.sleep(0.2)
-            assert await raw_log.has_kind(db, "srv_1", EntryKind.RESUMED, after_seq=0), "the deadline was postponed"
-            assert (await world.outcome()).reason == CancelReason.NO_PLAYERS_JOINED
-
-    harness.run(scenario)
+        monkeypatch.setattr(process.db, "read", slow_read)
+        for _ in range(60):
+            world.clock.ahead_ms += 1_000
+            await asyncio.sleep(0.2)
+        assert await raw_log.has_kind(db, "srv_1", EntryKind.RESUMED, after_seq=0), "the deadline was postponed"
+        assert (await world.outcome()).reason == CancelReason.NO_PLAYERS_JOINED
 
 
-def test_entries_stored_during_configuration_are_applied_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_entries_stored_during_configuration_are_applied_at_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CrashableDatabase, "is_shared", False)
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await _pause_when_running(world)
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await _pause_when_running(world)
+        async def is_applied() -> bool:
+            live = process.live.get("srv_1")
+            return live is not None and live.seq == await raw_log.newest_seq(db, "srv_1") > 0
 
-            async def is_applied() -> bool:
-                live = process.live.get("srv_1")
-                return live is not None and live.seq == await raw_log.newest_seq(db, "srv_1") > 0
-
-            await world.until(is_applied, "all entries are applied", within_s=5.0)
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+        await world.until(is_applied, "all entries are applied", within_s=5.0)
 
 
 async def _pause_when_running(world: World) -> None:
@@ -793,52 +711,46 @@ async def _pause_when_running(world: World) -> None:
 # --- release ----------------------------------------------------------------------------------------------------------
 
 
-def test_server_is_released_even_if_its_password_cannot_be_decrypted(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            row = await world.row()
-            other = KeyFileVault.from_text("B" * 43 + "=")
-            outcome = Outcome(at_ms=world.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
-            change = servers.change(row.id, row.fence, rcon_password=other.seal("x"))
-            await db.write([change, *end_match(row, outcome, fence=None, callback_id="cb")])
-            process.supervisor.notify("srv_1")
-            await world.outcome()
-
-    harness.run(scenario)
+async def test_server_is_released_even_if_its_password_cannot_be_decrypted(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        row = await world.row()
+        other = KeyFileVault.from_text("B" * 43 + "=")
+        outcome = Outcome(at_ms=world.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
+        change = servers.change(row.id, row.fence, rcon_password=other.seal("x"))
+        await db.write([change, *end_match(row, outcome, fence=None, callback_id="cb")])
+        process.supervisor.notify("srv_1")
+        await world.outcome()
 
 
-def test_process_does_not_release_a_slot_that_another_process_released(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_process_does_not_release_a_slot_that_another_process_released(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, ("a",)) as world:
-            first = world.start("one")
-            reached, go_on = asyncio.Event(), asyncio.Event()
-            allocate = world.region.allocate
+    async with open_world(db, ("a",)) as world:
+        first = world.start("one")
+        reached, go_on = asyncio.Event(), asyncio.Event()
+        allocate = world.region.allocate
 
-            async def slow_allocate(order: ServerOrder) -> GameServer:
-                if order.server_id != "srv_1":
-                    return await allocate(order)
-                reached.set()
-                await go_on.wait()
-                raise FleetError("the server process ended during its start")
+        async def slow_allocate(order: ServerOrder) -> GameServer:
+            if order.server_id != "srv_1":
+                return await allocate(order)
+            reached.set()
+            await go_on.wait()
+            raise FleetError("the server process ended during its start")
 
-            monkeypatch.setattr(world.region, "allocate", slow_allocate)
-            await world.create()
-            await reached.wait()
-            first.supervisor._is_draining = True  # so that the other process gets the match
-            world.start("two")
-            await world.cancel()
-            world.clock.ahead_ms += HANDOVER_MS
-            await world.outcome()
-            await world.create("srv_2", scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING, "srv_2")
-            before = len(world.region.releases)
-            go_on.set()
-            await asyncio.sleep(1)
-            assert world.region.releases[before:] == [], "slot a belongs to srv_2 by now"
-
-    harness.run(scenario)
+        monkeypatch.setattr(world.region, "allocate", slow_allocate)
+        await world.create()
+        await reached.wait()
+        first.supervisor._is_draining = True  # so that the other process gets the match
+        world.start("two")
+        await world.cancel()
+        world.clock.ahead_ms += HANDOVER_MS
+        await world.outcome()
+        await world.create("srv_2", scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, "srv_2")
+        before = len(world.region.releases)
+        go_on.set()
+        await asyncio.sleep(1)
+        assert world.region.releases[before:] == [], "slot a belongs to srv_2 by now"

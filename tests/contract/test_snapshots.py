@@ -18,80 +18,65 @@ harness = databases.harness
 # --- snapshots ------------------------------------------------------------------------------------------------------
 
 
-def test_snapshot_is_replaced_by_the_next(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server("srv_1", fence=3), server("srv_2", fence=3))
-        assert await snapshots.load(db, "srv_1") is None
-        await db.write(snapshots.save("srv_1", 3, Snapshot(7, b"\x00\xff seven")))
-        assert await snapshots.load(db, "srv_1") == Snapshot(7, b"\x00\xff seven")
-        await db.write(snapshots.save("srv_1", 3, Snapshot(9, b"nine")))
-        assert await snapshots.load(db, "srv_1") == Snapshot(9, b"nine")
-        assert await snapshots.load(db, "srv_2") is None
-
-    harness.run(scenario)
+async def test_snapshot_is_replaced_by_the_next(db: Database) -> None:
+    await create(db, server("srv_1", fence=3), server("srv_2", fence=3))
+    assert await snapshots.load(db, "srv_1") is None
+    await db.write(snapshots.save("srv_1", 3, Snapshot(7, b"\x00\xff seven")))
+    assert await snapshots.load(db, "srv_1") == Snapshot(7, b"\x00\xff seven")
+    await db.write(snapshots.save("srv_1", 3, Snapshot(9, b"nine")))
+    assert await snapshots.load(db, "srv_1") == Snapshot(9, b"nine")
+    assert await snapshots.load(db, "srv_2") is None
 
 
-def test_snapshot_cannot_be_saved_after_the_lease_was_lost(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server())
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write(snapshots.save(mine.id, mine.fence, Snapshot(1, b"mine")))
-        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
-        await db.write(snapshots.save(yours.id, yours.fence, Snapshot(5, b"yours")))
-        with pytest.raises(NothingChangedError):
-            await db.write(snapshots.save(mine.id, mine.fence, Snapshot(2, b"mine")))
-        with pytest.raises(NothingChangedError):
-            await db.write(snapshots.save("srv_none", 0, Snapshot(2, b"none")))
-        assert await snapshots.load(db, mine.id) == Snapshot(5, b"yours")
-        assert await snapshots.load(db, "srv_none") is None
-        assert await servers.get(db, yours.id) == yours, "saving changes nothing but the snapshot"
-
-    harness.run(scenario)
+async def test_snapshot_cannot_be_saved_after_the_lease_was_lost(db: Database) -> None:
+    await create(db, server())
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await db.write(snapshots.save(mine.id, mine.fence, Snapshot(1, b"mine")))
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
+    await db.write(snapshots.save(yours.id, yours.fence, Snapshot(5, b"yours")))
+    with pytest.raises(NothingChangedError):
+        await db.write(snapshots.save(mine.id, mine.fence, Snapshot(2, b"mine")))
+    with pytest.raises(NothingChangedError):
+        await db.write(snapshots.save("srv_none", 0, Snapshot(2, b"none")))
+    assert await snapshots.load(db, mine.id) == Snapshot(5, b"yours")
+    assert await snapshots.load(db, "srv_none") is None
+    assert await servers.get(db, yours.id) == yours, "saving changes nothing but the snapshot"
 
 
-def test_deleting_a_snapshot_keeps_those_of_other_matches(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server("srv_1"), server("srv_2"))
-        for name in ("srv_1", "srv_2"):
-            await db.write(snapshots.save(name, 0, Snapshot(1, name.encode())))
-        await db.write([snapshots.delete("srv_1"), snapshots.delete("srv_1"), snapshots.delete("srv_none")])
-        assert await snapshots.load(db, "srv_1") is None
-        assert await snapshots.load(db, "srv_2") == Snapshot(1, b"srv_2")
-
-    harness.run(scenario)
+async def test_deleting_a_snapshot_keeps_those_of_other_matches(db: Database) -> None:
+    await create(db, server("srv_1"), server("srv_2"))
+    for name in ("srv_1", "srv_2"):
+        await db.write(snapshots.save(name, 0, Snapshot(1, name.encode())))
+    await db.write([snapshots.delete("srv_1"), snapshots.delete("srv_1"), snapshots.delete("srv_none")])
+    assert await snapshots.load(db, "srv_1") is None
+    assert await snapshots.load(db, "srv_2") == Snapshot(1, b"srv_2")
 
 
 # --- newest entry ---------------------------------------------------------------------------------------------------
 
 
-def test_newest_entry_number_survives_pruning(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server("srv_1", phase=ServerPhase.RELEASED))
-        assert await raw_log.newest_seq(db, "srv_1") == 0
-        for number in (1, 2, 3):
-            await db.write(raw_log.append("srv_1", "log", received_ms=number, headers=b"{}", body=b"x"))
-            assert await raw_log.newest_seq(db, "srv_1") == number
-        assert await raw_log.newest_seq(db, "srv_2") == 0
-        assert await raw_log.prune(db, 10) == 3
-        assert await raw_log.newest_seq(db, "srv_1") == 3
-
-    harness.run(scenario)
+async def test_newest_entry_number_survives_pruning(db: Database) -> None:
+    await create(db, server("srv_1", phase=ServerPhase.RELEASED))
+    assert await raw_log.newest_seq(db, "srv_1") == 0
+    for number in (1, 2, 3):
+        await db.write(raw_log.append("srv_1", "log", received_ms=number, headers=b"{}", body=b"x"))
+        assert await raw_log.newest_seq(db, "srv_1") == number
+    assert await raw_log.newest_seq(db, "srv_2") == 0
+    assert await raw_log.prune(db, 10) == 3
+    assert await raw_log.newest_seq(db, "srv_1") == 3
 
 
 # --- orphaned slots -------------------------------------------------------------------------------------------------
 
 
-def test_slots_of_released_and_unknown_servers_are_freed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        kept = {}
-        for number, phase in enumerate(ServerPhase):
-            await create(db, server(f"srv_{phase}", phase=phase))
-            await slots.reserve(db, "eu", f"srv_{phase}", [f"slot {number}"])
-            if phase is not ServerPhase.RELEASED:
-                kept[f"slot {number}"] = f"srv_{phase}"
-        await slots.reserve(db, "us", "srv_unknown", ["slot 1"])
-        assert await slots.free_orphaned(db) == 2
-        assert await slots.taken(db) == {"eu": kept}
-        assert await slots.free_orphaned(db) == 0
-
-    harness.run(scenario)
+async def test_slots_of_released_and_unknown_servers_are_freed(db: Database) -> None:
+    kept = {}
+    for number, phase in enumerate(ServerPhase):
+        await create(db, server(f"srv_{phase}", phase=phase))
+        await slots.reserve(db, "eu", f"srv_{phase}", [f"slot {number}"])
+        if phase is not ServerPhase.RELEASED:
+            kept[f"slot {number}"] = f"srv_{phase}"
+    await slots.reserve(db, "us", "srv_unknown", ["slot 1"])
+    assert await slots.free_orphaned(db) == 2
+    assert await slots.taken(db) == {"eu": kept}
+    assert await slots.free_orphaned(db) == 0

@@ -14,31 +14,22 @@ from tests.contract import databases
 harness = databases.harness
 
 
-def test_migrating_again_changes_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert await migrate(db) == await current_version(db) == len(MIGRATIONS)
-
-    harness.run(scenario)
+async def test_migrating_again_changes_nothing(db: Database) -> None:
+    assert await migrate(db) == await current_version(db) == len(MIGRATIONS)
 
 
-def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> None:
-    async def main() -> None:
-        handles = [await harness.open() for _ in range(1 if harness.is_sqlite else 4)]
-        try:
-            versions = await asyncio.gather(*(migrate(db) for db in handles * 2))
-        finally:
-            for db in handles:
-                await db.close()
-        assert set(versions) == {len(MIGRATIONS)}
-
-    asyncio.run(main())
+async def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> None:
+    handles = [await harness.open() for _ in range(1 if harness.is_sqlite else 4)]
+    try:
+        versions = await asyncio.gather(*(migrate(db) for db in handles * 2))
+    finally:
+        for db in handles:
+            await db.close()
+    assert set(versions) == {len(MIGRATIONS)}
 
 
-def test_newer_schema_is_rejected(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await db.write([Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": 99})])
-        with pytest.raises(NewerSchemaError) as caught:
-            await migrate(db)
-        assert (caught.value.found, caught.value.known) == (99, len(MIGRATIONS))
-
-    harness.run(scenario)
+async def test_newer_schema_is_rejected(db: Database) -> None:
+    await db.write([Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": 99})])
+    with pytest.raises(NewerSchemaError) as caught:
+        await migrate(db)
+    assert (caught.value.found, caught.value.known) == (99, len(MIGRATIONS))

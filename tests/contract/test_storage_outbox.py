@@ -76,186 +76,155 @@ async def only_callback(db: Database) -> CallbackRow:
     return row
 
 
-def test_ending_a_match_updates_the_server_and_stores_outcome_and_callback(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        mine = await running_server(db)
-        assert await outbox.outcome_of(db, "srv_1") is None
-        await db.write(end_statements(mine.fence))
-        row = await servers.get(db, "srv_1")
-        assert row == msgspec.structs.replace(
-            mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, ended_at_ms=50, next_at_ms=50,
-            lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
-        )  # fmt: skip
-        expected = OutcomeRow(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
-        assert await outbox.outcome_of(db, "srv_1") == expected
-        assert await only_callback(db) == callback(server_id="srv_1")
-        with pytest.raises(NothingChangedError):
-            await db.write([servers.change("srv_1", mine.fence, slot="late")])
-        assert len(await servers.claim_due(db, owner="you", now_ms=50, limit=1)) == 1
-
-    harness.run(scenario)
+async def test_ending_a_match_updates_the_server_and_stores_outcome_and_callback(db: Database) -> None:
+    mine = await running_server(db)
+    assert await outbox.outcome_of(db, "srv_1") is None
+    await db.write(end_statements(mine.fence))
+    row = await servers.get(db, "srv_1")
+    assert row == msgspec.structs.replace(
+        mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, ended_at_ms=50, next_at_ms=50,
+        lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
+    )  # fmt: skip
+    expected = OutcomeRow(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
+    assert await outbox.outcome_of(db, "srv_1") == expected
+    assert await only_callback(db) == callback(server_id="srv_1")
+    with pytest.raises(NothingChangedError):
+        await db.write([servers.change("srv_1", mine.fence, slot="late")])
+    assert len(await servers.claim_due(db, owner="you", now_ms=50, limit=1)) == 1
 
 
 @pytest.mark.parametrize(
     ("is_holder", "lease_until_ms", "next_at_ms"), [(True, 60, 50), (False, 60, 50 + HANDOVER_MS), (False, 50, 50)]
 )
-def test_release_waits_until_the_lease_holder_has_noticed_the_end(
-    harness: databases.Harness, is_holder: bool, lease_until_ms: int, next_at_ms: int
+async def test_release_waits_until_the_lease_holder_has_noticed_the_end(
+    db: Database, is_holder: bool, lease_until_ms: int, next_at_ms: int
 ) -> None:
-    async def scenario(db: Database) -> None:
-        row = await running_server(db)
-        await db.write([servers.change(row.id, row.fence, lease_until_ms=lease_until_ms)])
-        await db.write(end_statements(row.fence if is_holder else None))
-        ended = await servers.get(db, "srv_1")
-        assert ended is not None
-        assert (ended.lease_owner, ended.next_at_ms) == (None, next_at_ms)
-
-    harness.run(scenario)
+    row = await running_server(db)
+    await db.write([servers.change(row.id, row.fence, lease_until_ms=lease_until_ms)])
+    await db.write(end_statements(row.fence if is_holder else None))
+    ended = await servers.get(db, "srv_1")
+    assert ended is not None
+    assert (ended.lease_owner, ended.next_at_ms) == (None, next_at_ms)
 
 
-def test_match_without_callback_has_only_an_outcome(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await running_server(db)
-        outcome = OutcomeRow(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
-        await db.write(
-            outbox.end_statements(
-                server_id="srv_1", expected_phases=[ServerPhase.RUNNING], fence=None, status=ServerStatus.FAILED,
-                outcome=outcome, callback=None, now_ms=50,
-            )
-        )  # fmt: skip
-        assert await outbox.outcome_of(db, "srv_1") == outcome
-        assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
-
-    harness.run(scenario)
-
-
-def test_wrong_phase_or_outdated_fence_does_not_end_the_match(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        mine = await running_server(db)
-        with pytest.raises(NothingChangedError):
-            await db.write(end_statements(mine.fence - 1))
-        await db.write([servers.change("srv_1", mine.fence, phase=ServerPhase.ENDING)])
-        for fence in (mine.fence, None):
-            with pytest.raises(NothingChangedError):
-                await db.write(end_statements(fence))
-        assert await outbox.outcome_of(db, "srv_1") is None
-        assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
-
-    harness.run(scenario)
-
-
-def test_only_one_of_several_concurrent_ends_is_stored(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        mine = await running_server(db)
-        kinds = ["match_over", "match_canceled"] * 4
-        writes = [
-            (db, peer)[number % 2].write(
-                end_statements(None if number % 2 else mine.fence, kind=kind, callback_id=f"cb_{number}")
-            )
-            for number, kind in enumerate(kinds)
-        ]
-        results = await asyncio.gather(*writes, return_exceptions=True)
-        assert sum(isinstance(result, NothingChangedError) for result in results) == len(kinds) - 1
-        (winner,) = [number for number, result in enumerate(results) if isinstance(result, list)]
-        outcome = await outbox.outcome_of(db, "srv_1")
-        assert outcome is not None
-        assert outcome.kind == kinds[winner]
-        assert (await only_callback(db)).id == f"cb_{winner}"
-
-    harness.run_replicas(scenario)
-
-
-def test_concurrent_claims_never_return_the_same_callback(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        await store(db, *(callback(f"cb_{number}", next_at_ms=number) for number in range(40)))
-
-        async def claim_all(handle: Database, owner: str) -> list[str]:
-            claimed: list[str] = []
-            for _ in range(20):
-                claimed += [row.id for row in await outbox.claim_callbacks(handle, owner=owner, now_ms=99, limit=5)]
-            return claimed
-
-        claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
-        ids = [callback_id for claimed in claims for callback_id in claimed]
-        assert len(ids) == len(set(ids)) == 40
-
-    harness.run_replicas(scenario)
-
-
-def test_claimed_callback_can_be_claimed_again_after_its_lease(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=10**9))
-        assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
-        (mine,) = await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)
-        assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
-        assert await outbox.claim_callbacks(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
-        (yours,) = await outbox.claim_callbacks(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
-        assert (yours.id, yours.attempts) == ("cb_1", 0)
-        await servers.drop_leases(db)
-        assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
-
-    harness.run(scenario)
-
-
-def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store(db, callback())
-        await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=1)
-        await record(db, 1, next_at_ms=5_060)
-        assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
-        await record(db, 2, delivered=True)
-        assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
-        assert await outbox.attempts_of(db, "cb_1") == [
-            AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
-            AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
-        ]
-
-    harness.run(scenario)
-
-
-def test_attempt_is_recorded_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store(db, callback())
-        await record(db, 1, next_at_ms=5_060)
-        for number in (1, 3):
-            with pytest.raises(NothingChangedError):
-                await record(db, number)
-        assert (await only_callback(db)).auth == b"sealed"
-        assert len(await outbox.attempts_of(db, "cb_1")) == 1
-
-    harness.run(scenario)
-
-
-def test_given_up_callback_can_be_redelivered_on_request(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store(db, callback())
-        await record(db, 1)
-        assert await only_callback(db) == callback(attempts=1, next_at_ms=None, auth=None)
-        assert await outbox.redeliver(db, "cb_1", 900)
-        assert not await outbox.redeliver(db, "cb_2", 900)
-        assert [row.id for row in await outbox.claim_callbacks(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
-
-    harness.run(scenario)
-
-
-def test_callbacks_are_listed_by_organization_and_state_newest_first(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await store(
-            db,
-            callback("cb_waiting", created_at_ms=1),
-            callback("cb_delivered", created_at_ms=2, next_at_ms=None, delivered_at_ms=3),
-            callback("cb_given_up", created_at_ms=3, next_at_ms=None),
-            callback("cb_other", created_at_ms=4, org_id="org_2"),
+async def test_match_without_callback_has_only_an_outcome(db: Database) -> None:
+    await running_server(db)
+    outcome = OutcomeRow(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
+    await db.write(
+        outbox.end_statements(
+            server_id="srv_1", expected_phases=[ServerPhase.RUNNING], fence=None, status=ServerStatus.FAILED,
+            outcome=outcome, callback=None, now_ms=50,
         )
+    )  # fmt: skip
+    assert await outbox.outcome_of(db, "srv_1") == outcome
+    assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
 
-        async def ids(org_id: str | None, state: CallbackState | None, limit: int = 10) -> list[str]:
-            return [row.id for row in await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)]
 
-        assert await ids(None, None) == ["cb_other", "cb_given_up", "cb_delivered", "cb_waiting"]
-        assert await ids(None, None, 1) == ["cb_other"]
-        assert await ids("org_1", CallbackState.WAITING) == ["cb_waiting"]
-        assert await ids("org_1", CallbackState.DELIVERED) == ["cb_delivered"]
-        assert await ids("org_1", CallbackState.GIVEN_UP) == ["cb_given_up"]
-        assert await ids("org_2", None) == ["cb_other"]
+async def test_wrong_phase_or_outdated_fence_does_not_end_the_match(db: Database) -> None:
+    mine = await running_server(db)
+    with pytest.raises(NothingChangedError):
+        await db.write(end_statements(mine.fence - 1))
+    await db.write([servers.change("srv_1", mine.fence, phase=ServerPhase.ENDING)])
+    for fence in (mine.fence, None):
+        with pytest.raises(NothingChangedError):
+            await db.write(end_statements(fence))
+    assert await outbox.outcome_of(db, "srv_1") is None
+    assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
 
-    harness.run(scenario)
+
+async def test_only_one_of_several_concurrent_ends_is_stored(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    mine = await running_server(db)
+    kinds = ["match_over", "match_canceled"] * 4
+    writes = [
+        (db, peer)[number % 2].write(
+            end_statements(None if number % 2 else mine.fence, kind=kind, callback_id=f"cb_{number}")
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert sum(isinstance(result, NothingChangedError) for result in results) == len(kinds) - 1
+    (winner,) = [number for number, result in enumerate(results) if isinstance(result, list)]
+    outcome = await outbox.outcome_of(db, "srv_1")
+    assert outcome is not None
+    assert outcome.kind == kinds[winner]
+    assert (await only_callback(db)).id == f"cb_{winner}"
+
+
+async def test_concurrent_claims_never_return_the_same_callback(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    await store(db, *(callback(f"cb_{number}", next_at_ms=number) for number in range(40)))
+
+    async def claim_all(handle: Database, owner: str) -> list[str]:
+        claimed: list[str] = []
+        for _ in range(20):
+            claimed += [row.id for row in await outbox.claim_callbacks(handle, owner=owner, now_ms=99, limit=5)]
+        return claimed
+
+    claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
+    ids = [callback_id for claimed in claims for callback_id in claimed]
+    assert len(ids) == len(set(ids)) == 40
+
+
+async def test_claimed_callback_can_be_claimed_again_after_its_lease(db: Database) -> None:
+    await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=10**9))
+    assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
+    (mine,) = await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)
+    assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
+    assert await outbox.claim_callbacks(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
+    (yours,) = await outbox.claim_callbacks(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
+    assert (yours.id, yours.attempts) == ("cb_1", 0)
+    await servers.drop_leases(db)
+    assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
+
+
+async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Database) -> None:
+    await store(db, callback())
+    await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=1)
+    await record(db, 1, next_at_ms=5_060)
+    assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
+    await record(db, 2, delivered=True)
+    assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
+    assert await outbox.attempts_of(db, "cb_1") == [
+        AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
+        AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
+    ]
+
+
+async def test_attempt_is_recorded_once(db: Database) -> None:
+    await store(db, callback())
+    await record(db, 1, next_at_ms=5_060)
+    for number in (1, 3):
+        with pytest.raises(NothingChangedError):
+            await record(db, number)
+    assert (await only_callback(db)).auth == b"sealed"
+    assert len(await outbox.attempts_of(db, "cb_1")) == 1
+
+
+async def test_given_up_callback_can_be_redelivered_on_request(db: Database) -> None:
+    await store(db, callback())
+    await record(db, 1)
+    assert await only_callback(db) == callback(attempts=1, next_at_ms=None, auth=None)
+    assert await outbox.redeliver(db, "cb_1", 900)
+    assert not await outbox.redeliver(db, "cb_2", 900)
+    assert [row.id for row in await outbox.claim_callbacks(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
+
+
+async def test_callbacks_are_listed_by_organization_and_state_newest_first(db: Database) -> None:
+    await store(
+        db,
+        callback("cb_waiting", created_at_ms=1),
+        callback("cb_delivered", created_at_ms=2, next_at_ms=None, delivered_at_ms=3),
+        callback("cb_given_up", created_at_ms=3, next_at_ms=None),
+        callback("cb_other", created_at_ms=4, org_id="org_2"),
+    )
+
+    async def ids(org_id: str | None, state: CallbackState | None, limit: int = 10) -> list[str]:
+        return [row.id for row in await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)]
+
+    assert await ids(None, None) == ["cb_other", "cb_given_up", "cb_delivered", "cb_waiting"]
+    assert await ids(None, None, 1) == ["cb_other"]
+    assert await ids("org_1", CallbackState.WAITING) == ["cb_waiting"]
+    assert await ids("org_1", CallbackState.DELIVERED) == ["cb_delivered"]
+    assert await ids("org_1", CallbackState.GIVEN_UP) == ["cb_given_up"]
+    assert await ids("org_2", None) == ["cb_other"]

@@ -14,35 +14,29 @@ from tests.contract.test_storage_servers import create, server
 harness = databases.harness
 
 
-def test_servers_are_listed_newest_first(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(
-            db,
-            server("srv_1"),
-            server("srv_3", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING),
-            server("srv_2"),
-        )
+async def test_servers_are_listed_newest_first(db: Database) -> None:
+    await create(
+        db,
+        server("srv_1"),
+        server("srv_3", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING),
+        server("srv_2"),
+    )
 
-        async def ids(status: ServerStatus | None, limit: int) -> list[str]:
-            return [row.id for row in await overview.newest_servers(db, status=status, limit=limit)]
+    async def ids(status: ServerStatus | None, limit: int) -> list[str]:
+        return [row.id for row in await overview.newest_servers(db, status=status, limit=limit)]
 
-        assert await ids(None, 10) == ["srv_3", "srv_2", "srv_1"]
-        assert await ids(None, 2) == ["srv_3", "srv_2"]
-        assert await ids(ServerStatus.ALLOCATING, 10) == ["srv_2", "srv_1"]
-        assert await ids(ServerStatus.FAILED, 10) == []
-
-    harness.run(scenario)
+    assert await ids(None, 10) == ["srv_3", "srv_2", "srv_1"]
+    assert await ids(None, 2) == ["srv_3", "srv_2"]
+    assert await ids(ServerStatus.ALLOCATING, 10) == ["srv_2", "srv_1"]
+    assert await ids(ServerStatus.FAILED, 10) == []
 
 
-def test_callback_is_found_by_its_server(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        row = server("srv_1", callback_url="https://example.net/")
-        await create(db, row)
-        assert await overview.callback_of(db, "srv_1") is None
-        outcome = Outcome(at_ms=5, reason=CancelReason.SERVER_LOST)
-        await db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
-        found = await overview.callback_of(db, "srv_1")
-        assert found is not None
-        assert (found.id, found.url) == ("msg_1", "https://example.net/")
-
-    harness.run(scenario)
+async def test_callback_is_found_by_its_server(db: Database) -> None:
+    row = server("srv_1", callback_url="https://example.net/")
+    await create(db, row)
+    assert await overview.callback_of(db, "srv_1") is None
+    outcome = Outcome(at_ms=5, reason=CancelReason.SERVER_LOST)
+    await db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
+    found = await overview.callback_of(db, "srv_1")
+    assert found is not None
+    assert (found.id, found.url) == ("msg_1", "https://example.net/")

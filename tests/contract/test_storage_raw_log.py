@@ -33,102 +33,79 @@ async def create_server(db: Database, name: str, phase: ServerPhase) -> None:
     await servers.create(db, row, idempotency=None)
 
 
-def test_entries_are_numbered_by_server_and_read_in_order(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert [await append(db, "srv_1", body) for body in (b"one\x00\xff", b"", b"three")] == [1, 2, 3]
-        assert await append(db, "srv_2", b"other") == 1
-        first = RawEntry(server_id="srv_1", seq=1, kind="log", received_ms=10, headers=b"{}", body=b"one\x00\xff")
-        assert await raw_log.read_after(db, "srv_1", 0, limit=1) == [first]
-        assert [entry.seq for entry in await raw_log.read_after(db, "srv_1", 1, limit=10)] == [2, 3]
-        assert await raw_log.read_after(db, "srv_1", 3, limit=10) == []
-
-    harness.run(scenario)
+async def test_entries_are_numbered_by_server_and_read_in_order(db: Database) -> None:
+    assert [await append(db, "srv_1", body) for body in (b"one\x00\xff", b"", b"three")] == [1, 2, 3]
+    assert await append(db, "srv_2", b"other") == 1
+    first = RawEntry(server_id="srv_1", seq=1, kind="log", received_ms=10, headers=b"{}", body=b"one\x00\xff")
+    assert await raw_log.read_after(db, "srv_1", 0, limit=1) == [first]
+    assert [entry.seq for entry in await raw_log.read_after(db, "srv_1", 1, limit=10)] == [2, 3]
+    assert await raw_log.read_after(db, "srv_1", 3, limit=10) == []
 
 
-def test_entry_of_a_kind_is_found_after_a_number(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await append(db, "srv_1", b"1")
-        await db.write(raw_log.append("srv_1", "report", received_ms=10, headers=b"{}", body=b"2"))
-        assert await raw_log.has_kind(db, "srv_1", "log", after_seq=0)
-        assert not await raw_log.has_kind(db, "srv_1", "log", after_seq=1)
-        assert await raw_log.has_kind(db, "srv_1", "report", after_seq=1)
-        assert not await raw_log.has_kind(db, "srv_2", "log", after_seq=0)
-
-    harness.run(scenario)
+async def test_entry_of_a_kind_is_found_after_a_number(db: Database) -> None:
+    await append(db, "srv_1", b"1")
+    await db.write(raw_log.append("srv_1", "report", received_ms=10, headers=b"{}", body=b"2"))
+    assert await raw_log.has_kind(db, "srv_1", "log", after_seq=0)
+    assert not await raw_log.has_kind(db, "srv_1", "log", after_seq=1)
+    assert await raw_log.has_kind(db, "srv_1", "report", after_seq=1)
+    assert not await raw_log.has_kind(db, "srv_2", "log", after_seq=0)
 
 
-def test_two_entries_can_be_appended_in_one_transaction(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")
-        report = raw_log.append("srv_1", "report", received_ms=11, headers=b"{}", body=b"b")
-        await db.write([*log, *report])
-        entries = await raw_log.read_after(db, "srv_1", 0, limit=10)
-        assert [(entry.seq, entry.kind, entry.body) for entry in entries] == [(1, "log", b"a"), (2, "report", b"b")]
-
-    harness.run(scenario)
+async def test_two_entries_can_be_appended_in_one_transaction(db: Database) -> None:
+    log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")
+    report = raw_log.append("srv_1", "report", received_ms=11, headers=b"{}", body=b"b")
+    await db.write([*log, *report])
+    entries = await raw_log.read_after(db, "srv_1", 0, limit=10)
+    assert [(entry.seq, entry.kind, entry.body) for entry in entries] == [(1, "log", b"a"), (2, "report", b"b")]
 
 
-def test_concurrent_appends_leave_no_gaps_and_lose_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        async def failing() -> None:
-            statements = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"never")
-            await db.write([*statements, Statement("INSERT INTO nowhere (id) VALUES (1)")])
+async def test_concurrent_appends_leave_no_gaps_and_lose_nothing(replicas: databases.Replicas) -> None:
+    db, peer = replicas
 
-        writes = [append((db, peer)[number % 2], "srv_1", b"%d" % number) for number in range(60)]
-        results = await asyncio.gather(*writes, *(failing() for _ in range(10)), return_exceptions=True)
-        assert sum(isinstance(result, DatabaseError) for result in results) == 10
-        assert sorted(result for result in results if isinstance(result, int)) == list(range(1, 61))
-        assert sorted(map(int, await bodies(db, "srv_1"))) == list(range(60))
+    async def failing() -> None:
+        statements = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"never")
+        await db.write([*statements, Statement("INSERT INTO nowhere (id) VALUES (1)")])
 
-    harness.run_replicas(scenario)
-
-
-def test_compressed_entries_are_smaller_and_read_the_same(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        sent = [b"L 11/15/2026 - 08:00:00: line %d\n" % number * 50 for number in range(raw_log.COMPRESS_ENTRIES + 3)]
-        await db.write(
-            [part for body in sent for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=body)]
-        )
-        await append(db, "srv_2", b"untouched")
-        await asyncio.gather(raw_log.compress(db, "srv_1"), raw_log.compress(db, "srv_1"))
-        assert await bodies(db, "srv_1") == sent
-        ((stored,),) = await db.read("SELECT MAX(LENGTH(body)) FROM raw_log WHERE server_id = 'srv_1'")
-        assert isinstance(stored, int)
-        assert stored < len(sent[0]) // 5
-        assert await db.read("SELECT body FROM raw_log WHERE server_id = 'srv_2'") == [(b"untouched",)]
-        assert await append(db, "srv_1", b"late") == len(sent) + 1
-        assert (await bodies(db, "srv_1"))[-1] == b"late"
-
-    harness.run(scenario)
+    writes = [append((db, peer)[number % 2], "srv_1", b"%d" % number) for number in range(60)]
+    results = await asyncio.gather(*writes, *(failing() for _ in range(10)), return_exceptions=True)
+    assert sum(isinstance(result, DatabaseError) for result in results) == 10
+    assert sorted(result for result in results if isinstance(result, int)) == list(range(1, 61))
+    assert sorted(map(int, await bodies(db, "srv_1"))) == list(range(60))
 
 
-def test_old_entries_are_pruned_except_those_of_matches_in_progress(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create_server(db, "srv_done", ServerPhase.RELEASED)
-        await create_server(db, "srv_live", ServerPhase.RUNNING)
-        for name in ("srv_done", "srv_live"):
-            await append(db, name, b"old", received_ms=99)
-            await append(db, name, b"new", received_ms=100)
-        assert await raw_log.prune(db, 100) == 1
-        assert await bodies(db, "srv_done") == [b"new"]
-        assert await bodies(db, "srv_live") == [b"old", b"new"]
-        assert await raw_log.prune(db, 101) == 1
-        assert await append(db, "srv_done", b"numbering continues") == 3
+async def test_compressed_entries_are_smaller_and_read_the_same(db: Database) -> None:
+    sent = [b"L 11/15/2026 - 08:00:00: line %d\n" % number * 50 for number in range(raw_log.COMPRESS_ENTRIES + 3)]
+    await db.write(
+        [part for body in sent for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=body)]
+    )
+    await append(db, "srv_2", b"untouched")
+    await asyncio.gather(raw_log.compress(db, "srv_1"), raw_log.compress(db, "srv_1"))
+    assert await bodies(db, "srv_1") == sent
+    ((stored,),) = await db.read("SELECT MAX(LENGTH(body)) FROM raw_log WHERE server_id = 'srv_1'")
+    assert isinstance(stored, int)
+    assert stored < len(sent[0]) // 5
+    assert await db.read("SELECT body FROM raw_log WHERE server_id = 'srv_2'") == [(b"untouched",)]
+    assert await append(db, "srv_1", b"late") == len(sent) + 1
+    assert (await bodies(db, "srv_1"))[-1] == b"late"
 
-    harness.run(scenario)
+
+async def test_old_entries_are_pruned_except_those_of_matches_in_progress(db: Database) -> None:
+    await create_server(db, "srv_done", ServerPhase.RELEASED)
+    await create_server(db, "srv_live", ServerPhase.RUNNING)
+    for name in ("srv_done", "srv_live"):
+        await append(db, name, b"old", received_ms=99)
+        await append(db, name, b"new", received_ms=100)
+    assert await raw_log.prune(db, 100) == 1
+    assert await bodies(db, "srv_done") == [b"new"]
+    assert await bodies(db, "srv_live") == [b"old", b"new"]
+    assert await raw_log.prune(db, 101) == 1
+    assert await append(db, "srv_done", b"numbering continues") == 3
 
 
-def test_entries_are_pruned_in_several_transactions(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        count = raw_log.PRUNE_ENTRIES + 5
-        await db.write(
-            [
-                part
-                for _ in range(count)
-                for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"x")
-            ]
-        )
-        assert await raw_log.prune(db, 100) == count
-        assert await raw_log.prune(db, 100) == 0
-
-    harness.run(scenario)
+async def test_entries_are_pruned_in_several_transactions(db: Database) -> None:
+    count = raw_log.PRUNE_ENTRIES + 5
+    await db.write(
+        [part for _ in range(count) for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"x")]
+    )
+    assert await raw_log.prune(db, 100) == count
+    assert await raw_log.prune(db, 100) == 0

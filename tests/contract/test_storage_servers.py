@@ -44,217 +44,177 @@ def idempotency(**fields: object) -> Idempotency:
     return msgspec.structs.replace(key, **fields)
 
 
-def test_server_is_stored_unchanged(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        full = server(
-            "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
-            server_password=b"s", slot="a", ip="10.0.0.1", port=27015, rcon_host="h", rcon_port=27016,
-            allocated_at_ms=1, running_at_ms=2, was_pending=True, lease_owner="me", lease_until_ms=3, fence=4, tries=5,
-            ended_at_ms=6, log_from_seq=7, error="e",
-        )  # fmt: skip
-        await create(db, server(), full)
-        assert await servers.get(db, "srv_1") == server()
-        assert await servers.get(db, "srv_2") == full
-        assert await servers.get(db, "srv_3") is None
-
-    harness.run(scenario)
+async def test_server_is_stored_unchanged(db: Database) -> None:
+    full = server(
+        "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
+        server_password=b"s", slot="a", ip="10.0.0.1", port=27015, rcon_host="h", rcon_port=27016,
+        allocated_at_ms=1, running_at_ms=2, was_pending=True, lease_owner="me", lease_until_ms=3, fence=4, tries=5,
+        ended_at_ms=6, log_from_seq=7, error="e",
+    )  # fmt: skip
+    await create(db, server(), full)
+    assert await servers.get(db, "srv_1") == server()
+    assert await servers.get(db, "srv_2") == full
+    assert await servers.get(db, "srv_3") is None
 
 
-def test_server_is_found_by_its_tokens(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server("srv_1"), server("srv_2", phase=ServerPhase.RELEASED))
-        for name in ("srv_1", "srv_2"):
-            by_log = await servers.by_log_token(db, f"log of {name}")
-            by_report = await servers.by_report_token(db, f"report of {name}")
-            assert by_log is not None
-            assert by_log.id == name
-            assert by_log == by_report
-        assert await servers.by_log_token(db, "report of srv_1") is None
-        assert await servers.by_report_token(db, "log of srv_1") is None
-
-    harness.run(scenario)
+async def test_server_is_found_by_its_tokens(db: Database) -> None:
+    await create(db, server("srv_1"), server("srv_2", phase=ServerPhase.RELEASED))
+    for name in ("srv_1", "srv_2"):
+        by_log = await servers.by_log_token(db, f"log of {name}")
+        by_report = await servers.by_report_token(db, f"report of {name}")
+        assert by_log is not None
+        assert by_log.id == name
+        assert by_log == by_report
+    assert await servers.by_log_token(db, "report of srv_1") is None
+    assert await servers.by_report_token(db, "log of srv_1") is None
 
 
-def test_newest_server_by_external_id_is_limited_to_the_organization(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(
-            db,
-            server("srv_1", external_match_id="final", created_at_ms=1),
-            server("srv_2", external_match_id="final", created_at_ms=2),
-            server("srv_3", external_match_id="final", created_at_ms=3, org_id="org_2"),
-        )
-        newest = await servers.newest_by_external_id(db, "org_1", "final")
-        assert newest is not None
-        assert newest.id == "srv_2"
-        assert await servers.newest_by_external_id(db, "org_3", "final") is None
-        assert await servers.external_id_exists(db, "final")
-        assert not await servers.external_id_exists(db, "semifinal")
-
-    harness.run(scenario)
+async def test_newest_server_by_external_id_is_limited_to_the_organization(db: Database) -> None:
+    await create(
+        db,
+        server("srv_1", external_match_id="final", created_at_ms=1),
+        server("srv_2", external_match_id="final", created_at_ms=2),
+        server("srv_3", external_match_id="final", created_at_ms=3, org_id="org_2"),
+    )
+    newest = await servers.newest_by_external_id(db, "org_1", "final")
+    assert newest is not None
+    assert newest.id == "srv_2"
+    assert await servers.newest_by_external_id(db, "org_3", "final") is None
+    assert await servers.external_id_exists(db, "final")
+    assert not await servers.external_id_exists(db, "semifinal")
 
 
-def test_idempotency_key_creates_one_server(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=idempotency())
-        with pytest.raises(DuplicateError):
-            await servers.create(db, server("srv_2"), idempotency=idempotency(body_hash="bb"))
-        assert await servers.get(db, "srv_2") is None
-        assert await servers.find_idempotent(db, "org_1", "once", 5) == ("aa", "srv_1")
-        assert await servers.find_idempotent(db, "org_1", "once", 6) is None
-        assert await servers.find_idempotent(db, "org_2", "once", 0) is None
-        await servers.create(db, server("srv_3"), idempotency=idempotency(org_id="org_2"))
-
-    harness.run(scenario)
+async def test_idempotency_key_creates_one_server(db: Database) -> None:
+    await servers.create(db, server("srv_1"), idempotency=idempotency())
+    with pytest.raises(DuplicateError):
+        await servers.create(db, server("srv_2"), idempotency=idempotency(body_hash="bb"))
+    assert await servers.get(db, "srv_2") is None
+    assert await servers.find_idempotent(db, "org_1", "once", 5) == ("aa", "srv_1")
+    assert await servers.find_idempotent(db, "org_1", "once", 6) is None
+    assert await servers.find_idempotent(db, "org_2", "once", 0) is None
+    await servers.create(db, server("srv_3"), idempotency=idempotency(org_id="org_2"))
 
 
-def test_expired_idempotency_key_may_be_reused(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=idempotency())
-        with pytest.raises(DuplicateError):
-            await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=5 + IDEMPOTENCY_MS))
-        await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=6 + IDEMPOTENCY_MS))
-        assert await servers.find_idempotent(db, "org_1", "once", 6) == ("aa", "srv_2")
-
-    harness.run(scenario)
+async def test_expired_idempotency_key_may_be_reused(db: Database) -> None:
+    await servers.create(db, server("srv_1"), idempotency=idempotency())
+    with pytest.raises(DuplicateError):
+        await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=5 + IDEMPOTENCY_MS))
+    await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=6 + IDEMPOTENCY_MS))
+    assert await servers.find_idempotent(db, "org_1", "once", 6) == ("aa", "srv_2")
 
 
-def test_concurrent_requests_with_one_key_create_one_server(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        requests = [
-            servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=idempotency())
-            for number in range(10)
-        ]
-        results = await asyncio.gather(*requests, return_exceptions=True)
-        assert results.count(None) == 1
-        assert sum(isinstance(result, DuplicateError) for result in results) == 9
-        assert sum((await servers.count_by_status(db)).values()) == 1
-
-    harness.run_replicas(scenario)
+async def test_concurrent_requests_with_one_key_create_one_server(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    requests = [
+        servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=idempotency())
+        for number in range(10)
+    ]
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    assert results.count(None) == 1
+    assert sum(isinstance(result, DuplicateError) for result in results) == 9
+    assert sum((await servers.count_by_status(db)).values()) == 1
 
 
-def test_due_servers_without_lease_are_claimed_longest_overdue_first(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(
-            db,
-            server("srv_later", next_at_ms=1_001),
-            server("srv_done", phase=ServerPhase.RELEASED),
-            server("srv_held", lease_owner="you", lease_until_ms=1_001),
-            server("srv_b", next_at_ms=1_000),
-            server("srv_a", next_at_ms=500, lease_owner="you", lease_until_ms=1_000, fence=7),
-        )
-        first = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        assert [(row.id, row.lease_owner, row.lease_until_ms, row.fence) for row in first] == [
-            ("srv_a", "me", 1_000 + LEASE_MS, 8)
-        ]
-        assert first == [await servers.get(db, "srv_a")]
-        assert [row.id for row in await servers.claim_due(db, owner="me", now_ms=1_000, limit=9)] == ["srv_b"]
-        assert await servers.claim_due(db, owner="me", now_ms=1_000, limit=9) == []
-
-    harness.run(scenario)
+async def test_due_servers_without_lease_are_claimed_longest_overdue_first(db: Database) -> None:
+    await create(
+        db,
+        server("srv_later", next_at_ms=1_001),
+        server("srv_done", phase=ServerPhase.RELEASED),
+        server("srv_held", lease_owner="you", lease_until_ms=1_001),
+        server("srv_b", next_at_ms=1_000),
+        server("srv_a", next_at_ms=500, lease_owner="you", lease_until_ms=1_000, fence=7),
+    )
+    first = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    assert [(row.id, row.lease_owner, row.lease_until_ms, row.fence) for row in first] == [
+        ("srv_a", "me", 1_000 + LEASE_MS, 8)
+    ]
+    assert first == [await servers.get(db, "srv_a")]
+    assert [row.id for row in await servers.claim_due(db, owner="me", now_ms=1_000, limit=9)] == ["srv_b"]
+    assert await servers.claim_due(db, owner="me", now_ms=1_000, limit=9) == []
 
 
-def test_concurrent_claims_never_return_the_same_server(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(60)))
+async def test_concurrent_claims_never_return_the_same_server(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(60)))
 
-        async def claim_all(handle: Database, owner: str) -> list[str]:
-            claimed: list[str] = []
-            for _ in range(30):
-                claimed += [row.id for row in await servers.claim_due(handle, owner=owner, now_ms=1_000, limit=7)]
-            return claimed
+    async def claim_all(handle: Database, owner: str) -> list[str]:
+        claimed: list[str] = []
+        for _ in range(30):
+            claimed += [row.id for row in await servers.claim_due(handle, owner=owner, now_ms=1_000, limit=7)]
+        return claimed
 
-        claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
-        ids = [server_id for claimed in claims for server_id in claimed]
-        assert len(ids) == len(set(ids)) == 60
-
-    harness.run_replicas(scenario)
+    claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
+    ids = [server_id for claimed in claims for server_id in claimed]
+    assert len(ids) == len(set(ids)) == 60
 
 
-def test_lease_is_renewed_until_another_owner_claims_the_server(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server())
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        assert await servers.renew(db, owner="me", until_ms=50_000) == {mine.id: mine.fence}
-        assert await servers.claim_due(db, owner="you", now_ms=49_999, limit=1) == []
-        (yours,) = await servers.claim_due(db, owner="you", now_ms=50_000, limit=1)
-        assert await servers.renew(db, owner="me", until_ms=90_000) == {}
-        assert await servers.get(db, mine.id) == yours
-        assert await servers.renew(db, owner="you", until_ms=90_000) == {mine.id: mine.fence + 1}
-
-    harness.run(scenario)
+async def test_lease_is_renewed_until_another_owner_claims_the_server(db: Database) -> None:
+    await create(db, server())
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    assert await servers.renew(db, owner="me", until_ms=50_000) == {mine.id: mine.fence}
+    assert await servers.claim_due(db, owner="you", now_ms=49_999, limit=1) == []
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=50_000, limit=1)
+    assert await servers.renew(db, owner="me", until_ms=90_000) == {}
+    assert await servers.get(db, mine.id) == yours
+    assert await servers.renew(db, owner="you", until_ms=90_000) == {mine.id: mine.fence + 1}
 
 
-def test_renewal_extends_all_leases_of_one_owner_only(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(4)))
-        mine = await servers.claim_due(db, owner="me", now_ms=1_000, limit=2)
-        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
-        assert await servers.renew(db, owner="me", until_ms=50_000) == {row.id: row.fence for row in mine}
-        assert await servers.get(db, yours.id) == yours
-        assert await servers.get(db, "srv_3") == server("srv_3", next_at_ms=3)
-        await db.write([servers.mark_released(mine[0].id, mine[0].fence)])
-        assert await servers.renew(db, owner="me", until_ms=60_000) == {mine[1].id: mine[1].fence}
-
-    harness.run(scenario)
+async def test_renewal_extends_all_leases_of_one_owner_only(db: Database) -> None:
+    await create(db, *(server(f"srv_{number}", next_at_ms=number) for number in range(4)))
+    mine = await servers.claim_due(db, owner="me", now_ms=1_000, limit=2)
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
+    assert await servers.renew(db, owner="me", until_ms=50_000) == {row.id: row.fence for row in mine}
+    assert await servers.get(db, yours.id) == yours
+    assert await servers.get(db, "srv_3") == server("srv_3", next_at_ms=3)
+    await db.write([servers.mark_released(mine[0].id, mine[0].fence)])
+    assert await servers.renew(db, owner="me", until_ms=60_000) == {mine[1].id: mine[1].fence}
 
 
-def test_writes_with_an_outdated_fence_are_rejected(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server(), server("srv_2", next_at_ms=10**9))
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write([servers.change(mine.id, mine.fence, phase=ServerPhase.RUNNING, was_pending=True, slot="a")])
-        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
-        assert (yours.phase, yours.was_pending, yours.slot) == (ServerPhase.RUNNING, True, "a")
-        for statement in (
-            servers.change(mine.id, mine.fence, slot="b"),
-            servers.release_lease(mine.id, mine.fence, 5),
-            servers.mark_released(mine.id, mine.fence),
-        ):
-            with pytest.raises(NothingChangedError):
-                await db.write([servers.change("srv_2", 0, slot="never"), statement])
-        assert await servers.get(db, mine.id) == yours
-        other = await servers.get(db, "srv_2")
-        assert other is not None
-        assert other.slot is None
-
-    harness.run(scenario)
+async def test_writes_with_an_outdated_fence_are_rejected(db: Database) -> None:
+    await create(db, server(), server("srv_2", next_at_ms=10**9))
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await db.write([servers.change(mine.id, mine.fence, phase=ServerPhase.RUNNING, was_pending=True, slot="a")])
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000 + LEASE_MS, limit=1)
+    assert (yours.phase, yours.was_pending, yours.slot) == (ServerPhase.RUNNING, True, "a")
+    for statement in (
+        servers.change(mine.id, mine.fence, slot="b"),
+        servers.release_lease(mine.id, mine.fence, 5),
+        servers.mark_released(mine.id, mine.fence),
+    ):
+        with pytest.raises(NothingChangedError):
+            await db.write([servers.change("srv_2", 0, slot="never"), statement])
+    assert await servers.get(db, mine.id) == yours
+    other = await servers.get(db, "srv_2")
+    assert other is not None
+    assert other.slot is None
 
 
-def test_released_lease_can_be_claimed_at_its_next_time(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server())
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write([servers.release_lease(mine.id, mine.fence, 3_000)])
-        assert await servers.claim_due(db, owner="you", now_ms=2_999, limit=1) == []
-        await servers.wake(db, mine.id, 2_000)
-        assert len(await servers.claim_due(db, owner="you", now_ms=2_000, limit=1)) == 1
-
-    harness.run(scenario)
+async def test_released_lease_can_be_claimed_at_its_next_time(db: Database) -> None:
+    await create(db, server())
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await db.write([servers.release_lease(mine.id, mine.fence, 3_000)])
+    assert await servers.claim_due(db, owner="you", now_ms=2_999, limit=1) == []
+    await servers.wake(db, mine.id, 2_000)
+    assert len(await servers.claim_due(db, owner="you", now_ms=2_000, limit=1)) == 1
 
 
-def test_released_server_has_no_secrets_and_is_never_due(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server(rcon_password=b"r", server_password=b"s", callback_auth=b"a"))
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await db.write([servers.mark_released(mine.id, mine.fence)])
-        row = await servers.get(db, mine.id)
-        assert row is not None
-        assert row.phase is ServerPhase.RELEASED
-        assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
-        assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
-
-    harness.run(scenario)
+async def test_released_server_has_no_secrets_and_is_never_due(db: Database) -> None:
+    await create(db, server(rcon_password=b"r", server_password=b"s", callback_auth=b"a"))
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await db.write([servers.mark_released(mine.id, mine.fence)])
+    row = await servers.get(db, mine.id)
+    assert row is not None
+    assert row.phase is ServerPhase.RELEASED
+    assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
+    assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
 
-def test_servers_can_be_claimed_at_once_after_leases_are_dropped(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await create(db, server())
-        (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
-        await servers.drop_leases(db)
-        (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
-        assert yours.fence == mine.fence + 1
-
-    harness.run(scenario)
+async def test_servers_can_be_claimed_at_once_after_leases_are_dropped(db: Database) -> None:
+    await create(db, server())
+    (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await servers.drop_leases(db)
+    (yours,) = await servers.claim_due(db, owner="you", now_ms=1_000, limit=1)
+    assert yours.fence == mine.fence + 1
 
 
 def test_only_changeable_columns_are_accepted() -> None:
@@ -265,32 +225,23 @@ def test_only_changeable_columns_are_accepted() -> None:
         servers.change("srv_1", 1)
 
 
-def test_servers_are_counted_by_region_and_status(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert await servers.count_by_status(db) == {}
-        await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
-        assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
-
-    harness.run(scenario)
+async def test_servers_are_counted_by_region_and_status(db: Database) -> None:
+    assert await servers.count_by_status(db) == {}
+    await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
+    assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
 
 
-def test_servers_that_are_not_released_are_open(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert await servers.open_ids(db) == set()
-        await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
-        assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
-
-    harness.run(scenario)
+async def test_servers_that_are_not_released_are_open(db: Database) -> None:
+    assert await servers.open_ids(db) == set()
+    await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
+    assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
 
 
-def test_old_idempotency_keys_are_pruned(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        await servers.create(db, server("srv_1"), idempotency=idempotency(key="old", created_at_ms=4))
-        await servers.create(db, server("srv_2"), idempotency=idempotency(key="new", created_at_ms=5))
-        assert await servers.prune_idempotency_keys(db, 5) == 1
-        assert await servers.prune_idempotency_keys(db, 5) == 0
-        assert await servers.find_idempotent(db, "org_1", "old", 0) is None
-        assert await servers.find_idempotent(db, "org_1", "new", 0) == ("aa", "srv_2")
-        assert await servers.get(db, "srv_1") == server("srv_1")
-
-    harness.run(scenario)
+async def test_old_idempotency_keys_are_pruned(db: Database) -> None:
+    await servers.create(db, server("srv_1"), idempotency=idempotency(key="old", created_at_ms=4))
+    await servers.create(db, server("srv_2"), idempotency=idempotency(key="new", created_at_ms=5))
+    assert await servers.prune_idempotency_keys(db, 5) == 1
+    assert await servers.prune_idempotency_keys(db, 5) == 0
+    assert await servers.find_idempotent(db, "org_1", "old", 0) is None
+    assert await servers.find_idempotent(db, "org_1", "new", 0) == ("aa", "srv_2")
+    assert await servers.get(db, "srv_1") == server("srv_1")

@@ -11,46 +11,36 @@ from tests.contract import databases
 harness = databases.harness
 
 
-def test_match_keeps_its_slot(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert await slots.reserve(db, "eu", "srv_1", ["a", "b"]) == "a"
-        assert await slots.reserve(db, "eu", "srv_2", ["a", "b"]) == "b"
-        assert await slots.reserve(db, "eu", "srv_1", ["b", "a"]) == "a"
-        assert await slots.reserve(db, "us", "srv_3", ["a"]) == "a"
-        assert await slots.taken(db) == {"eu": {"a": "srv_1", "b": "srv_2"}, "us": {"a": "srv_3"}}
-
-    harness.run(scenario)
+async def test_match_keeps_its_slot(db: Database) -> None:
+    assert await slots.reserve(db, "eu", "srv_1", ["a", "b"]) == "a"
+    assert await slots.reserve(db, "eu", "srv_2", ["a", "b"]) == "b"
+    assert await slots.reserve(db, "eu", "srv_1", ["b", "a"]) == "a"
+    assert await slots.reserve(db, "us", "srv_3", ["a"]) == "a"
+    assert await slots.taken(db) == {"eu": {"a": "srv_1", "b": "srv_2"}, "us": {"a": "srv_3"}}
 
 
-def test_full_region_has_no_slot_until_one_is_freed(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        assert await slots.reserve(db, "eu", "srv_1", ["a"]) == "a"
-        assert await slots.reserve(db, "eu", "srv_2", ["a"]) is None
-        await db.write([slots.free("srv_1"), slots.free("srv_1")])
-        assert await slots.reserve(db, "eu", "srv_2", ["a"]) == "a"
-        assert await slots.reserve(db, "eu", "srv_3", []) is None
-
-    harness.run(scenario)
+async def test_full_region_has_no_slot_until_one_is_freed(db: Database) -> None:
+    assert await slots.reserve(db, "eu", "srv_1", ["a"]) == "a"
+    assert await slots.reserve(db, "eu", "srv_2", ["a"]) is None
+    await db.write([slots.free("srv_1"), slots.free("srv_1")])
+    assert await slots.reserve(db, "eu", "srv_2", ["a"]) == "a"
+    assert await slots.reserve(db, "eu", "srv_3", []) is None
 
 
-def test_concurrent_reservations_get_different_slots(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        names = [f"slot {number}" for number in range(8)]
-        reserved = await asyncio.gather(
-            *(slots.reserve((db, peer)[number % 2], "eu", f"srv_{number}", names) for number in range(12))
-        )
-        assert sorted(slot for slot in reserved if slot is not None) == names
-        assert reserved.count(None) == 4
-
-    harness.run_replicas(scenario)
+async def test_concurrent_reservations_get_different_slots(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    names = [f"slot {number}" for number in range(8)]
+    reserved = await asyncio.gather(
+        *(slots.reserve((db, peer)[number % 2], "eu", f"srv_{number}", names) for number in range(12))
+    )
+    assert sorted(slot for slot in reserved if slot is not None) == names
+    assert reserved.count(None) == 4
 
 
-def test_concurrent_reservations_of_one_match_get_one_slot(harness: databases.Harness) -> None:
-    async def scenario(db: Database, peer: Database) -> None:
-        reserved = await asyncio.gather(
-            *(slots.reserve((db, peer)[number % 2], "eu", "srv_1", ["a", "b", "c"]) for number in range(6))
-        )
-        assert len(set(reserved)) == 1
-        assert await slots.taken(db) == {"eu": {reserved[0]: "srv_1"}}
-
-    harness.run_replicas(scenario)
+async def test_concurrent_reservations_of_one_match_get_one_slot(replicas: databases.Replicas) -> None:
+    db, peer = replicas
+    reserved = await asyncio.gather(
+        *(slots.reserve((db, peer)[number % 2], "eu", "srv_1", ["a", "b", "c"]) for number in range(6))
+    )
+    assert len(set(reserved)) == 1
+    assert await slots.taken(db) == {"eu": {reserved[0]: "srv_1"}}

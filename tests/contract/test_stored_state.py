@@ -139,26 +139,22 @@ def test_snapshot_of_the_same_types_is_read(tmp_path: Path) -> None:
     assert logs == ""
 
 
-def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(harness: databases.Harness) -> None:
+async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(db: Database) -> None:
     """The process that wrote the snapshot had stalled and postponed the deadline; the log does not show it."""
-
-    async def scenario(db: Database) -> None:
-        row = row_of(SETTINGS)
-        await servers.create(db, row, idempotency=None)
-        late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
-        entries = [
-            RawEntry(
-                server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
-            )
-            for seq, lines in enumerate((players_join(), first_round()), 1)
-        ]
-        await store(db, entries)
-        assert (await replay(db, row, 1.0)).is_over, "the join deadline has passed"
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
-        fold, seq = await open_match(db, row, 1.0)
-        assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))
-
-    harness.run(scenario)
+    row = row_of(SETTINGS)
+    await servers.create(db, row, idempotency=None)
+    late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
+    entries = [
+        RawEntry(
+            server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
+        )
+        for seq, lines in enumerate((players_join(), first_round()), 1)
+    ]
+    await store(db, entries)
+    assert (await replay(db, row, 1.0)).is_over, "the join deadline has passed"
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
+    fold, seq = await open_match(db, row, 1.0)
+    assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))
 
 
 # --- the last release -----------------------------------------------------------------------------------------------
@@ -186,21 +182,17 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
     assert [record.message for record in caplog.records] == [REPLAYED] * len(live_database.MATCHES)
 
 
-def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Path) -> None:
+async def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Path) -> None:
     """Their servers no longer exist: the match that was over has its result, the others are canceled as server_lost."""
     published = live_database.published()
-
-    async def main() -> None:
-        db = await SqliteDatabase.open(live_database.unpack(tmp_path))
-        await migrate(db)
-        async with open_world(db) as world:
-            world.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - world.clock.now_ms() + LEASE_MS
-            world.start("new version")
-            over = await world.outcome(live_database.PLAYED)
-            assert over.result is not None
-            assert json.loads(over.result) == published[live_database.PLAYED]
-            for name in live_database.MATCHES:
-                assert (await world.outcome(name)).reason == CancelReason.SERVER_LOST
-        await db.close()
-
-    asyncio.run(main())
+    db = await SqliteDatabase.open(live_database.unpack(tmp_path))
+    await migrate(db)
+    async with open_world(db) as world:
+        world.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - world.clock.now_ms() + LEASE_MS
+        world.start("new version")
+        over = await world.outcome(live_database.PLAYED)
+        assert over.result is not None
+        assert json.loads(over.result) == published[live_database.PLAYED]
+        for name in live_database.MATCHES:
+            assert (await world.outcome(name)).reason == CancelReason.SERVER_LOST
+    await db.close()

@@ -17,7 +17,6 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
 from tests.contract import databases
-from tests.contract.databases import Harness
 from tests.contract.match_histories import MapState, create_server, map_id, match_history
 
 harness = databases.harness
@@ -102,24 +101,23 @@ class Match:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_readers_get_every_item_once_and_in_order(harness: Harness, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readers_get_every_item_once_and_in_order(
+    replicas: databases.Replicas, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams_module, "POLL_S", 0.02)
-
-    async def scenario(first: Database, second: Database) -> None:
-        match = Match(first, second, random.Random(seed))
-        await match.begin()
-        wanted = [match.rng.choice((0, 1, None, None)) for _ in range(READERS)]
-        async with asyncio.TaskGroup() as group:
-            readers = [group.create_task(match.read(number)) for number in wanted]
-            group.create_task(match.play())
-        for number, reader in zip(wanted, readers, strict=True):
-            check(reader.result(), match.last if number is None else [match.last[number]])
-        for streams in match.processes:
-            assert not streams
-        await asyncio.sleep(0.05)
-        assert [task for task in asyncio.all_tasks() if task.get_name().startswith("stream")] == []
-
-    harness.run_replicas(scenario)
+    first, second = replicas
+    match = Match(first, second, random.Random(seed))
+    await match.begin()
+    wanted = [match.rng.choice((0, 1, None, None)) for _ in range(READERS)]
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(match.read(number)) for number in wanted]
+        group.create_task(match.play())
+    for number, reader in zip(wanted, readers, strict=True):
+        check(reader.result(), match.last if number is None else [match.last[number]])
+    for streams in match.processes:
+        assert not streams
+    await asyncio.sleep(0.05)
+    assert [task for task in asyncio.all_tasks() if task.get_name().startswith("stream")] == []
 
 
 def check(ids: list[str], last: list[int]) -> None:
@@ -135,21 +133,20 @@ def check(ids: list[str], last: list[int]) -> None:
     assert before == last
 
 
-def test_other_process_gets_items_and_the_end(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_process_gets_items_and_the_end(
+    replicas: databases.Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams_module, "POLL_S", 0.02)
-
-    async def scenario(first: Database, second: Database) -> None:
-        match = Match(first, second, random.Random(1))
-        await match.begin()
-        rows = await history.maps_of(first, SERVER)
-        reader = await match.processes[1].open_map(rows[0], 0)
-        assert reader is not None
-        for seq in (1, 2, 3):
-            await first.write([map_events.append(rows[0].id, seq, [b'{"type":"chat"}'], at_ms=1)])
-            assert await reader.next(TIMEOUT_S) == b'id: %d\nevent: chat\ndata: {"type":"chat"}\n\n' % seq
-        await first.write(history.refresh(MatchHistory((replace(rows[0], is_final=True),))))
-        assert await reader.next(TIMEOUT_S) is None
-        assert reader.is_over
-        reader.close()
-
-    harness.run_replicas(scenario)
+    first, second = replicas
+    match = Match(first, second, random.Random(1))
+    await match.begin()
+    rows = await history.maps_of(first, SERVER)
+    reader = await match.processes[1].open_map(rows[0], 0)
+    assert reader is not None
+    for seq in (1, 2, 3):
+        await first.write([map_events.append(rows[0].id, seq, [b'{"type":"chat"}'], at_ms=1)])
+        assert await reader.next(TIMEOUT_S) == b'id: %d\nevent: chat\ndata: {"type":"chat"}\n\n' % seq
+    await first.write(history.refresh(MatchHistory((replace(rows[0], is_final=True),))))
+    assert await reader.next(TIMEOUT_S) is None
+    assert reader.is_over
+    reader.close()

@@ -10,7 +10,6 @@ import gc
 import json
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -58,489 +57,404 @@ JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
 # --- from creation to release -----------------------------------------------------------------------------------------
 
 
-def test_match_is_driven_from_creation_to_release(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create()
-            await world.until_phase(ServerPhase.RUNNING)
-            row = await world.row()
-            assert (row.status, row.ip, row.port) == (ServerStatus.RUNNING, "203.0.113.7", 27015)
-            assert row.allocated_at_ms is not None
-            assert row.running_at_ms is not None
-            (order,) = world.region.orders
-            assert (order.map_name, order.players, order.rcon_password) == ("de_nuke", PLAYERS, "secret of srv_1")
-            outcome = await world.outcome()
-            assert (outcome.kind, outcome.reason) == ("match_over", None)
-            assert outcome.result is not None
-            assert json.loads(outcome.callback_body)["result"] == json.loads(outcome.result)
-            row = await world.row()
-            assert (row.status, row.rcon_password, row.lease_owner) == (ServerStatus.STOPPED, None, None)
-            assert process.matches_ended == 1
-            assert process.live.get("srv_1") is None
-            callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=5)
-            assert [one.server_id for one in callbacks] == ["srv_1"]
-
-    harness.run(scenario)
+async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.RUNNING)
+        row = await world.row()
+        assert (row.status, row.ip, row.port) == (ServerStatus.RUNNING, "203.0.113.7", 27015)
+        assert row.allocated_at_ms is not None
+        assert row.running_at_ms is not None
+        (order,) = world.region.orders
+        assert (order.map_name, order.players, order.rcon_password) == ("de_nuke", PLAYERS, "secret of srv_1")
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_over", None)
+        assert outcome.result is not None
+        assert json.loads(outcome.callback_body)["result"] == json.loads(outcome.result)
+        row = await world.row()
+        assert (row.status, row.rcon_password, row.lease_owner) == (ServerStatus.STOPPED, None, None)
+        assert process.matches_ended == 1
+        assert process.live.get("srv_1") is None
+        callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=5)
+        assert [one.server_id for one in callbacks] == ["srv_1"]
 
 
-def test_cancelling_a_drive_twice_logs_no_error(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        errors: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(str(context["message"])))
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create()
-            await world.until_live()
-            (drive,) = process.supervisor._drives.values()
-            await world.cancel()  # so that releasing the lease is rejected
-            while not drive.task.done():
-                drive.stop()
-                await asyncio.sleep(0)
-            await world.outcome()
-        gc.collect()
-        await asyncio.sleep(0)
-        assert errors == []
-
-    harness.run(scenario)
+async def test_cancelling_a_drive_twice_logs_no_error(db: Database) -> None:
+    errors: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(str(context["message"])))
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.until_live()
+        (drive,) = process.supervisor._drives.values()
+        await world.cancel()  # so that releasing the lease is rejected
+        while not drive.task.done():
+            drive.stop()
+            await asyncio.sleep(0)
+        await world.outcome()
+    gc.collect()
+    await asyncio.sleep(0)
+    assert errors == []
 
 
-def test_match_waits_while_its_region_is_full(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, ("a",)) as world:
-            world.start()
-            world.region.is_paused = True
-            await world.create("srv_1")
+async def test_match_waits_while_its_region_is_full(db: Database) -> None:
+    async with open_world(db, ("a",)) as world:
+        world.start()
+        world.region.is_paused = True
+        await world.create("srv_1")
 
-            async def is_taken() -> bool:
-                return bool(await slots.taken(db))
+        async def is_taken() -> bool:
+            return bool(await slots.taken(db))
 
-            await world.until(is_taken, "the slot is taken")
-            await world.create("srv_2")
-            await world.until_phase(ServerPhase.PENDING, "srv_2")
-            assert (await world.row("srv_2")).was_pending
-            world.region.is_paused = False
-            assert (await world.outcome("srv_1")).kind == "match_over"
-            assert (await world.outcome("srv_2")).kind == "match_over"
-            assert [order.slot for order in world.region.orders] == ["a", "a"]
-
-    harness.run(scenario)
+        await world.until(is_taken, "the slot is taken")
+        await world.create("srv_2")
+        await world.until_phase(ServerPhase.PENDING, "srv_2")
+        assert (await world.row("srv_2")).was_pending
+        world.region.is_paused = False
+        assert (await world.outcome("srv_1")).kind == "match_over"
+        assert (await world.outcome("srv_2")).kind == "match_over"
+        assert [order.slot for order in world.region.orders] == ["a", "a"]
 
 
-def test_match_fails_if_there_is_no_slot_in_time(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, ()) as world:
-            world.start()
-            await world.create()
-            await world.until_phase(ServerPhase.PENDING)
-            world.clock.ahead_ms += PENDING_MS
-            outcome = await world.outcome()
-            assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_CAPACITY)
-            assert (await world.row()).status is ServerStatus.FAILED
-
-    harness.run(scenario)
+async def test_match_fails_if_there_is_no_slot_in_time(db: Database) -> None:
+    async with open_world(db, ()) as world:
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.PENDING)
+        world.clock.ahead_ms += PENDING_MS
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_CAPACITY)
+        assert (await world.row()).status is ServerStatus.FAILED
 
 
-def test_server_that_does_not_start_is_replaced(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.allocation_errors = [FleetError("no"), FleetError("no")]
-            world.start()
-            await world.create()
-            assert (await world.outcome()).kind == "match_over"
-            assert len({order.slot for order in world.region.orders}) == 3, "each attempt uses another slot"
-            assert (await world.row()).tries == 2
-
-    harness.run(scenario)
+async def test_server_that_does_not_start_is_replaced(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [FleetError("no"), FleetError("no")]
+        world.start()
+        await world.create()
+        assert (await world.outcome()).kind == "match_over"
+        assert len({order.slot for order in world.region.orders}) == 3, "each attempt uses another slot"
+        assert (await world.row()).tries == 2
 
 
-def test_match_fails_if_no_server_starts(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.allocation_errors = [FleetError(f"no {number}") for number in range(9)]
-            world.start()
-            await world.create()
-            assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
-            row = await world.row()
-            assert (row.status, row.tries, row.error) == (ServerStatus.FAILED, 3, "no 2")
-
-    harness.run(scenario)
+async def test_match_fails_if_no_server_starts(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [FleetError(f"no {number}") for number in range(9)]
+        world.start()
+        await world.create()
+        assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
+        row = await world.row()
+        assert (row.status, row.tries, row.error) == (ServerStatus.FAILED, 3, "no 2")
 
 
-def test_match_fails_if_its_region_is_no_longer_configured(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            await world.create("srv_1", region="unknown")
-            await world.create("srv_2", region="unknown", phase=ServerPhase.RUNNING, slot="a")
-            world.start()
-            await world.until_phase(ServerPhase.RELEASED, "srv_1")  # it has no server
-            await world.until_phase(ServerPhase.ENDING, "srv_2")
-            reasons = [await outbox.outcome_of(db, name) for name in ("srv_1", "srv_2")]
-            assert [one.reason for one in reasons if one] == [CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST]
-
-    harness.run(scenario)
+async def test_match_fails_if_its_region_is_no_longer_configured(db: Database) -> None:
+    async with open_world(db) as world:
+        await world.create("srv_1", region="unknown")
+        await world.create("srv_2", region="unknown", phase=ServerPhase.RUNNING, slot="a")
+        world.start()
+        await world.until_phase(ServerPhase.RELEASED, "srv_1")  # it has no server
+        await world.until_phase(ServerPhase.ENDING, "srv_2")
+        reasons = [await outbox.outcome_of(db, name) for name in ("srv_1", "srv_2")]
+        assert [one.reason for one in reasons if one] == [CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST]
 
 
 # --- during a match ---------------------------------------------------------------------------------------------------
 
 
-def test_player_who_is_not_listed_is_kicked(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.start()
-            await world.create(scenario="stranger")
-            await world.until_phase(ServerPhase.RUNNING)
-            server = world.region.running["srv_1"]
-            outcome = await world.outcome()
-            assert outcome.kind == "match_over"
-            assert any(command.startswith("kickid") and NOT_LISTED in command for command in server.commands)
-            players = json.loads(outcome.callback_body)["result"]["overall"]
-            assert {player["steamId"] for player in players} == set(PLAYERS)
-
-    harness.run(scenario)
+async def test_player_who_is_not_listed_is_kicked(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create(scenario="stranger")
+        await world.until_phase(ServerPhase.RUNNING)
+        server = world.region.running["srv_1"]
+        outcome = await world.outcome()
+        assert outcome.kind == "match_over"
+        assert any(command.startswith("kickid") and NOT_LISTED in command for command in server.commands)
+        players = json.loads(outcome.callback_body)["result"]["overall"]
+        assert {player["steamId"] for player in players} == set(PLAYERS)
 
 
-def test_series_is_played_map_by_map(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        maps = ("de_nuke", "de_inferno", "de_vertigo")
-        game = msgspec.structs.replace(SETTINGS, maps=maps, series_format=SeriesFormat.BO3)
-        async with open_world(db) as world:
-            world.start()
-            await world.create(game=game)
-            await world.until_phase(ServerPhase.RUNNING)
-            server = world.region.running["srv_1"]
-            outcome = await world.outcome()
-            result = json.loads(outcome.callback_body)["result"]
-            assert result["format"] == "bo3"
-            assert [one["mapName"] for one in result["maps"]] == list(maps[: len(result["maps"])])
-            assert max(result["team1"]["seriesScore"], result["team2"]["seriesScore"]) == 2
-            settings = [command for command in server.commands if command.startswith("mp_maxrounds")]
-            assert len(settings) >= len(result["maps"]), "a map load overwrites our settings"
-
-    harness.run(scenario)
+async def test_series_is_played_map_by_map(db: Database) -> None:
+    maps = ("de_nuke", "de_inferno", "de_vertigo")
+    game = msgspec.structs.replace(SETTINGS, maps=maps, series_format=SeriesFormat.BO3)
+    async with open_world(db) as world:
+        world.start()
+        await world.create(game=game)
+        await world.until_phase(ServerPhase.RUNNING)
+        server = world.region.running["srv_1"]
+        outcome = await world.outcome()
+        result = json.loads(outcome.callback_body)["result"]
+        assert result["format"] == "bo3"
+        assert [one["mapName"] for one in result["maps"]] == list(maps[: len(result["maps"])])
+        assert max(result["team1"]["seriesScore"], result["team2"]["seriesScore"]) == 2
+        settings = [command for command in server.commands if command.startswith("mp_maxrounds")]
+        assert len(settings) >= len(result["maps"]), "a map load overwrites our settings"
 
 
-def test_shots_are_in_the_callback_and_sort_the_leaderboard(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.start()
-            await world.create()
-            (played,) = json.loads((await world.outcome()).callback_body)["result"]["maps"]
-            for player in played["players"]:
-                extra = player["extraStats"]
-                assert len(extra) == 24
-                assert 0 < extra["shotsHit"] < extra["shotsFired"]
-                assert extra["accuracyPercent"] == round(100 * extra["shotsHit"] / extra["shotsFired"], 2)
-            (row,) = await history.maps_of(db, "srv_1")
-            stats = await history.stats_of(db, row.id)
-            assert stats is not None
-            players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
-            ranked = [one.accuracy_percent for one in rank(players, sort_by=LeaderboardSort.ACCURACY, limit=10)]
-            assert len(set(ranked)) > 1
-            assert ranked == sorted(ranked, key=lambda percent: -(percent or 0))
-
-    harness.run(scenario)
+async def test_shots_are_in_the_callback_and_sort_the_leaderboard(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        (played,) = json.loads((await world.outcome()).callback_body)["result"]["maps"]
+        for player in played["players"]:
+            extra = player["extraStats"]
+            assert len(extra) == 24
+            assert 0 < extra["shotsHit"] < extra["shotsFired"]
+            assert extra["accuracyPercent"] == round(100 * extra["shotsHit"] / extra["shotsFired"], 2)
+        (row,) = await history.maps_of(db, "srv_1")
+        stats = await history.stats_of(db, row.id)
+        assert stats is not None
+        players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
+        ranked = [one.accuracy_percent for one in rank(players, sort_by=LeaderboardSort.ACCURACY, limit=10)]
+        assert len(set(ranked)) > 1
+        assert ranked == sorted(ranked, key=lambda percent: -(percent or 0))
 
 
 @pytest.mark.parametrize("sub_mode", DmSubMode)
-def test_shots_of_a_deathmatch_are_reported_at_its_end(harness: databases.Harness, sub_mode: DmSubMode) -> None:
-    async def scenario(db: Database) -> None:
-        game = GameSettings(
-            match_type=MatchType.DEATHMATCH,
-            maps=("de_nuke",),
-            players=PLAYERS,
-            dm_sub_mode=sub_mode,
-            dm_round_minutes=2,
-        )
-        async with open_world(db) as world:
-            world.start()
-            await world.create(game=game)
-            await world.outcome()
-            (row,) = await history.maps_of(db, "srv_1")
-            stats = await history.stats_of(db, row.id)
-            assert stats is not None
-            players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
-            assert all(one.bullets_fired and one.bullets_hit for one in players)
-
-    harness.run(scenario)
+async def test_shots_of_a_deathmatch_are_reported_at_its_end(db: Database, sub_mode: DmSubMode) -> None:
+    game = GameSettings(
+        match_type=MatchType.DEATHMATCH,
+        maps=("de_nuke",),
+        players=PLAYERS,
+        dm_sub_mode=sub_mode,
+        dm_round_minutes=2,
+    )
+    async with open_world(db) as world:
+        world.start()
+        await world.create(game=game)
+        await world.outcome()
+        (row,) = await history.maps_of(db, "srv_1")
+        stats = await history.stats_of(db, row.id)
+        assert stats is not None
+        players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
+        assert all(one.bullets_fired and one.bullets_hit for one in players)
 
 
-def test_deathmatch_is_played(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        game = GameSettings(
-            match_type=MatchType.DEATHMATCH,
-            maps=("de_nuke",),
-            players=PLAYERS,
-            dm_sub_mode=DmSubMode.FFA,
-            dm_round_minutes=2,
-        )
-        async with open_world(db) as world:
-            world.start()
-            await world.create(game=game)
-            result = json.loads((await world.outcome()).callback_body)["result"]
-            assert result["gameMode"] == "deathmatch"
-            assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
-
-    harness.run(scenario)
+async def test_deathmatch_is_played(db: Database) -> None:
+    game = GameSettings(
+        match_type=MatchType.DEATHMATCH,
+        maps=("de_nuke",),
+        players=PLAYERS,
+        dm_sub_mode=DmSubMode.FFA,
+        dm_round_minutes=2,
+    )
+    async with open_world(db) as world:
+        world.start()
+        await world.create(game=game)
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        assert result["gameMode"] == "deathmatch"
+        assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
 
 
 @pytest.mark.parametrize("sub_mode", DmSubMode)
-def test_deathmatch_has_its_full_length_after_a_slow_configuration(
-    harness: databases.Harness, sub_mode: DmSubMode
-) -> None:
+async def test_deathmatch_has_its_full_length_after_a_slow_configuration(db: Database, sub_mode: DmSubMode) -> None:
     """During configuration, a whole game with the default length of ten minutes is played on the server."""
     game = GameSettings(
         match_type=MatchType.DEATHMATCH, maps=("de_nuke",), players=PLAYERS, dm_sub_mode=sub_mode, dm_round_minutes=2
     )
-
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.command_ms, world.region.is_paused = 24_000, True
-            world.start()
-            await world.create(game=game)
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
-            result = json.loads((await world.outcome()).callback_body)["result"]
-            assert abs(result["duration"] - 120) <= 2
-            assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
-
-    harness.run(scenario)
+    async with open_world(db) as world:
+        world.region.command_ms, world.region.is_paused = 24_000, True
+        world.start()
+        await world.create(game=game)
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        assert abs(result["duration"] - 120) <= 2
+        assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
 
 
-def test_first_round_counts_even_if_the_plugin_starts_before_configuration_returns(
-    harness: databases.Harness,
-) -> None:
+async def test_first_round_counts_even_if_the_plugin_starts_before_configuration_returns(db: Database) -> None:
     """All players are connected when the plugin loads the match, so it starts before our last commands are answered."""
-
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.command_ms, world.region.is_paused = 150_000, True
-            world.start()
-            await world.create()
-            await world.until_phase(ServerPhase.RUNNING)
-            world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
-            result = json.loads((await world.outcome()).callback_body)["result"]
-            assert {player["steamId"] for player in result["overall"]} == set(PLAYERS)
-            (played,) = result["maps"]
-            rounds = played["team1Score"] + played["team2Score"]
-            assert {player["roundsPlayed"] for player in result["overall"]} == {rounds}
-
-    harness.run(scenario)
+    async with open_world(db) as world:
+        world.region.command_ms, world.region.is_paused = 150_000, True
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        assert {player["steamId"] for player in result["overall"]} == set(PLAYERS)
+        (played,) = result["maps"]
+        rounds = played["team1Score"] + played["team2Score"]
+        assert {player["roundsPlayed"] for player in result["overall"]} == {rounds}
 
 
 # --- failures and cancellations ---------------------------------------------------------------------------------------
 
 
-def test_crash_of_a_server_is_detected(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.start()
-            await world.create()
-            await world.until_live()
-            world.region.running["srv_1"].exit(is_crash=True)
-            outcome = await world.outcome()
-            assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.SERVER_LOST)
-            assert (await world.row()).status is ServerStatus.FAILED
-
-    harness.run(scenario)
+async def test_crash_of_a_server_is_detected(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        await world.until_live()
+        world.region.running["srv_1"].exit(is_crash=True)
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.SERVER_LOST)
+        assert (await world.row()).status is ServerStatus.FAILED
 
 
-def test_hang_of_a_server_is_detected(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.start()
-            await world.create()
-            await world.until_live()
-            world.region.running["srv_1"].hang()
-            await asyncio.sleep(1)
-            assert (await world.row()).phase is ServerPhase.RUNNING
-            world.clock.ahead_ms += LOST_MS
-            assert (await world.outcome()).reason == CancelReason.SERVER_LOST
-
-    harness.run(scenario)
+async def test_hang_of_a_server_is_detected(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        await world.until_live()
+        world.region.running["srv_1"].hang()
+        await asyncio.sleep(1)
+        assert (await world.row()).phase is ServerPhase.RUNNING
+        world.clock.ahead_ms += LOST_MS
+        assert (await world.outcome()).reason == CancelReason.SERVER_LOST
 
 
-def test_match_is_canceled_if_no_player_joins(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=FAST) as world:
-            world.start()
-            await world.create(scenario="no_show")
-            outcome = await world.outcome()
-            assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_PLAYERS_JOINED)
-            row = await world.row()
-            assert row.status is ServerStatus.STOPPED
-            assert JOIN_MS <= outcome.at_ms - row.created_at_ms < JOIN_MS + CATCH_UP_MS
-
-    harness.run(scenario)
+async def test_match_is_canceled_if_no_player_joins(db: Database) -> None:
+    async with open_world(db, speed=FAST) as world:
+        world.start()
+        await world.create(scenario="no_show")
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_PLAYERS_JOINED)
+        row = await world.row()
+        assert row.status is ServerStatus.STOPPED
+        assert JOIN_MS <= outcome.at_ms - row.created_at_ms < JOIN_MS + CATCH_UP_MS
 
 
-def test_join_time_counts_from_the_allocation_if_the_server_was_late(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db, speed=FAST) as world:
-            world.start()
-            await world.create(scenario="no_show", created_at_ms=world.clock.now_ms() - JOIN_MS + 1_000)
-            outcome = await world.outcome()
-            assert outcome.reason == CancelReason.NO_PLAYERS_JOINED
-            allocated_ms = (await world.row()).allocated_at_ms
-            assert allocated_ms is not None
-            assert outcome.at_ms - allocated_ms >= JOIN_MS
-
-    harness.run(scenario)
+async def test_join_time_counts_from_the_allocation_if_the_server_was_late(db: Database) -> None:
+    async with open_world(db, speed=FAST) as world:
+        world.start()
+        await world.create(scenario="no_show", created_at_ms=world.clock.now_ms() - JOIN_MS + 1_000)
+        outcome = await world.outcome()
+        assert outcome.reason == CancelReason.NO_PLAYERS_JOINED
+        allocated_ms = (await world.row()).allocated_at_ms
+        assert allocated_ms is not None
+        assert outcome.at_ms - allocated_ms >= JOIN_MS
 
 
-def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_players(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.start()
-            await world.create(scenario="incomplete_roster")
-            await world.until_phase(ServerPhase.RUNNING)
-            server = world.region.running["srv_1"]
+async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_players(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create(scenario="incomplete_roster")
+        await world.until_phase(ServerPhase.RUNNING)
+        server = world.region.running["srv_1"]
 
-            async def is_a_player_connected() -> bool:
-                match = world.processes[0].live.get("srv_1")
-                return match is not None and bool(match.fold.match.presence.connected)
+        async def is_a_player_connected() -> bool:
+            match = world.processes[0].live.get("srv_1")
+            return match is not None and bool(match.fold.match.presence.connected)
 
-            await world.until(is_a_player_connected, "a player is connected")
-            await asyncio.sleep(1)
-            # This is so late that the lease expires, too: it is acquired again, and deadlines wait for the server to catch up.
-            world.clock.ahead_ms += round(Timers().at_speed(SPEED).join_s * 1000)
-            await asyncio.sleep(1)
-            world.clock.ahead_ms += CATCH_UP_MS
-            body = json.loads((await world.outcome()).callback_body)
-            assert body["reason"] == CancelReason.INCOMPLETE_ROSTER
-            assert body["missingPlayers"]
-            assert {*body["missingPlayers"], *body["connectedPlayers"]} == set(PLAYERS)
-            assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
-
-    harness.run(scenario)
+        await world.until(is_a_player_connected, "a player is connected")
+        await asyncio.sleep(1)
+        # This is so late that the lease expires, too: it is acquired again, and deadlines wait for the server to catch up.
+        world.clock.ahead_ms += round(Timers().at_speed(SPEED).join_s * 1000)
+        await asyncio.sleep(1)
+        world.clock.ahead_ms += CATCH_UP_MS
+        body = json.loads((await world.outcome()).callback_body)
+        assert body["reason"] == CancelReason.INCOMPLETE_ROSTER
+        assert body["missingPlayers"]
+        assert {*body["missingPlayers"], *body["connectedPlayers"]} == set(PLAYERS)
+        assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
 
 
-def test_match_canceled_by_its_caller_ends_at_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create()
-            await world.until_live()
-            await world.cancel()
-            process.supervisor.notify("srv_1")
-            server = world.region.running["srv_1"]
+async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.until_live()
+        await world.cancel()
+        process.supervisor.notify("srv_1")
+        server = world.region.running["srv_1"]
 
-            async def is_released() -> bool:
-                return (await world.row()).phase is ServerPhase.RELEASED
+        async def is_released() -> bool:
+            return (await world.row()).phase is ServerPhase.RELEASED
 
-            await world.until(is_released, "its server is released", within_s=4.0)
-            assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
-            assert process.matches_ended == 0, "it does not end a second time"
-            assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
-
-    harness.run(scenario)
+        await world.until(is_released, "its server is released", within_s=4.0)
+        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+        assert process.matches_ended == 0, "it does not end a second time"
+        assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
 
 
-def test_match_canceled_through_another_process_is_dropped_by_its_holder_first(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_match_canceled_through_another_process_is_dropped_by_its_holder_first(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "RENEW_S", 2.0)
+    async with open_world(db) as world:
+        holder = world.start("holder")
+        await world.create()
+        await world.until_live()
+        other = world.start("other")
+        await world.cancel()
+        other.supervisor.notify("srv_1")
+        row = await world.row()
+        assert row.next_at_ms > world.clock.now_ms() + RENEW_MS
+        assert holder.live.get("srv_1") is not None, "it has not noticed yet"
 
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            holder = world.start("holder")
-            await world.create()
-            await world.until_live()
-            other = world.start("other")
-            await world.cancel()
-            other.supervisor.notify("srv_1")
-            row = await world.row()
-            assert row.next_at_ms > world.clock.now_ms() + RENEW_MS
-            assert holder.live.get("srv_1") is not None, "it has not noticed yet"
+        async def is_dropped() -> bool:
+            return holder.live.get("srv_1") is None
 
-            async def is_dropped() -> bool:
-                return holder.live.get("srv_1") is None
-
-            await world.until(is_dropped, "the holder has dropped the match", within_s=6.0)
-            assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
-            assert world.clock.now_ms() < row.next_at_ms, "the release does not wait longer than the holder needs"
-            assert (holder.matches_ended, other.matches_ended) == (0, 0)
-
-    harness.run(scenario)
+        await world.until(is_dropped, "the holder has dropped the match", within_s=6.0)
+        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+        assert world.clock.now_ms() < row.next_at_ms, "the release does not wait longer than the holder needs"
+        assert (holder.matches_ended, other.matches_ended) == (0, 0)
 
 
-def test_release_of_a_server_is_retried(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.release_errors = [FleetError("not now")]
-            world.start()
-            await world.create()
-            await world.until_phase(ServerPhase.ENDING)
-            assert (await world.outcome()).kind == "match_over"
-            assert world.region.releases == ["srv_1"]
-
-    harness.run(scenario)
+async def test_release_of_a_server_is_retried(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.release_errors = [FleetError("not now")]
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.ENDING)
+        assert (await world.outcome()).kind == "match_over"
+        assert world.region.releases == ["srv_1"]
 
 
-def test_unexpected_error_does_not_end_a_match(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            world.region.console_errors = [RuntimeError("a bug")]
-            process = world.start()
-            await world.create()
-            assert (await world.outcome()).kind == "match_over"
-            assert len(world.region.orders) == 2, "the second order finds the same server"
-            assert process.matches_ended == 1
-
-    harness.run(scenario)
+async def test_unexpected_error_does_not_end_a_match(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.console_errors = [RuntimeError("a bug")]
+        process = world.start()
+        await world.create()
+        assert (await world.outcome()).kind == "match_over"
+        assert len(world.region.orders) == 2, "the second order finds the same server"
+        assert process.matches_ended == 1
 
 
-def test_failures_that_are_far_apart_do_not_add_up(tmp_path: Path) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            counted = [process.supervisor._count_crash("srv_1") for _ in range(CRASHES - 1)]
-            world.clock.ahead_ms += CRASHES_FORGOTTEN_MS + 1
-            counted.append(process.supervisor._count_crash("srv_1"))
-            assert counted == [*range(1, CRASHES), 1]
-
-    databases.Harness(tmp_path / "matchpod.sqlite").run(scenario)
+async def test_failures_that_are_far_apart_do_not_add_up(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        counted = [process.supervisor._count_crash("srv_1") for _ in range(CRASHES - 1)]
+        world.clock.ahead_ms += CRASHES_FORGOTTEN_MS + 1
+        counted.append(process.supervisor._count_crash("srv_1"))
+        assert counted == [*range(1, CRASHES), 1]
 
 
-def test_lease_that_cannot_be_released_does_not_block_draining(
-    harness: databases.Harness, monkeypatch: pytest.MonkeyPatch
+async def test_lease_that_cannot_be_released_does_not_block_draining(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await world.create(scenario="no_show")
-            await world.until_phase(ServerPhase.RUNNING)
-            write = process.db.write
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        write = process.db.write
 
-            async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
-                if "lease_owner = :lease_owner" in statements[0].sql:
-                    raise DatabaseError("a limit of the database")
-                return await write(statements)
+        async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
+            if "lease_owner = :lease_owner" in statements[0].sql:
+                raise DatabaseError("a limit of the database")
+            return await write(statements)
 
-            monkeypatch.setattr(process.db, "write", reject)
-            await process.supervisor.drain()
-            assert len(process.supervisor) == 0
-            assert (await world.row()).lease_owner == "one", "it expires"
-
-    harness.run(scenario)
+        monkeypatch.setattr(process.db, "write", reject)
+        await process.supervisor.drain()
+        assert len(process.supervisor) == 0
+        assert (await world.row()).lease_owner == "one", "it expires"
 
 
-def test_servers_and_slots_without_a_match_are_released(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            await world.create("srv_old", phase=ServerPhase.RELEASED)
-            await slots.reserve(db, "eu", "srv_old", ["a"])
-            await slots.reserve(db, "eu", "srv_unknown", ["b"])
-            await world.region.allocate(ORPHAN_ORDER)
-            world.start()
+async def test_servers_and_slots_without_a_match_are_released(db: Database) -> None:
+    async with open_world(db) as world:
+        await world.create("srv_old", phase=ServerPhase.RELEASED)
+        await slots.reserve(db, "eu", "srv_old", ["a"])
+        await slots.reserve(db, "eu", "srv_unknown", ["b"])
+        await world.region.allocate(ORPHAN_ORDER)
+        world.start()
 
-            async def is_swept() -> bool:
-                return not world.region.running and not await slots.taken(db)
+        async def is_swept() -> bool:
+            return not world.region.running and not await slots.taken(db)
 
-            await world.until(is_swept, "the sweep is complete")
-            assert world.region.releases == ["srv_unknown"]
-
-    harness.run(scenario)
+        await world.until(is_swept, "the sweep is complete")
+        assert world.region.releases == ["srv_unknown"]
 
 
 class _UnlistableRegion(SimulatedRegion):
@@ -550,173 +464,147 @@ class _UnlistableRegion(SimulatedRegion):
         raise FleetError("not now")
 
 
-def test_failed_sweep_of_a_region_does_not_affect_others(
-    harness: databases.Harness, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            process = world.start()
-            await process.end()
-            unlistable = Region(code="broken", name="Broken", location="there", fleet=_UnlistableRegion(start_ms=0))
-            regions = Regions([unlistable, *process.deps.regions.all()], db)
-            await slots.reserve(db, "eu", "srv_unknown", ["b"])
-            await world.region.allocate(ORPHAN_ORDER)
-            sweeping = Supervisor(msgspec.structs.replace(process.deps, regions=regions), owner="sweeping")
-            task = asyncio.create_task(sweeping.run())
+async def test_failed_sweep_of_a_region_does_not_affect_others(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await process.end()
+        unlistable = Region(code="broken", name="Broken", location="there", fleet=_UnlistableRegion(start_ms=0))
+        regions = Regions([unlistable, *process.deps.regions.all()], db)
+        await slots.reserve(db, "eu", "srv_unknown", ["b"])
+        await world.region.allocate(ORPHAN_ORDER)
+        sweeping = Supervisor(msgspec.structs.replace(process.deps, regions=regions), owner="sweeping")
+        task = asyncio.create_task(sweeping.run())
 
-            async def is_swept() -> bool:
-                return not world.region.running and not await slots.taken(db)
+        async def is_swept() -> bool:
+            return not world.region.running and not await slots.taken(db)
 
-            await world.until(is_swept, "the sweep is complete")
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            assert world.region.releases == ["srv_unknown"]
-            assert process.deps.metrics.crashes.value("sweep") == 0
-            failed = [vars(one)["region"] for one in caplog.records if one.message == "region sweep failed"]
-            assert failed == ["broken"]
-
-    harness.run(scenario)
+        await world.until(is_swept, "the sweep is complete")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert world.region.releases == ["srv_unknown"]
+        assert process.deps.metrics.crashes.value("sweep") == 0
+        failed = [vars(one)["region"] for one in caplog.records if one.message == "region sweep failed"]
+        assert failed == ["broken"]
 
 
 # --- other processes --------------------------------------------------------------------------------------------------
 
 
-def test_match_of_a_dead_process_continues_in_another(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 5)
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create(seed=5)
-            await world.until_live()
-            await dead.kill()
-            holder = await world.row()
-            assert (holder.phase, holder.lease_owner) == (ServerPhase.RUNNING, "dead")
-            successor = world.start("successor")
-            await asyncio.sleep(1)
-            assert (await world.row()).lease_owner == "dead", "its lease has not expired"
-            world.clock.ahead_ms += LEASE_MS
-            assert_same_match(callback_fields(await world.outcome()), expected)
-            assert (dead.matches_ended, successor.matches_ended) == (0, 1)
-            assert (await world.row()).fence > holder.fence
-
-    harness.run(scenario)
+async def test_match_of_a_dead_process_continues_in_another(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create(seed=5)
+        await world.until_live()
+        await dead.kill()
+        holder = await world.row()
+        assert (holder.phase, holder.lease_owner) == (ServerPhase.RUNNING, "dead")
+        successor = world.start("successor")
+        await asyncio.sleep(1)
+        assert (await world.row()).lease_owner == "dead", "its lease has not expired"
+        world.clock.ahead_ms += LEASE_MS
+        assert_same_match(callback_fields(await world.outcome()), expected)
+        assert (dead.matches_ended, successor.matches_ended) == (0, 1)
+        assert (await world.row()).fence > holder.fence
 
 
-def test_match_continues_from_its_snapshot(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 5)
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create(seed=5)
-            await world.until_live()
-            world.clock.ahead_ms += SNAPSHOT_MS
+async def test_match_continues_from_its_snapshot(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create(seed=5)
+        await world.until_live()
+        world.clock.ahead_ms += SNAPSHOT_MS
 
-            async def is_stored() -> bool:
-                return await snapshots.load(db, "srv_1") is not None
+        async def is_stored() -> bool:
+            return await snapshots.load(db, "srv_1") is not None
 
-            await world.until(is_stored, "a snapshot is stored")
-            await dead.kill()
-            world.clock.ahead_ms += LEASE_MS
-            world.start("successor")
-            assert_same_match(callback_fields(await world.outcome()), expected)
-
-    harness.run(scenario)
+        await world.until(is_stored, "a snapshot is stored")
+        await dead.kill()
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
+        assert_same_match(callback_fields(await world.outcome()), expected)
 
 
-def test_snapshot_of_another_version_is_ignored(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 5)
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create(seed=5)
-            await world.until_live()
-            await dead.kill()
-            row = await world.row()
-            await db.write(snapshots.save(row.id, row.fence, Snapshot(row.log_from_seq + 5, b"\x80")))
-            world.clock.ahead_ms += LEASE_MS
-            world.start("successor")
-            assert_same_match(callback_fields(await world.outcome()), expected)
-
-    harness.run(scenario)
+async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create(seed=5)
+        await world.until_live()
+        await dead.kill()
+        row = await world.row()
+        await db.write(snapshots.save(row.id, row.fence, Snapshot(row.log_from_seq + 5, b"\x80")))
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
+        assert_same_match(callback_fields(await world.outcome()), expected)
 
 
-def test_log_is_redirected_to_the_process_that_drives_the_match(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        async with open_world(db) as world:
-            dead = world.start("dead")
-            await world.create()
-            await world.until_live()
-            await dead.kill()
-            world.region.is_paused = True
-            server = world.region.running["srv_1"]
-            world.clock.ahead_ms += LEASE_MS
-            world.start("successor")
+async def test_log_is_redirected_to_the_process_that_drives_the_match(db: Database) -> None:
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create()
+        await world.until_live()
+        await dead.kill()
+        world.region.is_paused = True
+        server = world.region.running["srv_1"]
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
 
-            async def is_moved() -> bool:
-                listed = server.machine.execute("logaddress_list_http", "")
-                return "http://successor.example/" in listed and "http://dead.example/" not in listed
+        async def is_moved() -> bool:
+            listed = server.machine.execute("logaddress_list_http", "")
+            return "http://successor.example/" in listed and "http://dead.example/" not in listed
 
-            await world.until(is_moved, "the log is sent only to the successor")
-            world.region.is_paused = False
-            assert (await world.outcome()).kind == "match_over"
-
-    harness.run(scenario)
+        await world.until(is_moved, "the log is sent only to the successor")
+        world.region.is_paused = False
+        assert (await world.outcome()).kind == "match_over"
 
 
-def test_start_of_a_match_continues_in_another_process(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 6)
-        async with open_world(db) as world:
-            world.region.is_paused = True  # without log posts it does not become running
-            dead = world.start("dead")
-            await world.create(seed=6)
+async def test_start_of_a_match_continues_in_another_process(db: Database) -> None:
+    expected = await play_undisturbed(db, 6)
+    async with open_world(db) as world:
+        world.region.is_paused = True  # without log posts it does not become running
+        dead = world.start("dead")
+        await world.create(seed=6)
 
-            async def is_allocated() -> bool:
-                return (await world.row()).allocated_at_ms is not None
+        async def is_allocated() -> bool:
+            return (await world.row()).allocated_at_ms is not None
 
-            await world.until(is_allocated, "the server is allocated")
-            await dead.kill()
-            world.region.is_paused = False
-            world.clock.ahead_ms += LEASE_MS
-            world.start("successor")
-            assert_same_match(callback_fields(await world.outcome()), expected)
-            assert {order.server_id for order in world.region.orders} == {"srv_1"}
-
-    harness.run(scenario)
+        await world.until(is_allocated, "the server is allocated")
+        await dead.kill()
+        world.region.is_paused = False
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
+        assert_same_match(callback_fields(await world.outcome()), expected)
+        assert {order.server_id for order in world.region.orders} == {"srv_1"}
 
 
-def test_draining_process_releases_its_matches_at_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 5)
-        async with open_world(db) as world:
-            first = world.start("first")
-            await world.create(seed=5)
-            await world.until_live()
-            await first.supervisor.drain()
-            assert (await world.row()).lease_owner is None
-            assert len(first.supervisor) == 0
-            await first.kill()
-            second = world.start("second")
-            assert_same_match(callback_fields(await world.outcome()), expected)
-            assert second.matches_ended == 1
-
-    harness.run(scenario)
+async def test_draining_process_releases_its_matches_at_once(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        first = world.start("first")
+        await world.create(seed=5)
+        await world.until_live()
+        await first.supervisor.drain()
+        assert (await world.row()).lease_owner is None
+        assert len(first.supervisor) == 0
+        await first.kill()
+        second = world.start("second")
+        assert_same_match(callback_fields(await world.outcome()), expected)
+        assert second.matches_ended == 1
 
 
-def test_process_with_an_expired_lease_changes_nothing(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 5)
-        async with open_world(db) as world:
-            slow = world.start("slow")
-            await world.create(seed=5)
-            await world.until_live()
-            # For the clock of the successor the lease has expired; the slow process does not know yet.
-            successor = Process(db, world.region, name="successor", clock=_ahead(LEASE_MS))
-            world.processes.append(successor)
-            assert_same_match(callback_fields(await world.outcome()), expected)
-            assert slow.matches_ended + successor.matches_ended == 1
-
-    harness.run(scenario)
+async def test_process_with_an_expired_lease_changes_nothing(db: Database) -> None:
+    expected = await play_undisturbed(db, 5)
+    async with open_world(db) as world:
+        slow = world.start("slow")
+        await world.create(seed=5)
+        await world.until_live()
+        # For the clock of the successor the lease has expired; the slow process does not know yet.
+        successor = Process(db, world.region, name="successor", clock=_ahead(LEASE_MS))
+        world.processes.append(successor)
+        assert_same_match(callback_fields(await world.outcome()), expected)
+        assert slow.matches_ended + successor.matches_ended == 1
 
 
 def _ahead(ms: int) -> ShiftedClock:
@@ -725,37 +613,31 @@ def _ahead(ms: int) -> ShiftedClock:
     return clock
 
 
-def test_processes_share_matches_and_each_match_ends_once(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        names = [f"srv_{number}" for number in range(6)]
-        async with open_world(db, [f"slot {number}" for number in range(6)]) as world:
-            processes = [world.start(name) for name in ("one", "two", "three")]
-            for number, name in enumerate(names):
-                await world.create(name, seed=number)
-            outcomes = [await world.outcome(name) for name in names]
-            assert [one.kind for one in outcomes] == ["match_over"] * 6
-            assert sum(process.matches_ended for process in processes) == 6
-            assert sorted(world.region.releases) == names
-
-    harness.run(scenario)
+async def test_processes_share_matches_and_each_match_ends_once(db: Database) -> None:
+    names = [f"srv_{number}" for number in range(6)]
+    async with open_world(db, [f"slot {number}" for number in range(6)]) as world:
+        processes = [world.start(name) for name in ("one", "two", "three")]
+        for number, name in enumerate(names):
+            await world.create(name, seed=number)
+        outcomes = [await world.outcome(name) for name in names]
+        assert [one.kind for one in outcomes] == ["match_over"] * 6
+        assert sum(process.matches_ended for process in processes) == 6
+        assert sorted(world.region.releases) == names
 
 
-def test_match_survives_many_crashes(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 8)
-        async with open_world(db) as world:
-            process = world.start("process-0")
-            await world.create(seed=8)
-            await world.until_live()
-            for number in range(1, 5):
-                await process.kill()
-                world.clock.ahead_ms += LEASE_MS
-                process = world.start(f"process-{number}")
-                await asyncio.sleep(0.3)
-            assert_same_match(callback_fields(await world.outcome()), expected)
-            assert sum(one.matches_ended for one in world.processes) == 1
-
-    harness.run(scenario)
+async def test_match_survives_many_crashes(db: Database) -> None:
+    expected = await play_undisturbed(db, 8)
+    async with open_world(db) as world:
+        process = world.start("process-0")
+        await world.create(seed=8)
+        await world.until_live()
+        for number in range(1, 5):
+            await process.kill()
+            world.clock.ahead_ms += LEASE_MS
+            process = world.start(f"process-{number}")
+            await asyncio.sleep(0.3)
+        assert_same_match(callback_fields(await world.outcome()), expected)
+        assert sum(one.matches_ended for one in world.processes) == 1
 
 
 WRITES = (
@@ -770,25 +652,22 @@ WRITES = (
 """The writes during a match, from its slot to its release."""
 
 
-def test_match_survives_a_crash_before_and_after_each_write(harness: databases.Harness) -> None:
-    async def scenario(db: Database) -> None:
-        expected = await play_undisturbed(db, 9)
-        async with open_world(db) as world:
-            await world.create(seed=9)
-            for number, (text, is_written) in enumerate(product(WRITES, (False, True))):
-                process = world.start(f"process-{number}")
-                process.db.crashes_before, process.db.crashes_after = ("", text) if is_written else (text, "")
+async def test_match_survives_a_crash_before_and_after_each_write(db: Database) -> None:
+    expected = await play_undisturbed(db, 9)
+    async with open_world(db) as world:
+        await world.create(seed=9)
+        for number, (text, is_written) in enumerate(product(WRITES, (False, True))):
+            process = world.start(f"process-{number}")
+            process.db.crashes_before, process.db.crashes_after = ("", text) if is_written else (text, "")
 
-                async def is_dead(process: Process = process) -> bool:
-                    return process.db.is_dead
+            async def is_dead(process: Process = process) -> bool:
+                return process.db.is_dead
 
-                await world.until(is_dead, f"the process of {text!r} is dead")
-                await process.kill()
-                await servers.drop_leases(db)
-            world.start("survivor")
-            outcome = await world.outcome()
-            assert_same_match(callback_fields(outcome), expected)
-            callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=99)
-            assert [one.server_id for one in callbacks].count("srv_1") == 1
-
-    harness.run(scenario)
+            await world.until(is_dead, f"the process of {text!r} is dead")
+            await process.kill()
+            await servers.drop_leases(db)
+        world.start("survivor")
+        outcome = await world.outcome()
+        assert_same_match(callback_fields(outcome), expected)
+        callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=99)
+        assert [one.server_id for one in callbacks].count("srv_1") == 1

@@ -57,14 +57,12 @@ def test_get_has_no_body() -> None:
     assert [name for name, _ in request.headers] == ["Host"]
 
 
-def test_header_value_cannot_inject_a_header() -> None:
-    async def work(url: str) -> None:
+async def test_header_value_cannot_inject_a_header() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
         client = HttpClient()
         await client.post(url, [("X-Team", "a\r\nX-Evil: b\x7f")], b"")
         await client.close()
-
-    with LogReceiver() as receiver:
-        asyncio.run(work(receiver.url))
         assert receiver.requests[0].header_map["X-Team"].rstrip() == "a  X-Evil: b"
 
 
@@ -98,21 +96,20 @@ def test_request_with_an_invalid_header_is_not_sent(name: str) -> None:
     assert fetched.reason.startswith("not sent: ")
 
 
-def test_host_header_can_be_overridden() -> None:
-    async def work(url: str) -> None:
+async def test_host_header_can_be_overridden() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
         client = HttpClient()
         await client.get(url, [("host", "example.org")])
         await client.close()
-
-    with LogReceiver() as receiver:
-        asyncio.run(work(receiver.url))
         assert receiver.requests[0].headers == [("Host", "example.org")]
 
 
-def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "IDLE_S", 0.1)
 
-    async def work(url: str) -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
         client = HttpClient()
         await client.get(url, [])
         assert client.connections == 1
@@ -121,9 +118,6 @@ def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0.01)
         await client.get(url, [])
         await client.close()
-
-    with LogReceiver() as receiver:
-        asyncio.run(work(receiver.url))
         assert [request.connection for request in receiver.requests] == [1, 2]
 
 
@@ -134,8 +128,9 @@ def test_used_connection_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {request.connection for request in receiver.requests} == {1}
 
 
-def test_connection_closed_by_the_peer_is_removed() -> None:
-    async def work(url: str) -> None:
+async def test_connection_closed_by_the_peer_is_removed() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
         client = HttpClient()
         await client.get(url, [])
         assert client.connections == 1
@@ -144,9 +139,6 @@ def test_connection_closed_by_the_peer_is_removed() -> None:
             while client.connections:
                 await asyncio.sleep(0.01)
         await client.close()
-
-    with LogReceiver() as receiver:
-        asyncio.run(work(receiver.url))
 
 
 def test_connection_is_reused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from time import monotonic
 
 from matchpod.cs2.log_batches import Gap, LogCursor, LogNotice, read_post
@@ -69,10 +69,6 @@ class SenderHarness:
         await self.client.close()
 
 
-def run(work: Coroutine[object, object, None]) -> None:
-    asyncio.run(work)
-
-
 def read_lines(requests: list[ReceivedRequest]) -> tuple[list[str], list[LogNotice]]:
     """Read the requests. Return each line once, and the notices of the reader."""
     cursor = LogCursor()
@@ -85,16 +81,12 @@ def read_lines(requests: list[ReceivedRequest]) -> tuple[list[str], list[LogNoti
     return texts, notices
 
 
-def test_lines_are_posted_with_headers() -> None:
+async def test_lines_are_posted_with_headers() -> None:
     with LogReceiver() as receiver:
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url)
-            harness.log("one", "two")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            await harness.close()
-
-        run(work())
+        harness = SenderHarness(receiver.url)
+        harness.log("one", "two")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        await harness.close()
         (request,) = receiver.requests
     assert request.target == "/log"
     assert [name for name, _ in request.headers][:2] == ["X-LogBytes-BeginOffset", "X-LogBytes-EndOffset"]
@@ -103,7 +95,7 @@ def test_lines_are_posted_with_headers() -> None:
     assert read_lines([request])[0] == ["one", "two"]
 
 
-def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
+async def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
     with LogReceiver() as receiver:
         receiver.responses.extend(
             [
@@ -124,159 +116,124 @@ def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
                 Response(drip_s=0.05),
             ]
         )
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, timeout_s=0.5, interval_s=0.02)
-            async with asyncio.timeout(30):
-                while receiver.responses:
-                    logged.append(f"line {len(logged)}")
-                    harness.log(logged[-1])
-                    harness.send_due()
-                    await asyncio.sleep(0.02)
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            await harness.close()
-
+        harness = SenderHarness(receiver.url, timeout_s=0.5, interval_s=0.02)
         logged: list[str] = []
-        run(work())
+        async with asyncio.timeout(30):
+            while receiver.responses:
+                logged.append(f"line {len(logged)}")
+                harness.log(logged[-1])
+                harness.send_due()
+                await asyncio.sleep(0.02)
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        await harness.close()
         texts, notices = read_lines(receiver.requests)
     assert texts == logged
     assert not any(isinstance(notice, Gap) for notice in notices)
 
 
-def test_restarted_receiver_receives_missed_lines() -> None:
+async def test_restarted_receiver_receives_missed_lines() -> None:
     with LogReceiver() as receiver:
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, interval_s=0.05)
-            harness.log("one")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            await asyncio.to_thread(receiver.stop)
-            harness.log("two")
-            for _ in range(20):
-                harness.send_due()
-                await asyncio.sleep(0.02)
-            assert not harness.is_all_acknowledged
-            harness.log("three")
-            await asyncio.to_thread(receiver.start)
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            await harness.close()
-
-        run(work())
+        harness = SenderHarness(receiver.url, interval_s=0.05)
+        harness.log("one")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        await asyncio.to_thread(receiver.stop)
+        harness.log("two")
+        for _ in range(20):
+            harness.send_due()
+            await asyncio.sleep(0.02)
+        assert not harness.is_all_acknowledged
+        harness.log("three")
+        await asyncio.to_thread(receiver.start)
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        await harness.close()
         assert read_lines(receiver.requests)[0] == ["one", "two", "three"]
 
 
-def test_status_410_stops_the_posts() -> None:
+async def test_status_410_stops_the_posts() -> None:
     with LogReceiver() as receiver:
         receiver.default = status(410)
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url)
-            harness.log("one")
-            await harness.run_until(lambda: not harness.stream.list())
-            harness.log("two")
-            assert harness.send_due() is None
-            await harness.close()
-
-        run(work())
+        harness = SenderHarness(receiver.url)
+        harness.log("one")
+        await harness.run_until(lambda: not harness.stream.list())
+        harness.log("two")
+        assert harness.send_due() is None
+        await harness.close()
         assert len(receiver.requests) == 1
 
 
-def test_slow_receiver_does_not_delay_another() -> None:
+async def test_slow_receiver_does_not_delay_another() -> None:
     with LogReceiver() as slow, LogReceiver() as quick:
         slow.default = Response(hangs=True)
-
-        async def work() -> None:
-            harness = SenderHarness(slow.url, quick.url, interval_s=0.01)
-            for number in range(5):
-                harness.log(f"line {number}")
-                await harness.run_until(lambda: len(quick.requests) > number)  # noqa: B023
-            await harness.close()
-
-        run(work())
+        harness = SenderHarness(slow.url, quick.url, interval_s=0.01)
+        for number in range(5):
+            harness.log(f"line {number}")
+            await harness.run_until(lambda: len(quick.requests) > number)  # noqa: B023
+        await harness.close()
         assert len(slow.requests) == 1
         assert read_lines(quick.requests)[0] == [f"line {number}" for number in range(5)]
 
 
-def test_failing_receiver_is_not_retried_faster_than_the_interval() -> None:
+async def test_failing_receiver_is_not_retried_faster_than_the_interval() -> None:
     with LogReceiver() as receiver:
         receiver.default = status(500)
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, interval_s=0.2)
-            harness.log("one")
-            started_s = monotonic()
-            while len(receiver.requests) < 4:
-                harness.send_due()
-                await asyncio.sleep(0.005)
-            # By the sender's clock: on a busy machine requests arrive late and then close together.
-            assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - started_s
-            assert harness.wake_times
-            await harness.close()
-
-        run(work())
-
-
-def test_send_due_returns_the_time_of_the_next_post() -> None:
-    with LogReceiver() as receiver:
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, interval_s=5.0)
-            now_s = asyncio.get_running_loop().time()
-            assert harness.send_due() is None
-            harness.log("one")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            assert harness.send_due() is None
-            harness.log("two")
-            next_s = harness.send_due()
-            assert next_s is not None
-            assert next_s > now_s + 4.5
-            await harness.close()
-
-        run(work())
-
-
-def test_send_due_returns_a_short_wait_for_the_current_tick() -> None:
-    async def work() -> None:
-        harness = SenderHarness("http://127.0.0.1:1/")
-        harness.stream.write(ConsoleChat("one"))
-        now_s = asyncio.get_running_loop().time()
-        next_s = harness.send_due()
-        assert next_s is not None
-        assert next_s < now_s + 1
+        harness = SenderHarness(receiver.url, interval_s=0.2)
+        harness.log("one")
+        started_s = monotonic()
+        while len(receiver.requests) < 4:
+            harness.send_due()
+            await asyncio.sleep(0.005)
+        # By the sender's clock: on a busy machine requests arrive late and then close together.
+        assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - started_s
+        assert harness.wake_times
         await harness.close()
 
-    run(work())
 
-
-def test_finish_sends_the_remaining_lines() -> None:
+async def test_send_due_returns_the_time_of_the_next_post() -> None:
     with LogReceiver() as receiver:
+        harness = SenderHarness(receiver.url, interval_s=5.0)
+        now_s = asyncio.get_running_loop().time()
+        assert harness.send_due() is None
+        harness.log("one")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        assert harness.send_due() is None
+        harness.log("two")
+        next_s = harness.send_due()
+        assert next_s is not None
+        assert next_s > now_s + 4.5
+        await harness.close()
 
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, interval_s=0.05)
-            harness.log("one")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            harness.log("two")
-            await harness.sender.finish(10.0)
-            assert harness.is_all_acknowledged
-            await harness.close()
 
-        run(work())
+async def test_send_due_returns_a_short_wait_for_the_current_tick() -> None:
+    harness = SenderHarness("http://127.0.0.1:1/")
+    harness.stream.write(ConsoleChat("one"))
+    now_s = asyncio.get_running_loop().time()
+    next_s = harness.send_due()
+    assert next_s is not None
+    assert next_s < now_s + 1
+    await harness.close()
+
+
+async def test_finish_sends_the_remaining_lines() -> None:
+    with LogReceiver() as receiver:
+        harness = SenderHarness(receiver.url, interval_s=0.05)
+        harness.log("one")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        harness.log("two")
+        await harness.sender.finish(10.0)
+        assert harness.is_all_acknowledged
+        await harness.close()
         assert read_lines(receiver.requests)[0] == ["one", "two"]
 
 
-def test_finish_gives_up_after_its_timeout() -> None:
+async def test_finish_gives_up_after_its_timeout() -> None:
     with LogReceiver() as receiver:
         receiver.default = Response(hangs=True)
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url)
-            harness.log("one")
-            await harness.sender.finish(0.3)
-            assert not harness.is_all_acknowledged
-            await harness.close()
-            assert harness.send_due() is None
-
-        run(work())
+        harness = SenderHarness(receiver.url)
+        harness.log("one")
+        await harness.sender.finish(0.3)
+        assert not harness.is_all_acknowledged
+        await harness.close()
+        assert harness.send_due() is None
         assert len(receiver.requests) == 1
 
 
@@ -290,19 +247,15 @@ def test_many_servers_retry_even_less_often() -> None:
     assert retry_interval_s(600) > post_interval_s(600)
 
 
-def test_unacknowledged_post_is_retried_after_the_retry_interval() -> None:
+async def test_unacknowledged_post_is_retried_after_the_retry_interval() -> None:
     with LogReceiver() as receiver:
         receiver.responses.extend([status(500), status(200)])
-
-        async def work() -> None:
-            harness = SenderHarness(receiver.url, interval_s=0.01, retry_s=3)
-            harness.log("one")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            harness.log("two")
-            await harness.run_until(lambda: harness.is_all_acknowledged)
-            await harness.close()
-
-        run(work())
+        harness = SenderHarness(receiver.url, interval_s=0.01, retry_s=3)
+        harness.log("one")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        harness.log("two")
+        await harness.run_until(lambda: harness.is_all_acknowledged)
+        await harness.close()
         first, second, third = (request.at_s for request in receiver.requests)
     assert second - first > 2.5
     assert third - second < 2.5

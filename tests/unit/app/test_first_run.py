@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 from pathlib import Path
@@ -34,41 +33,35 @@ def test_printed_commands_contain_a_valid_match_and_the_key() -> None:
         assert "Authorization: Bearer mk_live_x" in shlex.split(line)
 
 
-def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        try:
-            await migrate(db)
-            access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
-            key = await create_first_key(access)
-            assert key is not None
-            principal = await access.authenticate(f"Bearer {key}")
-            assert principal.may_create
-            assert await create_first_key(access) is None
-        finally:
-            await db.close()
-
-    asyncio.run(scenario())
+async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    try:
+        await migrate(db)
+        access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+        key = await create_first_key(access)
+        assert key is not None
+        principal = await access.authenticate(f"Bearer {key}")
+        assert principal.may_create
+        assert await create_first_key(access) is None
+    finally:
+        await db.close()
 
 
-def test_two_concurrent_first_starts_create_one_key(tmp_path: Path) -> None:
+async def test_two_concurrent_first_starts_create_one_key(tmp_path: Path) -> None:
     class StaleAccess(Access):
         """Sees no organization, as if it had read before the other process wrote."""
 
         async def organizations(self) -> list[OrganizationView]:
             return []
 
-    async def scenario() -> None:
-        db = await SqliteDatabase.open(tmp_path / "db")
-        try:
-            await migrate(db)
-            access = StaleAccess(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
-            keys = [await create_first_key(access) for _ in range(2)]
-            assert keys[0] is not None
-            assert keys[1] is None
-            assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
-            assert len(await access.keys(ORGANIZATION)) == 1
-        finally:
-            await db.close()
-
-    asyncio.run(scenario())
+    db = await SqliteDatabase.open(tmp_path / "db")
+    try:
+        await migrate(db)
+        access = StaleAccess(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+        keys = [await create_first_key(access) for _ in range(2)]
+        assert keys[0] is not None
+        assert keys[1] is None
+        assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
+        assert len(await access.keys(ORGANIZATION)) == 1
+    finally:
+        await db.close()

@@ -22,81 +22,71 @@ def settings(folder: Path, **values: str) -> Settings:
     return load_settings({"MATCHPOD_DATA_DIR": str(folder), **variables}, lambda _: None)
 
 
-def opening_error(wanted: Settings) -> str:
-    async def scenario() -> None:
-        resources = await open_resources(wanted)
-        await resources.close()
-
+async def opening_error(wanted: Settings) -> str:
     with pytest.raises(ResourcesError) as caught:
-        asyncio.run(scenario())
+        await open_resources(wanted)
     return str(caught.value)
 
 
-def test_folder_database_and_key_are_created(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        resources = await open_resources(settings(tmp_path / "data"))
-        try:
-            assert await current_version(resources.db) == len(MIGRATIONS)
-            assert resources.vault.open(resources.vault.seal("secret")) == "secret"
-            assert resources.clock.now_ms() > 0
-        finally:
-            await resources.close()
-
-    asyncio.run(scenario())
+async def test_folder_database_and_key_are_created(tmp_path: Path) -> None:
+    resources = await open_resources(settings(tmp_path / "data"))
+    try:
+        assert await current_version(resources.db) == len(MIGRATIONS)
+        assert resources.vault.open(resources.vault.seal("secret")) == "secret"
+        assert resources.clock.now_ms() > 0
+    finally:
+        await resources.close()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "secret.key").stat().st_mode & 0o777 == 0o600
 
 
-def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        resources = await open_resources(settings(tmp_path, secret_key=base64.b64encode(bytes(32)).decode()))
-        await resources.close()
-
-    asyncio.run(scenario())
+async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
+    resources = await open_resources(settings(tmp_path, secret_key=base64.b64encode(bytes(32)).decode()))
+    await resources.close()
     assert not (tmp_path / "secret.key").exists()
 
 
-def test_folder_that_cannot_be_created(tmp_path: Path) -> None:
+async def test_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert (
-        opening_error(settings(tmp_path / "file")) == f"The data folder {tmp_path}/file cannot be created: File exists."
+        await opening_error(settings(tmp_path / "file"))
+        == f"The data folder {tmp_path}/file cannot be created: File exists."
     )
 
 
-def test_key_file_of_the_wrong_length(tmp_path: Path) -> None:
+async def test_key_file_of_the_wrong_length(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_bytes(b"short")
-    assert opening_error(settings(tmp_path)) == f"The key file {tmp_path}/secret.key must hold exactly 32 bytes."
+    assert await opening_error(settings(tmp_path)) == f"The key file {tmp_path}/secret.key must hold exactly 32 bytes."
 
 
-def test_file_that_is_not_a_database(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_database(tmp_path: Path) -> None:
     (tmp_path / "matchpod.sqlite3").write_bytes(b"plain text, long enough to be read as a SQLite header")
-    assert "file is not a database" in opening_error(settings(tmp_path))
+    assert "file is not a database" in await opening_error(settings(tmp_path))
 
 
-def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
+async def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "matchpod.sqlite3").mkdir()
-    assert opening_error(settings(tmp_path)).startswith(f"The database {tmp_path}/matchpod.sqlite3 cannot be opened: ")
+    assert (await opening_error(settings(tmp_path))).startswith(
+        f"The database {tmp_path}/matchpod.sqlite3 cannot be opened: "
+    )
 
 
-def test_database_of_a_newer_version(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        db = await SqliteDatabase.open(tmp_path / "matchpod.sqlite3")
-        await db.write(
-            [
-                Statement("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)"),
-                Statement("INSERT INTO schema_versions (version) VALUES (999)"),
-            ]
-        )
-        await db.close()
-
-    asyncio.run(scenario())
-    message = opening_error(settings(tmp_path))
+async def test_database_of_a_newer_version(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "matchpod.sqlite3")
+    await db.write(
+        [
+            Statement("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)"),
+            Statement("INSERT INTO schema_versions (version) VALUES (999)"),
+        ]
+    )
+    await db.close()
+    message = await opening_error(settings(tmp_path))
     assert message.startswith("The database has version 999, this Matchpod knows versions up to ")
     assert message.endswith(" Use a newer Matchpod for it.")
 
 
-def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: Path) -> None:
-    message = opening_error(settings(tmp_path, database_url=f"postgresql://me:hunter2@/matchpod?host={tmp_path}"))
+async def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: Path) -> None:
+    message = await opening_error(settings(tmp_path, database_url=f"postgresql://me:hunter2@/matchpod?host={tmp_path}"))
     assert message.startswith("The PostgreSQL database cannot be opened: ")
     assert "hunter2" not in message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 
 import msgspec
@@ -47,58 +47,49 @@ class ManualClock:
         return self.at_ms
 
 
-def run(folder: Path, scenario: Callable[[Deps], Awaitable[None]]) -> None:
-    async def main() -> None:
-        settings = load_settings({"MATCHPOD_DATA_DIR": str(folder)}, lambda _: None)
-        db = await SqliteDatabase.open(folder / "db")
-        live = LocalMatches()
-        try:
-            await migrate(db)
-            await scenario(
-                Deps(
-                    db=db,
-                    clock=ManualClock(),
-                    vault=KeyFileVault(bytes(KEY_BYTES)),
-                    regions=Regions(compose_regions(settings, RconConsoles()), db),
-                    live=live,
-                    streams=Streams(db=db, live=live),
-                    consoles=RconConsoles(),
-                    metrics=Metrics(Registry()),
-                    ingest=IngestUrls("http://127.0.0.1:1"),
-                    pending_ms=0,
-                    random_bytes=secrets.token_bytes,
-                    on_match_ended=lambda: None,
-                )
-            )
-        finally:
-            await db.close()
-
-    asyncio.run(main())
+@pytest.fixture
+async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
+    settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: None)
+    db = await SqliteDatabase.open(tmp_path / "db")
+    live = LocalMatches()
+    await migrate(db)
+    yield Deps(
+        db=db,
+        clock=ManualClock(),
+        vault=KeyFileVault(bytes(KEY_BYTES)),
+        regions=Regions(compose_regions(settings, RconConsoles()), db),
+        live=live,
+        streams=Streams(db=db, live=live),
+        consoles=RconConsoles(),
+        metrics=Metrics(Registry()),
+        ingest=IngestUrls("http://127.0.0.1:1"),
+        pending_ms=0,
+        random_bytes=secrets.token_bytes,
+        on_match_ended=lambda: None,
+    )
+    await db.close()
 
 
 def upkeep_of(deps: Deps) -> Upkeep:
     return Upkeep(deps, readiness=Readiness(db=deps.db, clock=deps.clock), raw_log_days=30, event_days=60)
 
 
-def test_servers_and_slots_are_counted(tmp_path: Path) -> None:
-    async def scenario(deps: Deps) -> None:
-        for name in ("srv_1", "srv_2"):
-            await servers.create(deps.db, server(name, region="sandbox"), idempotency=None)
-        await slots.reserve(deps.db, "sandbox", "srv_1", ["27100"])
-        await upkeep_of(deps).set_gauges()
-        assert deps.metrics.servers.value("sandbox", "allocating") == 2
-        assert deps.metrics.slots.value("sandbox", "all") == 100
-        assert deps.metrics.slots.value("sandbox", "taken") == 1
-
-    run(tmp_path, scenario)
+async def test_servers_and_slots_are_counted(deps: Deps) -> None:
+    for name in ("srv_1", "srv_2"):
+        await servers.create(deps.db, server(name, region="sandbox"), idempotency=None)
+    await slots.reserve(deps.db, "sandbox", "srv_1", ["27100"])
+    await upkeep_of(deps).set_gauges()
+    assert deps.metrics.servers.value("sandbox", "allocating") == 2
+    assert deps.metrics.slots.value("sandbox", "all") == 100
+    assert deps.metrics.slots.value("sandbox", "taken") == 1
 
 
 async def _entries(db: Database, server_id: str) -> int:
     return len(await raw_log.read_after(db, server_id, 0, limit=10))
 
 
-def test_old_entries_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(deps: Deps) -> None:
+async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
         db, now_ms = deps.db, deps.clock.now_ms()
         for days, key in ((31, "old"), (29, "new")):
             at_ms = now_ms - days * DAY_MS
@@ -114,20 +105,17 @@ def test_old_entries_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         assert await servers.find_idempotent(db, "org_1", "old", 0) is None
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
         await upkeep_of(deps).sweep()
-
-    with caplog.at_level(logging.INFO):
-        run(tmp_path, scenario)
     (record,) = [one for one in caplog.records if one.message == "old entries deleted"]
     assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 1, 0]
 
 
-def test_failed_job_is_retried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_failed_job_is_retried(
+    tmp_path: Path, deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
 
-    async def scenario(deps: Deps) -> None:
+    with caplog.at_level(logging.ERROR):
         empty = await SqliteDatabase.open(tmp_path / "empty")  # without tables
         jobs = upkeep_of(msgspec.structs.replace(deps, db=empty))
         crashes = deps.metrics.crashes
@@ -136,29 +124,22 @@ def test_failed_job_is_retried(
             await _run_until(jobs.run_sweeps, lambda: crashes.value("sweep") >= 3)
         finally:
             await empty.close()
-
-    with caplog.at_level(logging.ERROR):
-        run(tmp_path, scenario)
     assert [one.message for one in caplog.records].count("gauge update failed") == 1
     assert [one.message for one in caplog.records].count("pruning failed") >= 3
 
 
-def test_unavailable_database_is_not_counted_as_a_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_unavailable_database_is_not_counted_as_a_crash(
+    tmp_path: Path, deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
         monkeypatch.setattr(upkeep, name, 0)
-
-    async def scenario(deps: Deps) -> None:
-        closed = await SqliteDatabase.open(tmp_path / "closed")
-        await closed.close()
-        jobs = upkeep_of(msgspec.structs.replace(deps, db=closed))
-        turns = iter(range(20))
-        await _run_until(jobs.run_gauges, lambda: next(turns, None) is None)
-        await _run_until(jobs.run_sweeps, lambda: len(caplog.records) >= 2)
-        assert deps.metrics.crashes.value("gauges") == deps.metrics.crashes.value("sweep") == 0
-
-    run(tmp_path, scenario)
+    closed = await SqliteDatabase.open(tmp_path / "closed")
+    await closed.close()
+    jobs = upkeep_of(msgspec.structs.replace(deps, db=closed))
+    turns = iter(range(20))
+    await _run_until(jobs.run_gauges, lambda: next(turns, None) is None)
+    await _run_until(jobs.run_sweeps, lambda: len(caplog.records) >= 2)
+    assert deps.metrics.crashes.value("gauges") == deps.metrics.crashes.value("sweep") == 0
     assert {one.message for one in caplog.records} == {"pruning postponed: database unavailable"}
 
 
@@ -172,25 +153,21 @@ async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enou
     assert running.cancelled()
 
 
-def test_jobs_run_until_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_jobs_run_until_cancelled(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "FIRST_SWEEP_S", 0)
-
-    async def scenario(deps: Deps) -> None:
-        jobs = upkeep_of(deps)
-        used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
-        await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
-        running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]
-        async with asyncio.timeout(30):
-            while await servers.find_idempotent(deps.db, "org_1", "old", 0) is not None:
-                await asyncio.sleep(0)
-            while deps.metrics.servers.value("sandbox", "allocating") != 1:
-                await asyncio.sleep(0)
-        assert not any(job.done() for job in running)
-        for job in running:
-            job.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-
-    run(tmp_path, scenario)
+    jobs = upkeep_of(deps)
+    used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
+    await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
+    running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]
+    async with asyncio.timeout(30):
+        while await servers.find_idempotent(deps.db, "org_1", "old", 0) is not None:
+            await asyncio.sleep(0)
+        while deps.metrics.servers.value("sandbox", "allocating") != 1:
+            await asyncio.sleep(0)
+    assert not any(job.done() for job in running)
+    for job in running:
+        job.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
 
 
 class SharedDatabase(DelegatingDatabase):
@@ -211,23 +188,19 @@ class SharedDatabase(DelegatingDatabase):
         return result
 
 
-def test_clocks_are_compared_again_after_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_clocks_are_compared_again_after_errors(
+    deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(upkeep, "CLOCK_S", 0)
-
-    async def scenario(deps: Deps) -> None:
-        db = SharedDatabase(deps.db)
-        db.results = [
-            DatabaseUnavailableError("unavailable"),
-            DatabaseError("failed"),
-            [(deps.clock.now_ms() + 6_000,)],
-        ]
-        jobs = upkeep_of(msgspec.structs.replace(deps, db=db))
-        await _run_until(jobs.run_clock_checks, lambda: len(caplog.records) >= 3)
-        assert deps.metrics.crashes.value("clocks") == 1
-
-    run(tmp_path, scenario)
+    db = SharedDatabase(deps.db)
+    db.results = [
+        DatabaseUnavailableError("unavailable"),
+        DatabaseError("failed"),
+        [(deps.clock.now_ms() + 6_000,)],
+    ]
+    jobs = upkeep_of(msgspec.structs.replace(deps, db=db))
+    await _run_until(jobs.run_clock_checks, lambda: len(caplog.records) >= 3)
+    assert deps.metrics.crashes.value("clocks") == 1
     first, *later = [one.message for one in caplog.records]
     assert first == "clock comparison failed"
     assert set(later) == {"clock differs from the database clock"}

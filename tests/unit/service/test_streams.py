@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -114,32 +114,21 @@ class World:
         return reader
 
 
-Scenario = Callable[[World], Awaitable[None]]
-
-
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    """Run a scenario and check that it leaves no task running."""
-    # No polling unless a test wants it.
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    """Provide a world without polling; fail if a test leaves tasks behind."""
     monkeypatch.setattr(streams_module, "POLL_S", 3_600.0)
-
-    async def main(scenario: Scenario) -> None:
-        db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
-        try:
-            await migrate(db)
-            world = World(db)
-            await db.write(history.insert(MatchHistory(tuple(world.rows))))
-            async with asyncio.timeout(TIMEOUT_S):
-                await scenario(world)
-                world.streams.close()
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-            assert not world.streams
-            assert len(asyncio.all_tasks()) == 1
-        finally:
-            await db.close()
-
-    return lambda scenario: asyncio.run(main(scenario))
+    db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
+    await migrate(db)
+    world = World(db)
+    await db.write(history.insert(MatchHistory(tuple(world.rows))))
+    yield world
+    world.streams.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await db.close()
+    assert not world.streams
+    assert len(asyncio.all_tasks()) == 1
 
 
 def ids(frames: bytes | None) -> list[str]:
@@ -251,364 +240,293 @@ def test_newer_items_in_the_database_clear_the_ring() -> None:
 # --- readers --------------------------------------------------------------------------------------------------------
 
 
-def test_reader_gets_stored_items_and_then_published_ones(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 3)
-        reader = await world.open(after=1)
-        assert await read_available(reader) == ["2", "3"]
-        waiting = asyncio.create_task(reader.next(TIMEOUT_S))
+async def test_reader_gets_stored_items_and_then_published_ones(world: World) -> None:
+    await world.store(1, 3)
+    reader = await world.open(after=1)
+    assert await read_available(reader) == ["2", "3"]
+    waiting = asyncio.create_task(reader.next(TIMEOUT_S))
+    await asyncio.sleep(0)
+    await world.record(4, 5)
+    assert await waiting == StreamItem(4, line(4)).map_frame() + StreamItem(5, line(5)).map_frame()
+    assert await reader.next(0.0) == b""
+
+
+async def test_stored_items_are_read_in_pages(world: World) -> None:
+    last = 2 * PAGE + 7
+    await world.store(1, last)
+    reader = await world.open()
+    sizes = [len(ids(await reader.next(0.0))) for _ in range(3)]
+    assert sizes == [PAGE, PAGE, 7]
+
+
+async def test_items_stored_while_a_reader_joins_are_not_missed(world: World) -> None:
+    await world.store(1, 2)
+    held = world.db.hold()
+    opening = asyncio.create_task(world.open())
+    await world.db.reached.wait()  # the database was read, but the read has not returned
+    await world.record(3, 4)
+    world.db.held = None
+    held.set()
+    assert await read_available(await opening) == numbers(1, 4)
+
+
+async def test_items_stored_while_a_page_is_read_are_sent_once(world: World) -> None:
+    await world.store(1, 2)
+    reader = await world.open()
+    held = world.db.hold()
+    reading = asyncio.create_task(reader.next(TIMEOUT_S))
+    await world.db.reached.wait()
+    await world.record(3, 4)
+    world.db.held = None
+    held.set()
+    assert ids(await reading) == ["1", "2"]
+    assert await read_available(reader) == ["3", "4"]
+
+
+async def test_items_read_before_they_are_published_are_sent_once(world: World) -> None:
+    await world.store(1, 2)
+    reader = await world.open()
+    await world.store(3, 4)
+    assert await read_available(reader) == numbers(1, 4)
+    world.streams.publish("map-1", 3, lines(3, 4))
+    assert await read_available(reader) == []
+    await world.record(5, 5)
+    assert await read_available(reader) == ["5"]
+
+
+async def test_lost_repeated_or_reordered_publications_change_nothing(world: World) -> None:
+    reader, late = await world.open(), await world.open()
+    for seq in range(1, 10):
+        await world.store(seq, seq)
+    for seq in (2, 2, 1, 5, 4, 9, 3):
+        world.streams.publish("map-1", seq, [line(seq)])
         await asyncio.sleep(0)
-        await world.record(4, 5)
-        assert await waiting == StreamItem(4, line(4)).map_frame() + StreamItem(5, line(5)).map_frame()
-        assert await reader.next(0.0) == b""
-
-    run(scenario)
-
-
-def test_stored_items_are_read_in_pages(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        last = 2 * PAGE + 7
-        await world.store(1, last)
-        reader = await world.open()
-        sizes = [len(ids(await reader.next(0.0))) for _ in range(3)]
-        assert sizes == [PAGE, PAGE, 7]
-
-    run(scenario)
+        if seq == 5:
+            assert await read_available(reader) == numbers(1, 9)  # a page goes past what was published
+    assert await read_available(reader) == []
+    assert await read_available(late) == numbers(1, 9)
 
 
-def test_items_stored_while_a_reader_joins_are_not_missed(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        held = world.db.hold()
-        opening = asyncio.create_task(world.open())
-        await world.db.reached.wait()  # the database was read, but the read has not returned
-        await world.record(3, 4)
-        world.db.held = None
-        held.set()
-        assert await read_available(await opening) == numbers(1, 4)
-
-    run(scenario)
+async def test_reader_with_a_position_past_the_end_waits_until_it_is_reached(world: World) -> None:
+    reader = await world.open(after=3)
+    await world.record(1, 2)
+    assert await read_available(reader) == []
+    await world.record(3, 4)
+    assert await read_available(reader) == ["4"]
+    far = await world.open(after=2**53 - 1)
+    assert await read_available(far) == []
 
 
-def test_items_stored_while_a_page_is_read_are_sent_once(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        reader = await world.open()
-        held = world.db.hold()
-        reading = asyncio.create_task(reader.next(TIMEOUT_S))
-        await world.db.reached.wait()
-        await world.record(3, 4)
-        world.db.held = None
-        held.set()
-        assert ids(await reading) == ["1", "2"]
-        assert await read_available(reader) == ["3", "4"]
-
-    run(scenario)
+async def test_deleted_items_are_skipped(world: World) -> None:
+    await world.store(1, 3)
+    reader = await world.open()
+    await map_events.prune(world.db, 100)
+    before = world.db.reads
+    assert await reader.next(0.05) == b""
+    assert world.db.reads == before + 1
+    await world.record(4, 4)
+    assert await read_available(reader) == ["4"]
 
 
-def test_items_read_before_they_are_published_are_sent_once(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        reader = await world.open()
-        await world.store(3, 4)
-        assert await read_available(reader) == numbers(1, 4)
-        world.streams.publish("map-1", 3, lines(3, 4))
-        assert await read_available(reader) == []
-        await world.record(5, 5)
-        assert await read_available(reader) == ["5"]
-
-    run(scenario)
+async def test_next_is_empty_after_a_timeout(world: World) -> None:
+    reader = await world.open()
+    assert await reader.next(0.01) == b""
 
 
-def test_lost_repeated_or_reordered_publications_change_nothing(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader, late = await world.open(), await world.open()
-        for seq in range(1, 10):
-            await world.store(seq, seq)
-        for seq in (2, 2, 1, 5, 4, 9, 3):
-            world.streams.publish("map-1", seq, [line(seq)])
-            await asyncio.sleep(0)
-            if seq == 5:
-                assert await read_available(reader) == numbers(1, 9)  # a page goes past what was published
-        assert await read_available(reader) == []
-        assert await read_available(late) == numbers(1, 9)
-
-    run(scenario)
+async def test_readers_of_a_map_share_frames_without_database_reads(world: World) -> None:
+    readers = [await world.open() for _ in range(20)]
+    before = world.db.reads
+    await world.record(1, 1)
+    frames = [await reader.next(0.0) for reader in readers]
+    assert len(set(map(id, frames))) == 1
+    assert world.db.reads == before
 
 
-def test_reader_with_a_position_past_the_end_waits_until_it_is_reached(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader = await world.open(after=3)
-        await world.record(1, 2)
-        assert await read_available(reader) == []
-        await world.record(3, 4)
-        assert await read_available(reader) == ["4"]
-        far = await world.open(after=2**53 - 1)
-        assert await read_available(far) == []
-
-    run(scenario)
-
-
-def test_deleted_items_are_skipped(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 3)
-        reader = await world.open()
-        await map_events.prune(world.db, 100)
-        before = world.db.reads
-        assert await reader.next(0.05) == b""
-        assert world.db.reads == before + 1
-        await world.record(4, 4)
-        assert await read_available(reader) == ["4"]
-
-    run(scenario)
-
-
-def test_next_is_empty_after_a_timeout(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader = await world.open()
-        assert await reader.next(0.01) == b""
-
-    run(scenario)
-
-
-def test_readers_of_a_map_share_frames_without_database_reads(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        readers = [await world.open() for _ in range(20)]
-        before = world.db.reads
-        await world.record(1, 1)
-        frames = [await reader.next(0.0) for reader in readers]
-        assert len(set(map(id, frames))) == 1
-        assert world.db.reads == before
-
-    run(scenario)
-
-
-def test_publishing_without_readers_has_no_effect(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.record(1, 1)
-        world.streams.finish("map-1")
-        reader = await world.open()
-        reader.close()
-        await world.record(2, 2)
-        assert await reader.next(0.0) is None
-        assert not reader.is_over
-
-    run(scenario)
+async def test_publishing_without_readers_has_no_effect(world: World) -> None:
+    await world.record(1, 1)
+    world.streams.finish("map-1")
+    reader = await world.open()
+    reader.close()
+    await world.record(2, 2)
+    assert await reader.next(0.0) is None
+    assert not reader.is_over
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_readers_of_a_finished_map_end_after_its_last_item(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader, behind = await world.open(), await world.open()
-        await world.record(1, 2)
-        assert await read_available(reader) == ["1", "2"]
-        await world.store(3, 3)  # not published
-        await world.end()
-        world.streams.finish("map-1")
-        assert await read_all(reader) == ["3"]
-        assert await read_all(behind) == ["1", "2", "3"]
-        assert reader.is_over
-
-    run(scenario)
+async def test_readers_of_a_finished_map_end_after_its_last_item(world: World) -> None:
+    reader, behind = await world.open(), await world.open()
+    await world.record(1, 2)
+    assert await read_available(reader) == ["1", "2"]
+    await world.store(3, 3)  # not published
+    await world.end()
+    world.streams.finish("map-1")
+    assert await read_all(reader) == ["3"]
+    assert await read_all(behind) == ["1", "2", "3"]
+    assert reader.is_over
 
 
-def test_map_that_ends_while_its_first_reader_joins_is_read_completely(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        held = world.db.hold()
-        opening = asyncio.create_task(world.open())
-        await world.db.reached.wait()
-        before = world.db.reads
-        await world.store(3, 3)
-        await world.end()
-        world.streams.finish("map-1")
-        while world.db.reads == before:  # the end is polled before the reader is open
-            await asyncio.sleep(0)
-        world.db.held = None
-        held.set()
-        assert await read_all(await opening) == ["1", "2", "3"]
-
-    run(scenario)
+async def test_map_that_ends_while_its_first_reader_joins_is_read_completely(world: World) -> None:
+    await world.store(1, 2)
+    held = world.db.hold()
+    opening = asyncio.create_task(world.open())
+    await world.db.reached.wait()
+    before = world.db.reads
+    await world.store(3, 3)
+    await world.end()
+    world.streams.finish("map-1")
+    while world.db.reads == before:  # the end is polled before the reader is open
+        await asyncio.sleep(0)
+    world.db.held = None
+    held.set()
+    assert await read_all(await opening) == ["1", "2", "3"]
 
 
-def test_final_map_is_read_to_its_end_and_has_no_reader_after_that(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 3)
-        final = await world.end()
-        reader = await world.streams.open_map(final[0], 1)
-        assert reader is not None
-        assert await read_all(reader) == ["2", "3"]
-        assert await world.streams.open_map(final[0], 3) is None
-        assert await world.streams.open_map(final[0], 4) is None
-        assert await world.streams.open_map(final[1], 0) is None
-        assert await world.streams.open_server([], []) is None
-
-    run(scenario)
+async def test_final_map_is_read_to_its_end_and_has_no_reader_after_that(world: World) -> None:
+    await world.store(1, 3)
+    final = await world.end()
+    reader = await world.streams.open_map(final[0], 1)
+    assert reader is not None
+    assert await read_all(reader) == ["2", "3"]
+    assert await world.streams.open_map(final[0], 3) is None
+    assert await world.streams.open_map(final[0], 4) is None
+    assert await world.streams.open_map(final[1], 0) is None
+    assert await world.streams.open_server([], []) is None
 
 
-def test_opening_a_final_map_updates_its_channel_before_it_ends(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        early = await world.open()
-        await world.record(1, 1)
-        await world.store(2, 3)  # by another process
-        final = await world.end()
-        late = await world.streams.open_map(final[0], 1)
-        assert late is not None
-        assert await read_all(late) == ["2", "3"]
-        assert await read_all(early) == ["1", "2", "3"]
-
-    run(scenario)
+async def test_opening_a_final_map_updates_its_channel_before_it_ends(world: World) -> None:
+    early = await world.open()
+    await world.record(1, 1)
+    await world.store(2, 3)  # by another process
+    final = await world.end()
+    late = await world.streams.open_map(final[0], 1)
+    assert late is not None
+    assert await read_all(late) == ["2", "3"]
+    assert await read_all(early) == ["1", "2", "3"]
 
 
-def test_items_that_were_not_published_are_found_by_polling(
-    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+async def test_items_that_were_not_published_are_found_by_polling(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(world: World) -> None:
-        monkeypatch.setattr(streams_module, "POLL_S", 0.001)
-        reader = await world.open()
-        await world.store(1, 2)
-        assert ids(await reader.next(TIMEOUT_S)) == ["1", "2"]
-        world.db.error = DatabaseUnavailableError("gone")
-        await asyncio.sleep(0.02)
-        world.db.error = ValueError("bug")
-        while not world.metrics.crashes.value("streams"):
-            await asyncio.sleep(0.001)
-        world.db.error = None
-        await world.store(3, 3)
-        await world.end()
-        assert await read_all(reader) == ["3"]
-
-    run(scenario)
+    monkeypatch.setattr(streams_module, "POLL_S", 0.001)
+    reader = await world.open()
+    await world.store(1, 2)
+    assert ids(await reader.next(TIMEOUT_S)) == ["1", "2"]
+    world.db.error = DatabaseUnavailableError("gone")
+    await asyncio.sleep(0.02)
+    world.db.error = ValueError("bug")
+    while not world.metrics.crashes.value("streams"):
+        await asyncio.sleep(0.001)
+    world.db.error = None
+    await world.store(3, 3)
+    await world.end()
+    assert await read_all(reader) == ["3"]
 
 
-def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(
-    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+async def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "CHECK_POLLS", 10**9)
-
-    async def scenario(world: World) -> None:
-        monkeypatch.setattr(streams_module, "POLL_S", 0.001)
-        world.db.has_other_writers = True
-        reader = await world.open()
-        await world.store(1, 1)
-        assert ids(await reader.next(TIMEOUT_S)) == ["1"]
-        held = world.db.hold()
-        await world.db.reached.wait()  # a poll that found nothing has not returned
-        await world.store(2, 2)
-        world.live.add(LocalMatch(SERVER, cast(Fold, None), 0))
-        world.db.held = None
-        held.set()
-        assert ids(await reader.next(TIMEOUT_S)) == ["2"]
-        await asyncio.sleep(0.01)
-        before = world.db.reads
-        await asyncio.sleep(0.02)
-        assert world.db.reads == before
-        await world.record(3, 3)
-        assert ids(await reader.next(TIMEOUT_S)) == ["3"]
-
-    run(scenario)
+    monkeypatch.setattr(streams_module, "POLL_S", 0.001)
+    world.db.has_other_writers = True
+    reader = await world.open()
+    await world.store(1, 1)
+    assert ids(await reader.next(TIMEOUT_S)) == ["1"]
+    held = world.db.hold()
+    await world.db.reached.wait()  # a poll that found nothing has not returned
+    await world.store(2, 2)
+    world.live.add(LocalMatch(SERVER, cast(Fold, None), 0))
+    world.db.held = None
+    held.set()
+    assert ids(await reader.next(TIMEOUT_S)) == ["2"]
+    await asyncio.sleep(0.01)
+    before = world.db.reads
+    await asyncio.sleep(0.02)
+    assert world.db.reads == before
+    await world.record(3, 3)
+    assert ids(await reader.next(TIMEOUT_S)) == ["3"]
 
 
-def test_closing_ends_all_readers_and_rejects_new_ones(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader = await world.open()
-        waiting = asyncio.create_task(reader.next(TIMEOUT_S))
-        await asyncio.sleep(0)
-        world.streams.close()
-        assert await waiting is None
-        assert not reader.is_over
-        with pytest.raises(UnavailableError):
-            await world.open()
-
-    run(scenario)
-
-
-def test_readers_are_bounded(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        world.streams = Streams(db=world.db, live=LocalMatches(), max_readers=2)
-        first, _ = await world.open(), await world.open()
-        with pytest.raises(UnavailableError, match="Too many open streams"):
-            await world.open()
-        first.close()
-        first.close()
+async def test_closing_ends_all_readers_and_rejects_new_ones(world: World) -> None:
+    reader = await world.open()
+    waiting = asyncio.create_task(reader.next(TIMEOUT_S))
+    await asyncio.sleep(0)
+    world.streams.close()
+    assert await waiting is None
+    assert not reader.is_over
+    with pytest.raises(UnavailableError):
         await world.open()
 
-    run(scenario)
+
+async def test_readers_are_bounded(world: World) -> None:
+    world.streams = Streams(db=world.db, live=LocalMatches(), max_readers=2)
+    first, _ = await world.open(), await world.open()
+    with pytest.raises(UnavailableError, match="Too many open streams"):
+        await world.open()
+    first.close()
+    first.close()
+    await world.open()
 
 
-def test_database_outage_rejects_new_readers_and_delays_others(
-    run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+async def test_database_outage_rejects_new_readers_and_delays_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "DATABASE_RETRY_S", 0.001)
-
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        reader = await world.open()
-        world.db.error = DatabaseUnavailableError("gone")
-        assert await reader.next(0.01) == b""
-        reading = asyncio.create_task(reader.next(TIMEOUT_S))
-        other = replace(world.rows[1])
-        with pytest.raises(UnavailableError):
-            await world.streams.open_map(other, 0)
-        assert len(world.streams) == 1
-        world.db.error = None
-        assert ids(await reading) == ["1", "2"]
-
-    run(scenario)
+    await world.store(1, 2)
+    reader = await world.open()
+    world.db.error = DatabaseUnavailableError("gone")
+    assert await reader.next(0.01) == b""
+    reading = asyncio.create_task(reader.next(TIMEOUT_S))
+    other = replace(world.rows[1])
+    with pytest.raises(UnavailableError):
+        await world.streams.open_map(other, 0)
+    assert len(world.streams) == 1
+    world.db.error = None
+    assert ids(await reading) == ["1", "2"]
 
 
 # --- all maps of a match --------------------------------------------------------------------------------------------
 
 
-def test_ids_in_the_stream_of_a_match_have_the_position_on_each_map(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 2)
-        reader = await world.streams.open_server(world.rows, [])
+async def test_ids_in_the_stream_of_a_match_have_the_position_on_each_map(world: World) -> None:
+    await world.store(1, 2)
+    reader = await world.streams.open_server(world.rows, [])
+    assert reader is not None
+    assert await read_available(reader) == ["1", "2"]
+    await world.record(1, 1, number=2)
+    frames = await reader.next(0.0)
+    assert frames is not None
+    assert frames.startswith(b'id: 2.1\nevent: kill\ndata: {"mapId":"map-2","mapNumber":2,"type":"kill","seq":1,')
+    await world.record(3, 4)  # a round of the first map was restored
+    assert await read_available(reader) == ["3.1", "4.1"]
+    await world.record(1, 1, number=3)
+    assert await read_available(reader) == ["4.1.1"]
+
+
+async def test_stream_of_a_match_resumes_at_the_position_on_each_map(world: World) -> None:
+    await world.store(1, 4)
+    await world.store(1, 3, number=2)
+    final = await world.end()
+    for after, expected in {
+        (): ["1", "2", "3", "4", "4.1", "4.2", "4.3"],
+        (3,): ["4", "4.1", "4.2", "4.3"],
+        (3, 2): ["4.2", "4.3"],
+        (0, 3): ["1.3", "2.3", "3.3", "4.3"],
+        (4, 2, 0): ["4.3"],
+    }.items():
+        reader = await world.streams.open_server(final, after)
         assert reader is not None
-        assert await read_available(reader) == ["1", "2"]
-        await world.record(1, 1, number=2)
-        frames = await reader.next(0.0)
-        assert frames is not None
-        assert frames.startswith(b'id: 2.1\nevent: kill\ndata: {"mapId":"map-2","mapNumber":2,"type":"kill","seq":1,')
-        await world.record(3, 4)  # a round of the first map was restored
-        assert await read_available(reader) == ["3.1", "4.1"]
-        await world.record(1, 1, number=3)
-        assert await read_available(reader) == ["4.1.1"]
-
-    run(scenario)
+        assert await read_all(reader) == expected
+        reader.close()
+    assert await world.streams.open_server(final, [4, 3]) is None
 
 
-def test_stream_of_a_match_resumes_at_the_position_on_each_map(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        await world.store(1, 4)
-        await world.store(1, 3, number=2)
-        final = await world.end()
-        for after, expected in {
-            (): ["1", "2", "3", "4", "4.1", "4.2", "4.3"],
-            (3,): ["4", "4.1", "4.2", "4.3"],
-            (3, 2): ["4.2", "4.3"],
-            (0, 3): ["1.3", "2.3", "3.3", "4.3"],
-            (4, 2, 0): ["4.3"],
-        }.items():
-            reader = await world.streams.open_server(final, after)
-            assert reader is not None
-            assert await read_all(reader) == expected
-            reader.close()
-        assert await world.streams.open_server(final, [4, 3]) is None
-
-    run(scenario)
-
-
-def test_stream_of_a_match_ends_with_its_last_map(run: Callable[[Scenario], None]) -> None:
-    async def scenario(world: World) -> None:
-        reader = await world.streams.open_server(world.rows, [])
-        assert reader is not None
-        await world.record(1, 1)
-        await world.end()
-        for number in (1, 2, 3):
-            world.streams.finish(f"map-{number}")
-        assert await read_all(reader) == ["1"]
-
-    run(scenario)
+async def test_stream_of_a_match_ends_with_its_last_map(world: World) -> None:
+    reader = await world.streams.open_server(world.rows, [])
+    assert reader is not None
+    await world.record(1, 1)
+    await world.end()
+    for number in (1, 2, 3):
+        world.streams.finish(f"map-{number}")
+    assert await read_all(reader) == ["1"]

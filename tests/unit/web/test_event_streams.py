@@ -420,143 +420,112 @@ async def run_stream(
 
 
 @pytest.mark.parametrize("has_connection", [True, False])
-def test_frames_are_sent_at_once_with_heartbeats_in_between(has_connection: bool) -> None:
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames(b"one", b"", b"two", b"", b"", None, is_over=True)
-        assert await run_stream(frames, connection, has_connection=has_connection) is StreamEnd.OVER
-        assert connection.sent[0] is START
-        assert connection.body == OPENING + b"one" + HEARTBEAT + b"two" + HEARTBEAT + HEARTBEAT
-        assert [message.get("more_body") for message in connection.sent[1:]] == [True] * 6 + [False]
-        assert set(frames.timeouts) == {event_streams.HEARTBEAT_S}
-        assert connection.calls == (["begin"] if has_connection else [])
-
-    asyncio.run(scenario())
+async def test_frames_are_sent_at_once_with_heartbeats_in_between(has_connection: bool) -> None:
+    connection, frames = FakeConnection(), ScriptedFrames(b"one", b"", b"two", b"", b"", None, is_over=True)
+    assert await run_stream(frames, connection, has_connection=has_connection) is StreamEnd.OVER
+    assert connection.sent[0] is START
+    assert connection.body == OPENING + b"one" + HEARTBEAT + b"two" + HEARTBEAT + HEARTBEAT
+    assert [message.get("more_body") for message in connection.sent[1:]] == [True] * 6 + [False]
+    assert set(frames.timeouts) == {event_streams.HEARTBEAT_S}
+    assert connection.calls == (["begin"] if has_connection else [])
 
 
 @pytest.mark.parametrize("has_connection", [True, False])
-def test_slow_client_is_disconnected(monkeypatch: pytest.MonkeyPatch, has_connection: bool) -> None:
+async def test_slow_client_is_disconnected(monkeypatch: pytest.MonkeyPatch, has_connection: bool) -> None:
     monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.01)
+    connection, frames = FakeConnection(), ScriptedFrames(b"one", b"two")
 
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames(b"one", b"two")
+    class Blocking(ScriptedFrames):
+        async def next(self, within_s: float) -> bytes | None:
+            connection.can_send.clear()
+            return await frames.next(within_s)
 
-        class Blocking(ScriptedFrames):
-            async def next(self, within_s: float) -> bytes | None:
-                connection.can_send.clear()
-                return await frames.next(within_s)
-
-        assert await run_stream(Blocking(), connection, has_connection=has_connection) is StreamEnd.SLOW
-        assert connection.body == OPENING
-        assert connection.calls == (["begin", "abort"] if has_connection else [])
-
-    asyncio.run(scenario())
+    assert await run_stream(Blocking(), connection, has_connection=has_connection) is StreamEnd.SLOW
+    assert connection.body == OPENING
+    assert connection.calls == (["begin", "abort"] if has_connection else [])
 
 
 @pytest.mark.parametrize("parts", [(), (None,)], ids=["start", "end"])
-def test_slow_client_at_the_start_or_end_is_disconnected(
+async def test_slow_client_at_the_start_or_end_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, parts: tuple[None, ...]
 ) -> None:
     monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.01)
+    connection = FakeConnection()
 
-    async def scenario() -> None:
-        connection = FakeConnection()
-
-        class Blocking(ScriptedFrames):
-            async def next(self, within_s: float) -> bytes | None:
-                connection.can_send.clear()
-                return await super().next(within_s)
-
-        if not parts:
+    class Blocking(ScriptedFrames):
+        async def next(self, within_s: float) -> bytes | None:
             connection.can_send.clear()
-        assert await run_stream(Blocking(*parts), connection) is StreamEnd.SLOW
-        assert connection.calls[-1] == "abort"
+            return await super().next(within_s)
 
-    asyncio.run(scenario())
+    if not parts:
+        connection.can_send.clear()
+    assert await run_stream(Blocking(*parts), connection) is StreamEnd.SLOW
+    assert connection.calls[-1] == "abort"
 
 
-def test_slow_client_does_not_delay_stopping_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_client_does_not_delay_stopping_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 3_600.0)
     monkeypatch.setattr(event_streams, "CLOSING_SEND_TIMEOUT_S", 0.01)
-
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames()
-        connection.can_send.clear()
-        asyncio.get_running_loop().call_later(0.01, frames.close)
-        assert await run_stream(frames, connection) is StreamEnd.SLOW
-
-    asyncio.run(scenario())
+    connection, frames = FakeConnection(), ScriptedFrames()
+    connection.can_send.clear()
+    asyncio.get_running_loop().call_later(0.01, frames.close)
+    assert await run_stream(frames, connection) is StreamEnd.SLOW
 
 
-def test_nothing_is_sent_after_the_client_disconnects() -> None:
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames()
-        asyncio.get_running_loop().call_soon(connection.disconnected.set)
-        assert await run_stream(frames, connection) is StreamEnd.GONE
-        assert connection.body == OPENING
-        assert connection.calls == ["begin"]
-
-    asyncio.run(scenario())
+async def test_nothing_is_sent_after_the_client_disconnects() -> None:
+    connection, frames = FakeConnection(), ScriptedFrames()
+    asyncio.get_running_loop().call_soon(connection.disconnected.set)
+    assert await run_stream(frames, connection) is StreamEnd.GONE
+    assert connection.body == OPENING
+    assert connection.calls == ["begin"]
 
 
-def test_data_sent_by_the_client_is_ignored() -> None:
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames(b"one", None)
-        messages = [{"type": "http.request", "body": b"x", "more_body": True}] * 5
+async def test_data_sent_by_the_client_is_ignored() -> None:
+    connection, frames = FakeConnection(), ScriptedFrames(b"one", None)
+    messages = [{"type": "http.request", "body": b"x", "more_body": True}] * 5
 
-        async def receive() -> Message:
-            return messages.pop() if messages else await FakeConnection.receive(connection)
+    async def receive() -> Message:
+        return messages.pop() if messages else await FakeConnection.receive(connection)
 
-        connection.receive = receive  # type: ignore[method-assign]
-        assert await run_stream(frames, connection) is StreamEnd.CLOSING
-        assert connection.body == OPENING + b"one"
-
-    asyncio.run(scenario())
+    connection.receive = receive  # type: ignore[method-assign]
+    assert await run_stream(frames, connection) is StreamEnd.CLOSING
+    assert connection.body == OPENING + b"one"
 
 
-def test_internal_error_aborts_the_stream(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames(b"one", ValueError("bug"))
-        assert await run_stream(frames, connection) is StreamEnd.FAILED
-        assert connection.calls == ["begin", "abort"]
-        assert all(message.get("more_body", True) for message in connection.sent)
-
-    asyncio.run(scenario())
+async def test_internal_error_aborts_the_stream(caplog: pytest.LogCaptureFixture) -> None:
+    connection, frames = FakeConnection(), ScriptedFrames(b"one", ValueError("bug"))
+    assert await run_stream(frames, connection) is StreamEnd.FAILED
+    assert connection.calls == ["begin", "abort"]
+    assert all(message.get("more_body", True) for message in connection.sent)
     (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
     assert record.message == "stream failed"
     assert record.exc_info is not None
 
 
-def test_cancelled_stream_is_closed() -> None:
-    async def scenario() -> None:
-        connection, frames = FakeConnection(), ScriptedFrames()
-        task = asyncio.create_task(send_alone(frames, connection))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert frames.is_closed
-        assert len(asyncio.all_tasks()) == 1
-
+async def test_cancelled_stream_is_closed() -> None:
     async def send_alone(frames: ScriptedFrames, connection: FakeConnection) -> None:
         call = Call(scope={}, receive=connection.receive, params=(), principal=CALLER)
         stream = EventStream(call=call, frames=frames, is_authorized=_always)
         await send_stream(stream, connection.send, start=START, request_id="req_1")
 
-    asyncio.run(scenario())
+    connection, frames = FakeConnection(), ScriptedFrames()
+    task = asyncio.create_task(send_alone(frames, connection))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert frames.is_closed
+    assert len(asyncio.all_tasks()) == 1
 
 
-def test_stream_ends_when_the_client_is_no_longer_authorized(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_ends_when_the_client_is_no_longer_authorized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_streams, "CHECK_KEY_S", 0.0)
+    connection, frames, responses = FakeConnection(), ScriptedFrames(b"one", b"two", b"three"), [True, False]
 
-    async def scenario() -> None:
-        connection, frames, responses = FakeConnection(), ScriptedFrames(b"one", b"two", b"three"), [True, False]
+    async def is_authorized() -> bool:
+        return responses.pop(0)
 
-        async def is_authorized() -> bool:
-            return responses.pop(0)
-
-        assert await run_stream(frames, connection, is_authorized=is_authorized) is StreamEnd.REFUSED
-        assert connection.body == OPENING + b"one"
-        assert connection.sent[-1]["more_body"] is False
-
-    asyncio.run(scenario())
+    assert await run_stream(frames, connection, is_authorized=is_authorized) is StreamEnd.REFUSED
+    assert connection.body == OPENING + b"one"
+    assert connection.sent[-1]["more_body"] is False

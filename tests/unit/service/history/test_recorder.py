@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -123,59 +122,47 @@ class Recording:
         return list(dict.fromkeys(changed))
 
 
-def test_match_without_history_gets_one_at_once() -> None:
-    async def scenario() -> None:
-        recording = Recording()
-        recorder = recording.recorder
-        await recorder.begin()
-        assert recorder.due_ms(START_MS) == 0
-        await recorder.write(START_MS)
-        assert {"maps", "series", "history_counts"} <= set(recording.tables)
-        assert recorder.due_ms(START_MS) is None, "there is nothing new"
-
-    asyncio.run(scenario())
+async def test_match_without_history_gets_one_at_once() -> None:
+    recording = Recording()
+    recorder = recording.recorder
+    await recorder.begin()
+    assert recorder.due_ms(START_MS) == 0
+    await recorder.write(START_MS)
+    assert {"maps", "series", "history_counts"} <= set(recording.tables)
+    assert recorder.due_ms(START_MS) is None, "there is nothing new"
 
 
-def test_counts_are_written_only_if_a_list_key_changes() -> None:
-    async def scenario() -> None:
-        recording = Recording()
-        recorder = recording.recorder
-        await recorder.begin()
-        await recorder.write(START_MS)
-        recording.apply(*players_join())
-        assert recorder.due_ms(START_MS) == START_MS + FLUSH_MS, "a player connected: not urgent"
-        recording.apply(*first_round()[:5])
-        assert recorder.due_ms(START_MS) == 0, "a map began: due at once"
-        await recorder.write(START_MS + 1)
-        assert set(recording.tables) == {"history_counts", "maps", "series", "map_events"}
-        recording.apply(*first_round()[5:])
-        await recorder.write(START_MS + 2)
-        assert recording.tables == ["maps", "map_events"], "a won round does not change the series"
-        await recorder.write(START_MS + 3, [Statement("UPDATE snapshots SET seq = 1")])
-        assert len(recording.written[-1]) == 2, "the check of the fence and the other statement"
-
-    asyncio.run(scenario())
+async def test_counts_are_written_only_if_a_list_key_changes() -> None:
+    recording = Recording()
+    recorder = recording.recorder
+    await recorder.begin()
+    await recorder.write(START_MS)
+    recording.apply(*players_join())
+    assert recorder.due_ms(START_MS) == START_MS + FLUSH_MS, "a player connected: not urgent"
+    recording.apply(*first_round()[:5])
+    assert recorder.due_ms(START_MS) == 0, "a map began: due at once"
+    await recorder.write(START_MS + 1)
+    assert set(recording.tables) == {"history_counts", "maps", "series", "map_events"}
+    recording.apply(*first_round()[5:])
+    await recorder.write(START_MS + 2)
+    assert recording.tables == ["maps", "map_events"], "a won round does not change the series"
+    await recorder.write(START_MS + 3, [Statement("UPDATE snapshots SET seq = 1")])
+    assert len(recording.written[-1]) == 2, "the check of the fence and the other statement"
 
 
-def test_clock_that_was_set_back_does_not_delay_items() -> None:
-    async def scenario() -> None:
-        recording = Recording()
-        await recording.recorder.begin()
-        await recording.recorder.write(START_MS)
-        recording.apply(*players_join())
-        assert recording.recorder.due_ms(START_MS - 1) == 0
-
-    asyncio.run(scenario())
+async def test_clock_that_was_set_back_does_not_delay_items() -> None:
+    recording = Recording()
+    await recording.recorder.begin()
+    await recording.recorder.write(START_MS)
+    recording.apply(*players_join())
+    assert recording.recorder.due_ms(START_MS - 1) == 0
 
 
-def test_items_that_another_process_stored_meanwhile_are_not_stored_again() -> None:
-    async def scenario() -> None:
-        recording = Recording()
-        await recording.recorder.begin()
-        recording.apply(*players_join())
-        recording.stored_by_another = 3
-        await recording.recorder.write(START_MS)
-        (appended,) = (one for one in recording.written[-1] if "INTO map_events" in one.sql)
-        assert (appended.params["first_seq"], appended.params["count"]) == (4, 1)
-
-    asyncio.run(scenario())
+async def test_items_that_another_process_stored_meanwhile_are_not_stored_again() -> None:
+    recording = Recording()
+    await recording.recorder.begin()
+    recording.apply(*players_join())
+    recording.stored_by_another = 3
+    await recording.recorder.write(START_MS)
+    (appended,) = (one for one in recording.written[-1] if "INTO map_events" in one.sql)
+    assert (appended.params["first_seq"], appended.params["count"]) == (4, 1)
