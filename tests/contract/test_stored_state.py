@@ -108,12 +108,12 @@ async def write_live_match(path: Path) -> Fold:
     ("path", "old", "new"),
     [
         (
-            "core/stats/round_record.py",
+            "core/stats/player_round.py",
             "    decoy_thrown: int = 0\n",
             "    decoy_thrown: int = 0\n    zeus_kills: int = 0\n",
         ),
         (
-            "core/stats/round_record.py",
+            "core/stats/player_round.py",
             "    headshots: int = 0\n    damage: int = 0\n",
             "    damage: int = 0\n    headshots: int = 0\n",
         ),

@@ -11,7 +11,7 @@ import pytest
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.core.stats.round_record import PlayerRound
+from matchpod.core.stats.player_round import PlayerRound
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import open_recording, replay
 from matchpod.simulator.play.counts.tally import Tally

@@ -18,7 +18,8 @@ from matchpod.core.model import PlayerId
 from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
 from matchpod.core.stats.player_line import PlayerLine, RoundShots, sum_rounds
-from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord, Shots
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import Fall, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 

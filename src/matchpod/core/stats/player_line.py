@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from matchpod.core.model import PlayerId, Team
-from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import RoundRecord, Shots
 
 
 class PlayerLine(PlayerRound, kw_only=True, array_like=False):

@@ -8,7 +8,8 @@ respawns has none of these statistics.
 from __future__ import annotations
 
 from matchpod.core.model import PlayerId, Team
-from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import Fall, RoundRecord
 
 # Public tools use 1.5 s to 5 s; 5 s is the most common. The rating sites do not publish their value.
 TRADE_WINDOW_MS = 5000

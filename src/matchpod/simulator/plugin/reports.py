@@ -121,7 +121,7 @@ def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_pl
         {
             "steamid": player.person.player_id,
             "name": player.person.name,
-            "stats": _stats(by_id.get(player.person.player_id) or Tally("", ""), rounds_played),
+            "stats": _stats(by_id.get(player.person.player_id) or Tally(), rounds_played),
         }
         for player in present
         if not player.person.is_bot

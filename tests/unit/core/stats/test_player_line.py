@@ -6,7 +6,8 @@ import msgspec
 
 from matchpod.core.model import Team
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
-from matchpod.core.stats.round_record import PlayerRound, RoundRecord, Shots
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import RoundRecord, Shots
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
 
 

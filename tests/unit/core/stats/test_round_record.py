@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.model import Team
-from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import Fall, RoundRecord
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
 
 

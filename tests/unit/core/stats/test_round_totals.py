@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from matchpod.core.model import PlayerId, Team
-from matchpod.core.stats.round_record import Fall, PlayerRound, RoundRecord
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import Fall, RoundRecord
 from matchpod.core.stats.round_totals import TRADE_WINDOW_MS, compute_totals
 from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, YURI, ZOE, are_enemies
 

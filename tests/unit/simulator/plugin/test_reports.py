@@ -38,8 +38,8 @@ def loaded(**changes: object) -> Series:
 
 def busy_tally() -> Tally:
     """A tally in which no counter is zero."""
-    tally = Tally(id64(1), "Ann", team=1)
-    for number, counter in enumerate(name for name in Tally.__slots__ if isinstance(getattr(tally, name), int)):
+    tally = Tally(player_id=id64(1), name="Ann", team=1)
+    for number, counter in enumerate(name for name in Tally.__struct_fields__ if isinstance(getattr(tally, name), int)):
         setattr(tally, counter, number + 1)
     return tally
 

@@ -187,7 +187,7 @@ class _Round:
         player_id = person.player_id
         tally = self._tallies.get(player_id)
         if tally is None:
-            tally = self._tallies[player_id] = Tally(player_id, person.name, team)
+            tally = self._tallies[player_id] = Tally(player_id=player_id, name=person.name, team=team)
         tally.name = person.name
         self._by_player[player] = tally
         return tally

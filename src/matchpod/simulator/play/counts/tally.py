@@ -1,60 +1,26 @@
-"""Counters of one player. Their names match `PlayerLine` in `core.stats`, so that tests can compare the two.
+"""Counters of one player, named as in `core.stats`, so that tests can compare the two.
 
 Each player has one tally per round; the tally of a map is the sum of its rounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from operator import attrgetter
+
+import msgspec
+
+from matchpod.core.stats.player_round import PlayerRound
 
 _MISSES = (2, 5, 3, 6, 1, 4)
 """Missed shots before each hit, in turn. They have no log line, so they are not simulated one by one."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(PlayerRound, kw_only=True, array_like=False, gc=True):
     """The counters of one player in a round or on a map. `team` is 1, 2 or 0 for none; name and team are the latest."""
 
-    player_id: str
-    name: str
+    player_id: str = ""
+    name: str = ""
     team: int = 0
-    rounds_played: int = 0
-    kills: int = 0
-    deaths: int = 0
-    assists: int = 0
-    flash_assists: int = 0
-    headshots: int = 0
-    damage: int = 0
-    utility_damage: int = 0
-    team_kills: int = 0
-    pistol_kills: int = 0
-    sniper_kills: int = 0
-    knife_kills: int = 0
-    chicken_kills: int = 0
-    enemies_flashed: int = 0
-    bomb_plants: int = 0
-    bomb_defuses: int = 0
-    he_thrown: int = 0
-    flash_thrown: int = 0
-    smoke_thrown: int = 0
-    molly_thrown: int = 0
-    decoy_thrown: int = 0
-    first_kills: int = 0
-    first_deaths: int = 0
-    trade_kills: int = 0
-    traded_deaths: int = 0
-    clutch_kills: int = 0
-    clutch1v1: int = 0
-    clutch1v2: int = 0
-    clutch1v3: int = 0
-    clutch1v4: int = 0
-    clutch1v5: int = 0
-    double_kills: int = 0
-    triple_kills: int = 0
-    quad_kills: int = 0
-    aces: int = 0
-    kast_rounds: int = 0
     mvps: int = 0
     shots_fired: int = 0
     shots_hit: int = 0
@@ -66,7 +32,7 @@ class Tally:
     carrier_kills: int = 0
     """Kills of the bomb carrier."""
     rounds_survived: int = 0
-    weapon_kills: dict[str, int] = field(default_factory=dict)
+    weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
     """Kills of enemies by weapon, named as in `killed` lines."""
 
     def count_shot(self) -> None:
@@ -85,7 +51,7 @@ class Tally:
             self.weapon_kills[weapon] = self.weapon_kills.get(weapon, 0) + kills
 
 
-COUNTERS = tuple(each.name for each in fields(Tally) if each.name not in ("player_id", "name", "team", "weapon_kills"))
+COUNTERS = tuple(name for name in Tally.__struct_fields__ if name not in ("player_id", "name", "team", "weapon_kills"))
 """All counters that are summed."""
 
 _COUNTS = attrgetter(*COUNTERS)
@@ -97,5 +63,5 @@ def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:
     for tally in later:
         total = totals.get(tally.player_id)
         if total is None:
-            total = totals[tally.player_id] = Tally(tally.player_id, tally.name)
+            total = totals[tally.player_id] = Tally(player_id=tally.player_id, name=tally.name)
         total.add(tally)

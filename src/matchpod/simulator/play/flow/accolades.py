@@ -55,7 +55,7 @@ def accolades(arena: Arena) -> Iterator[Line]:
     consolations = 0
     for side in (Side.CT, Side.T):
         people = sorted((p for p in arena.players_on(side) if not p.person.is_bot), key=lambda player: player.user_id)
-        team = [tallies.get(p.person.player_id) or Tally(p.person.player_id, p.person.name) for p in people]
+        team = [tallies.get(p.person.player_id) or Tally() for p in people]
         values = [[value(tally) for tally in team] for _, _, value in _AWARDS]
         for index, player in enumerate(people):
             award = _best_award(player, index, values)

@@ -49,7 +49,7 @@ def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int)
 
 def _rows(arena: Arena) -> Iterator[str]:
     players = sorted(arena.players, key=lambda player: player.user_id)
-    zeros = Tally("", "")
+    zeros = Tally()
     # SourceTV has user id 0 and is not a player, but has a row like one.
     if arena.variables.is_on("tv_enable") and not (players and players[0].user_id == 0):
         yield _row(0, 0, arena.variables.whole("mp_startmoney"), zeros)
