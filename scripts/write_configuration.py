@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from matchpod.settings.fleets import PROCESS_FLEET, SIMULATOR_COMMAND, STATIC_SERVER
 from matchpod.settings.rules import PLACEHOLDERS
-from matchpod.settings.table import PROCESS_FLEET, REGION, SERVICE, SIMULATOR_COMMAND, STATIC_SERVER, Setting
+from matchpod.settings.table import REGION, SERVICE, Setting
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from matchpod.settings import (
     StaticFleetSettings,
     load_settings,
 )
-from matchpod.settings.table import PROCESS_FLEET, REGION, SERVICE, STATIC_SERVER, Setting
+from matchpod.settings.fleets import PROCESS_FLEET, STATIC_SERVER
+from matchpod.settings.table import REGION, SERVICE, Setting
 from matchpod.settings.values import RegionSettings
 from scripts import write_configuration
 
@@ -35,7 +37,7 @@ def file_at(location: str, text: str) -> Callable[[Path], bytes | None]:
 
 
 def load(environment: Mapping[str, str] | None = None, text: str = "") -> Settings:
-    return load_settings(environment or {}, file_at("var/matchpod.toml", text), python="python3")
+    return load_settings(environment or {}, file_at("var/matchpod.toml", text))
 
 
 def faults_of(environment: Mapping[str, str] | None = None, text: str = "") -> tuple[str, ...]:
@@ -69,12 +71,13 @@ def test_all_settings_are_optional() -> None:
 
 
 def test_default_region_is_simulated() -> None:
-    (sandbox,) = load_settings({}, no_file, python="python3").regions
+    (sandbox,) = load_settings({}, no_file).regions
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30.0, True)
     assert isinstance(sandbox.fleet, ProcessFleetSettings)
     assert sandbox.fleet.ports == tuple(range(27100, 27200))
     assert " ".join(sandbox.fleet.command) == (
-        "python3 -m matchpod simulate -port {port} -ip {ip} +map {map} +game_type {game_type} +game_mode {game_mode} "
+        f"{sys.executable} "
+        "-m matchpod simulate -port {port} -ip {ip} +map {map} +game_type {game_type} +game_mode {game_mode} "
         "+rcon_password {rcon_password} --players {players} --speed {speed} --quiet"
     )
 
@@ -244,7 +247,7 @@ def test_region_needs_only_a_code_and_a_fleet() -> None:
     ).regions
     assert (eu.name, eu.location, eu.speed, eu.allows_simulator) == ("eu", "eu", 1.0, False)
     assert eu.fleet == ProcessFleetSettings(
-        command=("python3", "{port}{rcon_password}"),
+        command=(sys.executable, "{port}{rcon_password}"),
         ports=(27015, 27016),
         host="127.0.0.1",
         public_ip="127.0.0.1",

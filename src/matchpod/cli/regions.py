@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, assert_never
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,7 +11,6 @@ from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, print_listing, print_note
 from matchpod.core.text_rules import printable
-from matchpod.settings import ProcessFleetSettings, RegionSettings, StaticFleetSettings
 from matchpod.storage import region_flags, slots
 
 app = typer.Typer(
@@ -74,21 +73,11 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
             name=region.name,
             location=region.location,
             is_active=flags.get(region.code, True),
-            capacity=_capacity(region),
+            capacity=region.fleet.capacity,
             taken=len(taken.get(region.code, {})),
         )
         for region in resources.settings.regions
     ]
-
-
-def _capacity(region: RegionSettings) -> int:
-    match region.fleet:
-        case ProcessFleetSettings(ports=ports):
-            return len(ports)
-        case StaticFleetSettings(servers=servers):
-            return len(servers)
-        case _:
-            assert_never(region.fleet)
 
 
 def _set_active(code: str, *, is_active: bool) -> None:

@@ -1,14 +1,9 @@
 """All settings with their defaults and meaning; the only code that reads the environment variables."""
 
+from matchpod.settings.fleets import ProcessFleetSettings, StaticFleetSettings, StaticServerSettings
 from matchpod.settings.loading import SettingsError, load_settings
-from matchpod.settings.values import (
-    ProcessFleetSettings,
-    RegionSettings,
-    Secret,
-    Settings,
-    StaticFleetSettings,
-    StaticServerSettings,
-)
+from matchpod.settings.secret import Secret
+from matchpod.settings.values import RegionSettings, Settings
 
 __all__ = [
     "ProcessFleetSettings",

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from matchpod.core.text_rules import callback_url_fault, unprintable_in
-from matchpod.settings.values import Secret
+from matchpod.settings.secret import Secret
 
 KEY_BYTES = 32
 """The key size of the cipher."""

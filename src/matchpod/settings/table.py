@@ -1,4 +1,4 @@
-"""Define all settings with default and meaning: one table each for the service, its regions and their fleets.
+"""Define the settings of the service and its regions with default and meaning; those of fleets are in `fleets.py`.
 
 Loading, error messages and docs/configuration.md are driven by these tables: a setting is added here and in
 `values.py`, nowhere else.
@@ -12,13 +12,6 @@ from matchpod.settings import rules
 from matchpod.settings.rules import Rule
 
 PREFIX = "MATCHPOD_"
-
-SIMULATOR_COMMAND = (
-    *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
-    *("+game_type", "{game_type}", "+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}"),
-    *("--players", "{players}", "--speed", "{speed}", "--quiet"),
-)
-"""The command of a process fleet that does not define its own."""
 
 DEFAULT_REGION = {
     "code": "sandbox",
@@ -171,53 +164,5 @@ REGION = (
         rule=rules.boolean(),
         fallback="true if a process fleet has no `command`, else false",
         meaning="Whether `customCvars` may set the variables of the simulator (`sim_…`).",
-    ),
-)
-
-PROCESS_FLEET = (
-    Setting(
-        key="ports",
-        rule=rules.port_range(),
-        is_required=True,
-        meaning="The first and last port of the servers; the number of ports limits the number of concurrent matches.",
-    ),
-    Setting(
-        key="command",
-        rule=rules.command(),
-        fallback="the simulator",
-        meaning="The program started for each match and its arguments; no shell is involved. An argument that is empty "
-        "after its placeholders are replaced is dropped together with the option before it.",
-    ),
-    Setting(key="host", rule=rules.ip_address(), default="127.0.0.1", meaning="The address that servers listen on."),
-    Setting(
-        key="public_ip",
-        rule=rules.ip_address(),
-        fallback="`host`",
-        meaning="The address that players connect to. Required if `host` is `0.0.0.0`.",
-    ),
-    Setting(
-        key="environment",
-        rule=rules.variables(),
-        fallback="none",
-        meaning="Additional environment variables for servers.",
-    ),
-    Setting(
-        key="working_dir",
-        rule=rules.path(),
-        fallback="the working directory of the service",
-        meaning="The working directory of servers.",
-    ),
-    Setting(
-        key="memory_mb",
-        rule=rules.whole_number(16, 1_048_576),
-        fallback="no limit",
-        meaning="The memory limit of one server, in MiB.",
-    ),
-)
-
-STATIC_SERVER = (
-    Setting(key="address", rule=rules.address(), is_required=True, meaning="Its address, for players and its console."),
-    Setting(
-        key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its console password."
     ),
 )

@@ -6,75 +6,16 @@ A field name is the key in the file and, in upper case after `MATCHPOD_`, the na
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from matchpod.settings.fleets import FleetSettings
+from matchpod.settings.secret import Secret
+
 DATABASE_FILE = "matchpod.sqlite3"
 KEY_FILE = "secret.key"
 CONFIG_FILE = "matchpod.toml"
-
-
-class Secret:
-    """A text that does not appear in logs, errors or debuggers by accident."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """Return the text itself; do not store or log it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return "<secret>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def __reduce__(self) -> str:
-        raise TypeError("a secret cannot be copied or pickled")
-
-
-class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
-    """A fleet of local processes, one per port."""
-
-    command: tuple[str, ...]
-    ports: tuple[int, ...]
-    host: str
-    public_ip: str
-    environment: Mapping[str, str]
-    working_dir: Path | None
-    memory_mb: int | None
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """The memory limit in bytes."""
-        return None if self.memory_mb is None else self.memory_mb * 1024 * 1024
-
-
-class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that is not started by this service."""
-
-    host: str
-    port: int
-    rcon_password: Secret
-
-    @property
-    def address(self) -> str:
-        """Host and port as one text."""
-        return f"{self.host}:{self.port}"
-
-
-class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
-    """A fleet of servers that are already running and reused for every match."""
-
-    servers: tuple[StaticServerSettings, ...]
 
 
 class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +26,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
     location: str
     speed: float
     allows_simulator: bool
-    fleet: ProcessFleetSettings | StaticFleetSettings
+    fleet: FleetSettings
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from matchpod.adapters.fleets.process_record import MARK_NAME
-from matchpod.settings.table import SIMULATOR_COMMAND
+from matchpod.settings.fleets import SIMULATOR_COMMAND
 
 START_S = 240.0
 """Timeout from the start of the process until it is ready; the machine may be busy with many game servers."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.settings.table import SIMULATOR_COMMAND
+from matchpod.settings.fleets import SIMULATOR_COMMAND
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.game_server import CapturedLog, execute
 from tests.e2e.service.read_history import History, check_counts, get_json, is_final, read_history, read_page

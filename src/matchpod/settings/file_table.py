@@ -1,0 +1,66 @@
+"""Read the tables of a settings file by their rules, and report all faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from matchpod.core.text_rules import nearest, printable
+from matchpod.settings.table import Setting
+
+Values = dict[str, object]
+
+
+class FileTable:
+    """Reads the tables of one file; `where` is appended to each key in a message."""
+
+    def __init__(self, where: str, faults: list[str]) -> None:
+        self.where = where
+        self.faults = faults
+
+    def read(
+        self, settings: Iterable[Setting], raw: Mapping[str, object], *, inside: str = "", ignored: tuple[str, ...] = ()
+    ) -> Values:
+        """Return the valid values; keys in `ignored` are known but read elsewhere."""
+        known = {setting.key: setting for setting in settings}
+        values: Values = {}
+        for name, value in raw.items():
+            place = f"{inside}{printable(name)}{self.where}"
+            if name in known:
+                read_setting(known[name], value, place, self.faults, into=values)
+            elif name not in ignored:
+                self.faults.append(unknown(place, "key", nearest(name, (*known, *ignored))))
+        for setting in known.values():
+            if setting.is_required and setting.key not in raw:
+                place = f"{inside}{setting.key}{self.where}"
+                self.faults.append(f"{place} is missing; it must be {setting.rule.allowed}.")
+            elif inside and setting.default is not None:
+                values.setdefault(setting.key, setting.rule.read(setting.default))
+        return values
+
+
+def read_setting(setting: Setting, value: object, place: str, faults: list[str], *, into: Values) -> None:
+    """Read one value; append a fault if it is invalid."""
+    try:
+        into[setting.key] = setting.rule.read(value)
+    except ValueError:
+        problem = "has an invalid value (not shown)" if setting.is_secret else f"is {quoted(value)}"
+        faults.append(f"{place} {problem}; it must be {setting.rule.allowed}.")
+
+
+def unknown(place: str, noun: str, similar: str | None) -> str:
+    """Return the fault of an unknown name."""
+    return f"{place} is not a known {noun}" + (f"; did you mean {similar}?" if similar else ".")
+
+
+def quoted(value: object) -> str:
+    """Return a value for a message, without what may be a secret."""
+    if isinstance(value, str) and "@" in value:
+        return "a text that may contain a password"
+    if isinstance(value, str):
+        return f'"{printable(value)}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return printable(str(value))
+    # A list or table may contain a secret.
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a date or time"

@@ -1,0 +1,183 @@
+"""Define and read the settings of fleets: for each kind of fleet its values, its table and its reader."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from matchpod.settings import rules
+from matchpod.settings.file_table import FileTable, Values, quoted
+from matchpod.settings.secret import Secret
+from matchpod.settings.table import Setting
+
+EVERY_ADDRESS = "0.0.0.0"
+"""Listens on all addresses of a machine, so its ports conflict with those of every other address."""
+
+SIMULATOR_COMMAND = (
+    *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
+    *("+game_type", "{game_type}", "+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}"),
+    *("--players", "{players}", "--speed", "{speed}", "--quiet"),
+)
+"""The command of a process fleet that does not define its own."""
+
+PROCESS_FLEET = (
+    Setting(
+        key="ports",
+        rule=rules.port_range(),
+        is_required=True,
+        meaning="The first and last port of the servers; the number of ports limits the number of concurrent matches.",
+    ),
+    Setting(
+        key="command",
+        rule=rules.command(),
+        fallback="the simulator",
+        meaning="The program started for each match and its arguments; no shell is involved. An argument that is empty "
+        "after its placeholders are replaced is dropped together with the option before it.",
+    ),
+    Setting(key="host", rule=rules.ip_address(), default="127.0.0.1", meaning="The address that servers listen on."),
+    Setting(
+        key="public_ip",
+        rule=rules.ip_address(),
+        fallback="`host`",
+        meaning="The address that players connect to. Required if `host` is `0.0.0.0`.",
+    ),
+    Setting(
+        key="environment",
+        rule=rules.variables(),
+        fallback="none",
+        meaning="Additional environment variables for servers.",
+    ),
+    Setting(
+        key="working_dir",
+        rule=rules.path(),
+        fallback="the working directory of the service",
+        meaning="The working directory of servers.",
+    ),
+    Setting(
+        key="memory_mb",
+        rule=rules.whole_number(16, 1_048_576),
+        fallback="no limit",
+        meaning="The memory limit of one server, in MiB.",
+    ),
+)
+
+STATIC_SERVER = (
+    Setting(key="address", rule=rules.address(), is_required=True, meaning="Its address, for players and its console."),
+    Setting(
+        key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its console password."
+    ),
+)
+
+
+class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
+    """A fleet of local processes, one per port."""
+
+    command: tuple[str, ...]
+    ports: tuple[int, ...]
+    host: str
+    public_ip: str
+    environment: Mapping[str, str]
+    working_dir: Path | None
+    memory_mb: int | None
+
+    @property
+    def capacity(self) -> int:
+        """The number of matches it can run at once."""
+        return len(self.ports)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory limit in bytes."""
+        return None if self.memory_mb is None else self.memory_mb * 1024 * 1024
+
+
+class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that is not started by this service."""
+
+    host: str
+    port: int
+    rcon_password: Secret
+
+    @property
+    def address(self) -> str:
+        """Host and port as one text."""
+        return f"{self.host}:{self.port}"
+
+
+class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
+    """A fleet of servers that are already running and reused for every match."""
+
+    servers: tuple[StaticServerSettings, ...]
+
+    @property
+    def capacity(self) -> int:
+        """The number of matches it can run at once."""
+        return len(self.servers)
+
+
+FleetSettings = ProcessFleetSettings | StaticFleetSettings
+
+
+def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> FleetSettings | None:
+    """Read the settings of a fleet; return None after a fault."""
+    kind = raw.get("kind")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is not None:
+        return reader(table, raw, inside)
+    problem = f"is {quoted(kind)}" if "kind" in raw else "is missing"
+    table.faults.append(f"{inside}kind{table.where} {problem}; it must be {' or '.join(_READERS)}.")
+    return None
+
+
+def addresses(fleets: list[FleetSettings]) -> list[str]:
+    """Return the addresses that the servers of all fleets listen on."""
+    started = [
+        (fleet.host, port) for fleet in fleets if isinstance(fleet, ProcessFleetSettings) for port in fleet.ports
+    ]
+    everywhere = {port for host, port in started if host == EVERY_ADDRESS}
+    static = [server.address for fleet in fleets if isinstance(fleet, StaticFleetSettings) for server in fleet.servers]
+    return [*(f"{EVERY_ADDRESS if port in everywhere else host}:{port}" for host, port in started), *static]
+
+
+def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> ProcessFleetSettings | None:
+    before = len(table.faults)
+    values = table.read(PROCESS_FLEET, raw, inside=inside, ignored=("kind",))
+    if values.get("host") == EVERY_ADDRESS and "public_ip" not in raw:
+        table.faults.append(f"{inside}public_ip{table.where} is missing; players cannot connect to {EVERY_ADDRESS}.")
+    if len(table.faults) > before:
+        return None
+    command = msgspec.convert(values.get("command", SIMULATOR_COMMAND), tuple[str, ...])
+    values["command"] = tuple(argument.replace("{python}", sys.executable) for argument in command)
+    unset: Values = {"public_ip": values["host"], "environment": {}, "working_dir": None, "memory_mb": None}
+    return msgspec.convert({**unset, **values, "kind": "process"}, ProcessFleetSettings)
+
+
+def _read_static_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> StaticFleetSettings | None:
+    before = len(table.faults)
+    table.read((), raw, inside=inside, ignored=("kind", "servers"))
+    listed = raw.get("servers")
+    if not listed or not isinstance(listed, list) or not all(isinstance(server, dict) for server in listed):
+        sample = '[{ address = "203.0.113.7:27015", rcon_password = "…" }]'
+        table.faults.append(f"{inside}servers{table.where} must be a list like {sample}.")
+        return None
+    read = [
+        table.read(STATIC_SERVER, server, inside=f"{inside}servers[{number}].")
+        for number, server in enumerate(listed, start=1)
+    ]
+    if len(table.faults) > before:
+        return None
+    return StaticFleetSettings(servers=tuple(_static_server(values) for values in read))
+
+
+def _static_server(values: Values) -> StaticServerSettings:
+    host, port = msgspec.convert(values["address"], tuple[str, int])
+    return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServerSettings)
+
+
+_READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSettings | None]] = {
+    "process": _read_process_fleet,
+    "static": _read_static_fleet,
+}
