@@ -29,14 +29,14 @@ PATIENCE_S = 200.0
 
 BODY = b'{"eventType":"match_over"}'
 
-Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Behavior = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Receiver:
-    """Runs a behaviour on each connection; counts connections and detects when the sender closes one."""
+    """Runs a behavior on each connection; counts connections and detects when the sender closes one."""
 
-    def __init__(self, behaviour: Behaviour) -> None:
-        self._behaviour = behaviour
+    def __init__(self, behavior: Behavior) -> None:
+        self._behavior = behavior
         self.connections = 0
         self.closed = asyncio.Event()
         self.port = 0
@@ -44,7 +44,7 @@ class Receiver:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            await self._behaviour(reader, writer)
+            await self._behavior(reader, writer)
             while await reader.read(65536):
                 pass
         except ConnectionError:
@@ -55,8 +55,8 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(behaviour: Behaviour, trust: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
-    receiver = Receiver(behaviour)
+async def receiving(behavior: Behavior, trust: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+    receiver = Receiver(behavior)
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=trust)
     receiver.port = server.sockets[0].getsockname()[1]
     try:
@@ -70,12 +70,12 @@ def request_to(url: str, **headers: str) -> CallbackRequest:
     return CallbackRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=BODY)
 
 
-def attempt(behaviour: Behaviour, *, scheme: str = "http", total_s: float = AMPLE_S) -> Delivery:
-    """Make one attempt to reach a receiver with this behaviour; its connection must be closed afterwards."""
+def attempt(behavior: Behavior, *, scheme: str = "http", total_s: float = AMPLE_S) -> Delivery:
+    """Make one attempt to reach a receiver with this behavior; its connection must be closed afterwards."""
 
     async def run() -> Delivery:
         sender: CallbackSender = HttpCallbackSender(allow_private=True, total_s=total_s)
-        async with receiving(behaviour) as receiver, asyncio.timeout(PATIENCE_S):
+        async with receiving(behavior) as receiver, asyncio.timeout(PATIENCE_S):
             delivery = await sender.send(request_to(f"{scheme}://127.0.0.1:{receiver.port}/hook?secret=s3cret"))
             await receiver.closed.wait()
             assert receiver.connections == 1
@@ -104,7 +104,7 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(len(BODY))
 
 
-def responding(*pieces: bytes) -> Behaviour:
+def responding(*pieces: bytes) -> Behavior:
     """Read the request, respond in these pieces, and leave the connection open."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -117,7 +117,7 @@ def responding(*pieces: bytes) -> Behaviour:
     return behave
 
 
-def trickling(beginning: bytes, piece: bytes) -> Behaviour:
+def trickling(beginning: bytes, piece: bytes) -> Behavior:
     """Respond with a beginning, then with one more piece at a time, forever."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,7 +161,7 @@ def test_status_is_reported_and_2xx_is_a_success(status: int) -> None:
         [b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 300_000],
     ],
 )
-def test_response_of_any_form_counts_once_its_status_was_read(pieces: list[bytes]) -> None:
+def test_response_with_status_200_is_a_success_in_any_form(pieces: list[bytes]) -> None:
     delivery = attempt(responding(*pieces))
     assert (delivery.status, delivery.error) == (200, None)
 
@@ -179,7 +179,7 @@ def test_status_counts_if_the_time_limit_expires_during_the_body(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    "behaviour",
+    "behavior",
     [
         hang,
         responding(b""),
@@ -189,8 +189,8 @@ def test_status_counts_if_the_time_limit_expires_during_the_body(monkeypatch: py
     ],
     ids=["hangs", "empty response", "stops within the headers", "endless header", "empty lines"],
 )
-def test_missing_response_fails_after_the_time_limit(behaviour: Behaviour) -> None:
-    delivery = attempt(behaviour, total_s=LIMIT_S)
+def test_missing_response_fails_after_the_time_limit(behavior: Behavior) -> None:
+    delivery = attempt(behavior, total_s=LIMIT_S)
     assert (delivery.status, delivery.error) == (None, "no response within 1 s")
     assert 900 <= delivery.duration_ms < 8_000
 
@@ -454,12 +454,12 @@ def test_nothing_is_sent_if_the_sender_is_closed_while_connecting(monkeypatch: p
     assert (delivery.status, delivery.error, received) == (None, "not sent: the sender is closed", b"")
 
 
-def send_large(behaviour: Behaviour, total_s: float) -> Delivery:
+def send_large(behavior: Behavior, total_s: float) -> Delivery:
     """Make an attempt with a body that is larger than the socket buffers."""
 
     async def run() -> Delivery:
         sender = HttpCallbackSender(allow_private=True, total_s=total_s)
-        async with receiving(behaviour) as receiver, asyncio.timeout(PATIENCE_S):
+        async with receiving(behavior) as receiver, asyncio.timeout(PATIENCE_S):
             url = f"http://127.0.0.1:{receiver.port}/"
             delivery = await sender.send(CallbackRequest(url=url, headers={}, body=b"x" * 20_000_000))
             await receiver.closed.wait()
@@ -589,8 +589,8 @@ def self_signed(folder: Path, *names: x509.GeneralName) -> tuple[ssl.SSLContext,
 
 def send_tls(receiver_side: ssl.SSLContext, sender_side: ssl.SSLContext | None, host: str) -> Delivery:
     async def run() -> Delivery:
-        behaviour = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        async with receiving(behaviour, receiver_side) as receiver:
+        behavior = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        async with receiving(behavior, receiver_side) as receiver:
             sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S, trust=sender_side)
             delivery = await sender.send(request_to(f"https://{host}:{receiver.port}/"))
             await sender.close()

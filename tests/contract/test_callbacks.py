@@ -447,7 +447,7 @@ async def test_database_outage_neither_loses_nor_repeats_a_callback(
     assert caplog.text.count("database unavailable, callbacks are delayed") == 1
 
 
-async def test_attempt_that_outlives_its_lease_is_not_repeated_meanwhile(db: Database) -> None:
+async def test_attempt_that_outlives_its_lease_is_not_repeated(db: Database) -> None:
     world = World(db)
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
@@ -504,7 +504,7 @@ async def test_attempt_recorded_by_another_process_is_not_overwritten(
     assert (await world.row()).delivered_at_ms == 7
 
 
-async def test_bug_in_the_sender_uses_up_the_attempts(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+async def test_exception_in_the_sender_is_a_failed_attempt(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     class BrokenSender(Receivers):
         async def send(self, request: CallbackRequest) -> Delivery:
             self.requests.append(request)

@@ -45,7 +45,7 @@ async def open_after_load(server: SimulatorProcess) -> RconConsole:
 
 
 class FakeServer:
-    """A server in this process with configurable answers, for behaviour that the simulator does not have."""
+    """A server in this process with configurable answers, for behavior that the simulator does not have."""
 
     def __init__(self, *, split_at: int | None = None, answer: str = "", junk: bytes = b"", is_silent: bool = False):
         self._split_at = split_at

@@ -158,7 +158,7 @@ async def test_list_of_series_has_the_documented_fields(world: World) -> None:
     assert [one["mapName"] for one in item["maps"]] == ["de_vertigo", "de_nuke", "de_inferno"]
 
 
-async def test_series_exists_from_its_creation(world: World) -> None:
+async def test_series_is_upcoming_from_its_creation(world: World) -> None:
     row = await create_match(world.db, recorded().settings)
     (item,) = (await world.series_list())["items"]
     assert (item["status"], item["startedAt"], item["finishedAt"], item["duration"]) == ("upcoming", *[None] * 3)
@@ -289,7 +289,7 @@ async def test_history_of_another_organization_is_forbidden(world: World) -> Non
             await read
 
 
-async def test_streams_get_the_rows_of_their_caller(world: World) -> None:
+async def test_stream_finds_maps_by_server_id_and_by_map_id(world: World) -> None:
     row = await create_match(world.db, recorded().settings)
     maps = await world.history.own_maps(READER, row.id)
     assert [one.map_number for one in maps] == [1, 2, 3]

@@ -204,7 +204,7 @@ async def test_ended_match_is_not_read_again(db: Database) -> None:
     assert db.entries_read == len(recorded().entries)
 
 
-async def test_match_is_available_and_keeps_no_timeline_items(db: Database) -> None:
+async def test_cached_match_equals_its_view_and_keeps_no_timeline_items(db: Database) -> None:
     row = await create_match(db)
     await store(db, recorded().entries[: middle()])
     remote = remote_matches(db)

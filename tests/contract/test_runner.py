@@ -249,7 +249,7 @@ async def test_rcon_password_of_a_static_server_is_not_shown(db: Database) -> No
 
 
 class FakeLine:
-    """A fake console. The first `failures` commands fail, as while a map is loading.
+    """A fake `ConsoleLine`. The first `failures` commands fail, as while a map is loading.
 
     Commands that begin with `unanswered` are executed without an answer.
     """

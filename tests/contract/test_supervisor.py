@@ -231,7 +231,7 @@ async def test_shots_of_a_deathmatch_are_reported_at_its_end(db: Database, sub_m
         assert all(one.bullets_fired and one.bullets_hit for one in players)
 
 
-async def test_deathmatch_is_played(db: Database) -> None:
+async def test_deathmatch_result_contains_all_listed_players(db: Database) -> None:
     game = GameSettings(
         match_type=MatchType.DEATHMATCH,
         maps=("de_nuke",),
@@ -282,7 +282,7 @@ async def test_first_round_counts_even_if_the_plugin_starts_before_configuration
 # --- failures and cancellations ---------------------------------------------------------------------------------------
 
 
-async def test_crash_of_a_server_is_detected(db: Database) -> None:
+async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
     async with open_world(db) as world:
         world.start()
         await world.create()
@@ -293,7 +293,7 @@ async def test_crash_of_a_server_is_detected(db: Database) -> None:
         assert (await world.row()).status is ServerStatus.FAILED
 
 
-async def test_hang_of_a_server_is_detected(db: Database) -> None:
+async def test_match_is_canceled_if_its_server_hangs(db: Database) -> None:
     async with open_world(db) as world:
         world.start()
         await world.create()

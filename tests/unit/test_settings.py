@@ -390,7 +390,7 @@ def test_page_is_up_to_date() -> None:
     assert page == write_configuration.write_page(), "run python -m scripts.write_configuration"
 
 
-def test_page_is_written(tmp_path: Path) -> None:
+def test_page_is_written_to_the_given_path(tmp_path: Path) -> None:
     assert write_configuration.main(tmp_path / "page.md") == 0
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == write_configuration.write_page()
 

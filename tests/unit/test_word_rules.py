@@ -65,7 +65,7 @@ def test_exception_allows_its_line_only(checkout: Path, exception: tuple[str, st
 
 
 @pytest.mark.parametrize("exception", check_words.EXCEPTIONS)
-def test_exception_is_needed(exception: tuple[str, str, str]) -> None:
+def test_exception_matches_an_avoided_word(exception: tuple[str, str, str]) -> None:
     path, part, _ = exception
     lines = (Path(__file__).resolve().parents[2] / path).read_text(encoding="utf-8").split("\n")
     assert any(part in line and list(check_words.words_in(line)) for line in lines)

@@ -15,5 +15,5 @@ def test_worker_count_grows_with_free_cores_within_its_limits(cores: float, expe
     assert workers.worker_count(cores) == expected
 
 
-def test_busy_process_gets_a_share_of_a_core() -> None:
+def test_measured_cpu_share_is_positive_and_at_most_about_one() -> None:
     assert 0 < workers.cpu_share(0.05) <= 1.5

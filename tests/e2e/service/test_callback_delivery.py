@@ -83,7 +83,7 @@ def test_hanging_receivers_do_not_delay_other_callbacks(delivery: CallbackDelive
     assert len(delivery.receiver.at("/hanging")) == 1
 
 
-def test_an_accepted_callback_is_sent_once_with_all_headers(delivery: CallbackDelivery) -> None:
+def test_accepted_callback_is_sent_once_with_all_headers(delivery: CallbackDelivery) -> None:
     (received,) = delivery.receiver.wait_for("/good")
     assert received.is_signed_with(delivery.secret)
     assert not received.is_signed_with("whsec_" + "A" * 43 + "=")
@@ -94,7 +94,7 @@ def test_an_accepted_callback_is_sent_once_with_all_headers(delivery: CallbackDe
 
 
 @pytest.mark.parametrize("name", ["late", "bad", "redirecting", "closing", "hanging", "dripping"])
-def test_a_failed_delivery_is_retried_once_with_the_same_body(delivery: CallbackDelivery, name: str) -> None:
+def test_failed_delivery_is_retried_once_with_the_same_body(delivery: CallbackDelivery, name: str) -> None:
     first, second = delivery.receiver.wait_for(f"/{name}", 2)
     waited_s = second.at_s - first.at_s
     min_wait_s = RETRY_S + (ATTEMPT_S if name in ("hanging", "dripping") else 0)
@@ -126,7 +126,7 @@ def test_callbacks_list_shows_the_state_and_attempts_of_each_callback(delivery: 
     assert delivery.receiver.at("/elsewhere") == []
 
 
-def test_a_callback_can_be_redelivered_by_an_operator(delivery: CallbackDelivery) -> None:
+def test_callback_can_be_redelivered_by_an_operator(delivery: CallbackDelivery) -> None:
     listed = delivery.listed()[delivery.created["good"]["serverId"]]
     assert delivery.service.run("callbacks", "redeliver", listed["callbackId"]).returncode == 0
     first, second = delivery.receiver.wait_for("/good", 2)
@@ -143,7 +143,7 @@ def test_matches_with_an_unreachable_receiver_or_without_a_callback_url_end(deli
     assert delivery.service.get(without_url["serverId"])["status"] == "stopped"
 
 
-def test_the_log_contains_no_secrets(delivery: CallbackDelivery) -> None:
+def test_log_contains_no_secrets(delivery: CallbackDelivery) -> None:
     log = json.dumps(delivery.service.log())
     assert AUTHORIZATION not in log
     assert delivery.secret not in log

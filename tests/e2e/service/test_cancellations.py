@@ -180,15 +180,13 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
 # --- canceled by timeouts, players and servers ----------------------------------------------------------------------
 
 
-def test_a_match_without_players_is_canceled(canceled: CanceledMatches) -> None:
+def test_match_without_players_is_canceled(canceled: CanceledMatches) -> None:
     canceled.check_canceled("no_show", "no_players_joined", "stopped")
     assert canceled.check_unplayed_history("no_show").timelines == [[]]
 
 
 @pytest.mark.parametrize("name", ["incomplete-teams", "incomplete-players"])
-def test_an_incomplete_roster_is_reported_and_connected_players_are_kicked(
-    canceled: CanceledMatches, name: str
-) -> None:
+def test_incomplete_roster_is_reported_and_connected_players_are_kicked(canceled: CanceledMatches, name: str) -> None:
     body = canceled.check_canceled(name, "incomplete_roster", "stopped").json
     log = canceled.logs[name]
     joined = set(log.players_with(b"connected, address"))
@@ -205,27 +203,27 @@ def test_an_incomplete_roster_is_reported_and_connected_players_are_kicked(
     assert {item["player"]["steamId"] for item in items if item["type"] == "player_connected"} == joined
 
 
-def test_a_live_match_is_canceled_when_all_players_leave(canceled: CanceledMatches) -> None:
+def test_live_match_is_canceled_when_all_players_leave(canceled: CanceledMatches) -> None:
     canceled.check_canceled("all_leave", "all_players_left", "stopped")
     (items,) = canceled.check_live_history("all_leave").timelines
     assert {item["player"]["steamId"] for item in items if item["type"] == "player_disconnected"} == set(players(4))
 
 
 @pytest.mark.parametrize("name", ["killed", "hung"])
-def test_a_lost_server_is_detected_in_time(canceled: CanceledMatches, name: str) -> None:
+def test_lost_server_is_detected_in_time(canceled: CanceledMatches, name: str) -> None:
     received = canceled.check_canceled(name, "server_lost", "failed")
     assert received.at_s - canceled.ended_at_s[name] < NOTICED_S + SLACK_S
     canceled.check_live_history(name)
 
 
 @pytest.mark.parametrize("name", ["crash", "hang"])
-def test_a_match_is_canceled_when_its_server_dies_during_a_round(canceled: CanceledMatches, name: str) -> None:
+def test_match_is_canceled_when_its_server_dies_during_a_round(canceled: CanceledMatches, name: str) -> None:
     canceled.check_canceled(name, "server_lost", "failed")
     canceled.check_live_history(name)
 
 
 @pytest.mark.parametrize("name", ["broken", "no-plugin"])
-def test_a_match_is_canceled_when_its_server_does_not_start(canceled: CanceledMatches, name: str) -> None:
+def test_match_is_canceled_when_its_server_does_not_start(canceled: CanceledMatches, name: str) -> None:
     canceled.check_canceled(name, "server_failed", "failed")
     server = canceled.service.get(canceled.id_of(name))
     assert (server["ip"], server["port"]) == (None, None)
@@ -240,7 +238,7 @@ def test_match_is_canceled_if_all_players_leave_before_it_goes_live(canceled: Ca
     assert kinds == ["player_connected", "player_disconnected"]
 
 
-def test_a_paused_server_and_a_restarted_server_do_not_end_the_match(canceled: CanceledMatches) -> None:
+def test_paused_server_and_a_restarted_server_do_not_end_the_match(canceled: CanceledMatches) -> None:
     service, receiver = canceled.service, canceled.receiver
     settings = short_match(maxRounds=8, customCvars=cvars(50))
     paused = service.create(settings, callbackUrl=receiver.url("/paused"))["serverId"]
@@ -305,7 +303,7 @@ def cancel_twice(canceled: CanceledMatches, name: str) -> None:
     assert len(canceled.receiver.at(f"/{name}")) == 1
 
 
-def test_a_caller_cancels_while_the_server_is_starting(canceled: CanceledMatches) -> None:
+def test_match_can_be_canceled_while_its_server_starts(canceled: CanceledMatches) -> None:
     created = canceled.created["starting"] = canceled.create("starting", short_match(), region="slow")
     wait_until(lambda: canceled.service.server_processes(created["serverId"]), "the process has started")
     assert canceled.service.get(created["serverId"])["status"] == "allocating"
@@ -314,13 +312,13 @@ def test_a_caller_cancels_while_the_server_is_starting(canceled: CanceledMatches
     assert canceled.check_unplayed_history("starting").timelines == [[]]
 
 
-def test_a_caller_cancels_immediately_after_creation(canceled: CanceledMatches) -> None:
+def test_match_can_be_canceled_immediately_after_creation(canceled: CanceledMatches) -> None:
     canceled.created["at-once"] = canceled.create("at-once", short_match())
     cancel_twice(canceled, "at-once")
     assert canceled.check_unplayed_history("at-once").timelines == [[]]
 
 
-def test_a_caller_cancels_before_any_player_joins(canceled: CanceledMatches) -> None:
+def test_match_can_be_canceled_before_any_player_joins(canceled: CanceledMatches) -> None:
     created = canceled.created["empty"] = canceled.create("empty", short_match(customCvars=cvars(30, "no_show")))
     server = canceled.service.wait_for_status(created["serverId"], "running")
     assert server["match"] == {
@@ -350,7 +348,7 @@ def poll_scores(service: RunningService, server_id: str, *, until: int) -> list[
     return scores
 
 
-def test_a_caller_cancels_a_live_match(canceled: CanceledMatches) -> None:
+def test_canceled_live_match_keeps_its_score_and_kicks_all_players(canceled: CanceledMatches) -> None:
     created = canceled.created["live"] = canceled.create("live", short_match(maxRounds=30, customCvars=cvars(40)))
     running = canceled.service.wait_for_status(created["serverId"], "running")
     log = CapturedLog(running, canceled.receiver)
@@ -366,7 +364,7 @@ def test_a_caller_cancels_a_live_match(canceled: CanceledMatches) -> None:
     assert b"The match was canceled" in log.text
 
 
-def test_a_caller_cancels_between_two_maps(canceled: CanceledMatches) -> None:
+def test_match_can_be_canceled_between_two_maps(canceled: CanceledMatches) -> None:
     settings = short_match(seriesFormat="bo3", maps=["de_nuke"], maxRounds=2)
     # The map load takes a minute, and the region allows two, so that even a slow machine cancels in the middle of it.
     settings["customCvars"] = cvars(100, sim_map_load=6000)
@@ -386,7 +384,7 @@ def test_a_caller_cancels_between_two_maps(canceled: CanceledMatches) -> None:
     assert history.timelines[0][-1]["type"] == "map_end"
 
 
-def test_a_match_that_already_ended_cannot_be_canceled(canceled: CanceledMatches) -> None:
+def test_match_that_already_ended_cannot_be_canceled(canceled: CanceledMatches) -> None:
     for name in ("no_show", "broken", "killed"):
         canceled.receiver.wait_for(f"/{name}")
         response = canceled.service.cancel(canceled.id_of(name))
@@ -394,7 +392,7 @@ def test_a_match_that_already_ended_cannot_be_canceled(canceled: CanceledMatches
         assert len(canceled.receiver.at(f"/{name}")) == 1
 
 
-def test_nothing_is_left_at_the_end(canceled: CanceledMatches) -> None:
+def test_each_callback_is_sent_once_and_no_process_is_left(canceled: CanceledMatches) -> None:
     for name in canceled.created:
         canceled.receiver.wait_for(f"/{name}")
     wait_until(

@@ -180,7 +180,7 @@ def _has_score(server: Json) -> bool:
     return bool(match and match["score"]["team1"] + match["score"]["team2"])
 
 
-def test_the_service_was_killed_while_matches_were_at_every_stage(run: RecoveryRun) -> None:
+def test_service_was_killed_while_matches_were_at_every_stage(run: RecoveryRun) -> None:
     running = dict.fromkeys(("joining", "no_show", *LIVE), "running")
     starting = {"starting": "allocating", "fresh": "allocating"}
     assert {name: run.statuses[name] for name in (*running, *starting)} == {**running, **starting}
@@ -194,7 +194,7 @@ def _has_complete_log(run: RecoveryRun, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
+def test_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
     actual, expected = comparable(run.callbacks[name][0].json), reference()[name].callback
     if _has_complete_log(run, name):
         assert_same_match(actual, expected)
@@ -209,7 +209,7 @@ def _series_result(callback: Json) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
+def test_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
     if not _has_complete_log(run, name):
         pytest.skip("one of its maps ended while the service was down")
     assert_same_timelines(run.histories[name].timelines, name)
@@ -223,7 +223,7 @@ def test_readers_get_every_event_once_and_in_order(run: RecoveryRun, name: str) 
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_history_of_a_match_agrees_with_its_callback(run: RecoveryRun, name: str) -> None:
+def test_history_of_a_match_agrees_with_its_callback(run: RecoveryRun, name: str) -> None:
     history, result = run.histories[name], run.callbacks[name][0].json["result"]
     assert history.series is not None
     check_series_result(history.series, result)
@@ -236,25 +236,25 @@ def test_the_history_of_a_match_agrees_with_its_callback(run: RecoveryRun, name:
             assert (detail["status"], items) == ("cancelled", [])
 
 
-def test_the_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
+def test_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
     for name in ("canceled", "no_show"):
         assert run.histories[name].statuses == ["cancelled"]
     assert run.histories["no_show"].timelines == [[]]
 
 
-def test_streams_broke_and_were_resumed(run: RecoveryRun) -> None:
+def test_broken_streams_are_resumed_and_end_once(run: RecoveryRun) -> None:
     for name in LIVE:
         followed = run.followed[name]
         assert 1 < followed.breaks <= KILLS
         assert followed.ends == 1
 
 
-def test_a_match_without_players_is_canceled(run: RecoveryRun) -> None:
+def test_match_without_players_is_canceled(run: RecoveryRun) -> None:
     (callback,) = run.callbacks["no_show"]
     assert (callback.json["eventType"], callback.json["reason"]) == ("match_canceled", "no_players_joined")
 
 
-def test_a_match_canceled_just_before_a_kill_stays_canceled(run: RecoveryRun) -> None:
+def test_match_canceled_just_before_a_kill_stays_canceled(run: RecoveryRun) -> None:
     body = run.callbacks["canceled"][0].json
     assert (body["eventType"], body["reason"]) == ("match_canceled", "canceled_by_user")
 
@@ -280,7 +280,7 @@ def test_every_callback_has_one_successful_attempt(run: RecoveryRun) -> None:
     assert delivered == dict.fromkeys(run.servers.values(), 1)
 
 
-def test_nothing_is_left(run: RecoveryRun) -> None:
+def test_every_match_ends_once_and_leaves_no_slot_or_server(run: RecoveryRun) -> None:
     assert_nothing_is_left(run.service, run.database_url, run.servers.values())
 
 

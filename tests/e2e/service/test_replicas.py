@@ -150,14 +150,14 @@ def test_both_replicas_drive_matches(run: ReplicaRun) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_other_replica_shows_the_same_live_state(run: ReplicaRun, name: str) -> None:
+def test_other_replica_shows_the_same_live_state(run: ReplicaRun, name: str) -> None:
     driven, shown = run.views[name]
     assert sum(driven["score"].values()) > 0
     assert shown == driven
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_result_equals_that_of_an_uninterrupted_match(run: ReplicaRun, name: str) -> None:
+def test_result_equals_that_of_an_uninterrupted_match(run: ReplicaRun, name: str) -> None:
     assert_same_match(comparable(run.callbacks[name][0].json), reference()[name].callback)
 
 
@@ -174,7 +174,7 @@ def test_every_callback_is_sent_once(run: ReplicaRun) -> None:
     assert {name: len(received) for name, received in run.callbacks.items()} == dict.fromkeys(NAMES, 1)
 
 
-def test_the_surviving_replica_returns_the_results(run: ReplicaRun) -> None:
+def test_surviving_replica_returns_the_results(run: ReplicaRun) -> None:
     for name, (callback,) in run.callbacks.items():
         match = run.survivor.match(name)
         assert match["status"] == "stopped"
@@ -186,6 +186,6 @@ def test_only_the_matches_of_the_killed_replica_were_resumed(run: ReplicaRun) ->
     assert resumed == {run.servers[name] for name, driver in run.drivers.items() if driver == "killed"}
 
 
-def test_nothing_is_left(run: ReplicaRun) -> None:
+def test_every_match_ends_once_and_leaves_no_slot_or_server(run: ReplicaRun) -> None:
     assert_nothing_is_left(run.survivor, run.database_url, run.servers.values())
     assert [entry for entry in run.survivor.log() if entry["level"] in ("ERROR", "CRITICAL")] == []

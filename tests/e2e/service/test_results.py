@@ -105,7 +105,7 @@ def result_bytes(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: PlayedMatches, name: str) -> None:
+def test_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: PlayedMatches, name: str) -> None:
     received, created = played.final_callback(name), played.created[name]
     body = received.json
     assert list(body) == ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "result"]
@@ -125,7 +125,7 @@ def test_the_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played
 
 
 @pytest.mark.parametrize("name", WITH_TEAMS)
-def test_the_numbers_of_a_result_are_consistent(played: PlayedMatches, name: str) -> None:
+def test_numbers_of_a_result_are_consistent(played: PlayedMatches, name: str) -> None:
     result, settings = played.result(name), MATCHES[name]
     assert result["gameMode"] == settings["matchType"]
     assert result["format"] == settings.get("seriesFormat", "bo1")
@@ -148,7 +148,7 @@ def test_the_numbers_of_a_result_are_consistent(played: PlayedMatches, name: str
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_TEAMS if "teams" in MATCHES[name]])
-def test_the_result_of_each_team_contains_exactly_its_roster(played: PlayedMatches, name: str) -> None:
+def test_result_of_each_team_contains_exactly_its_roster(played: PlayedMatches, name: str) -> None:
     result, roster = played.result(name), MATCHES[name]["teams"]
     for team in ("team1", "team2"):
         assert result[team]["name"] == roster[team]["name"]
@@ -158,7 +158,7 @@ def test_the_result_of_each_team_contains_exactly_its_roster(played: PlayedMatch
 
 
 @pytest.mark.parametrize("name", ["deathmatch-ffa", "deathmatch-team", "deathmatch-stranger"])
-def test_a_deathmatch_has_the_requested_duration(played: PlayedMatches, name: str) -> None:
+def test_deathmatch_has_the_requested_duration(played: PlayedMatches, name: str) -> None:
     result = played.result(name)
     assert (result["gameMode"], result["map"], result["antiCheat"]) == ("deathmatch", "de_dust2", [])
     assert abs(result["duration"] - 120) <= 2
@@ -168,7 +168,7 @@ def test_a_deathmatch_has_the_requested_duration(played: PlayedMatches, name: st
     assert winner["kills"] == max_kills > 0
 
 
-def test_a_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
+def test_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     result = played.result("bo3")
     assert [entry["mapName"] for entry in result["maps"]] == MAPS
     assert [entry["mapNumber"] for entry in result["maps"]] == [1, 2, 3]
@@ -177,7 +177,7 @@ def test_a_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     assert all(len(entry["players"]) == 4 for entry in result["maps"])
 
 
-def test_a_map_with_equal_scores_is_a_tie(played: PlayedMatches) -> None:
+def test_map_with_equal_scores_is_a_tie(played: PlayedMatches) -> None:
     result = played.result("tie")
     assert (result["winner"], result["maps"][0]["winner"]) == ("tie", "tie")
     assert result["team1"]["totalRounds"] == result["team2"]["totalRounds"] == 2
@@ -196,7 +196,7 @@ def test_maps_are_listed_as_soon_as_their_match_is_created(played: PlayedMatches
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_the_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, name: str) -> None:
+def test_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, name: str) -> None:
     service, result = played.service, played.result(name)
     history = read_history(service, played.created[name]["serverId"])
     for detail, items in zip(history.maps, history.timelines, strict=True):
@@ -214,7 +214,7 @@ def test_the_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, 
         check_series_result(history.series, result)
 
 
-def test_a_restored_round_is_in_the_timeline_and_no_item_is_removed(played: PlayedMatches) -> None:
+def test_restored_round_is_in_the_timeline_and_no_item_is_removed(played: PlayedMatches) -> None:
     played.final_callback("round-restore")
     (items,) = read_history(played.service, played.created["round-restore"]["serverId"]).timelines
     indexes = [index for index, item in enumerate(items) if item["type"] == "round_restored"]
@@ -226,7 +226,7 @@ def test_a_restored_round_is_in_the_timeline_and_no_item_is_removed(played: Play
 
 
 @pytest.mark.parametrize("match_type", ["competitive", "deathmatch"])
-def test_a_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatches, match_type: str) -> None:
+def test_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatches, match_type: str) -> None:
     service = played.service
     # Slow enough that little game time passes before the kick, even on a slow machine.
     settings = short_match(customCvars=cvars(4, "stranger", sim_roster_delay=1))
@@ -244,7 +244,7 @@ def test_a_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatc
     assert service.cancel(created["serverId"]).status == 200
 
 
-def test_the_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> None:
+def test_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> None:
     service = played.service
     settings = short_match(
         serverPassword="open sesame", customCvars=cvars(60, "no_show", mp_buytime=33, mp_freezetime=50), freezeTime=7
@@ -263,7 +263,7 @@ def test_the_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> Non
     assert server["rconPassword"] not in json.dumps(service.log())
 
 
-def test_a_manual_map_change_is_reverted(played: PlayedMatches) -> None:
+def test_manual_map_change_is_reverted(played: PlayedMatches) -> None:
     service, receiver = played.service, played.receiver
     created = service.create(
         short_match(customCvars=cvars(100, sim_roster_delay=100)),

@@ -80,7 +80,7 @@ def test_each_server_is_used_by_two_matches(fleet: StaticFleet) -> None:
     assert [len(fleet.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
 
 
-def test_a_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None:
+def test_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None:
     long = {"maxRounds": 30, "customCvars": cvars(30)}
     first_two = [fleet.create(f"long-{number}", **long) for number in range(2)]
     running = [fleet.service.wait_for_status(one["serverId"], "running") for one in first_two]
@@ -113,7 +113,7 @@ def test_cvars_of_a_match_do_not_affect_the_next_match(fleet: StaticFleet) -> No
     fleet.service.wait_until_released(*(one["serverId"] for one in created))
 
 
-def test_a_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
+def test_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
     created = fleet.create("dies", maxRounds=30, customCvars=cvars(30))
     running = fleet.service.wait_for_status(created["serverId"], "running")
     dying = next(server for server in fleet.servers if server.port == running["port"])

@@ -121,7 +121,7 @@ async def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [request.connection for request in receiver.requests] == [1, 2]
 
 
-def test_used_connection_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_in_regular_use_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "IDLE_S", 0.2)
     with LogReceiver() as receiver:
         post(receiver.url, times=8, pause_s=0.1)

@@ -177,7 +177,7 @@ def test_speed_does_not_change_the_log() -> None:
     assert slow == fast
 
 
-def test_scripts_of_the_documentation_work() -> None:
+def test_example_scripts_in_the_documentation_work() -> None:
     examples = Path(__file__).resolve().parents[3] / "docs" / "examples"
     with simulator("--speed", "100") as server:
         command = [sys.executable, str(examples / "rcon.py"), str(server.port)]
@@ -280,7 +280,7 @@ def test_server_survives_invalid_input_on_its_port(garbage: bytes) -> None:
         assert server.run("echo alive") == "alive\n"
 
 
-def test_unreachable_log_listener_does_no_harm() -> None:
+def test_unreachable_log_listener_does_not_block_the_console() -> None:
     with simulator("--speed", "100") as server:
         server.run("log on", 'logaddress_add_http "http://127.0.0.1:9/closed"', 'logaddress_add_http "no-scheme"')
         time.sleep(1)

@@ -46,7 +46,7 @@ async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "secret.key").exists()
 
 
-async def test_folder_that_cannot_be_created(tmp_path: Path) -> None:
+async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert (
         await opening_error(settings(tmp_path / "file"))
@@ -54,24 +54,24 @@ async def test_folder_that_cannot_be_created(tmp_path: Path) -> None:
     )
 
 
-async def test_key_file_of_the_wrong_length(tmp_path: Path) -> None:
+async def test_key_file_of_the_wrong_length_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_bytes(b"short")
     assert await opening_error(settings(tmp_path)) == f"The key file {tmp_path}/secret.key must hold exactly 32 bytes."
 
 
-async def test_file_that_is_not_a_database(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "matchpod.sqlite3").write_bytes(b"plain text, long enough to be read as a SQLite header")
     assert "file is not a database" in await opening_error(settings(tmp_path))
 
 
-async def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
+async def test_database_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     (tmp_path / "matchpod.sqlite3").mkdir()
     assert (await opening_error(settings(tmp_path))).startswith(
         f"The database {tmp_path}/matchpod.sqlite3 cannot be opened: "
     )
 
 
-async def test_database_of_a_newer_version(tmp_path: Path) -> None:
+async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     db = await SqliteDatabase.open(tmp_path / "matchpod.sqlite3")
     await db.write(
         [

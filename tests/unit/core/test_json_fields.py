@@ -26,7 +26,7 @@ def only(faults: Faults) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("value", "read_as"), [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)])
-def test_an_integer_may_be_written_as_a_float(value: object, read_as: int) -> None:
+def test_integer_may_be_written_as_a_float(value: object, read_as: int) -> None:
     fields, faults = read({"x": value})
     number = fields.integer("x", at_least=0, at_most=60)
     assert (number, type(number)) == (read_as, int)
@@ -49,14 +49,14 @@ def test_an_integer_may_be_written_as_a_float(value: object, read_as: int) -> No
         (1e308, "must be at most 60"),
     ],
 )
-def test_an_invalid_integer_is_a_fault(value: object, message: str) -> None:
+def test_invalid_integer_is_a_fault(value: object, message: str) -> None:
     fields, faults = read({"x": value})
     assert fields.integer("x", at_least=0, at_most=60) is None
     assert only(faults) == ("at.x", message)
 
 
 @pytest.mark.parametrize(("value", "read_as"), [(1, 1.0), (7.25, 7.25), (1440, 1440.0)])
-def test_a_number_may_have_a_fraction(value: object, read_as: float) -> None:
+def test_number_may_have_a_fraction(value: object, read_as: float) -> None:
     fields, faults = read({"x": value})
     number = fields.number("x", at_least=1, at_most=1440)
     assert (number, type(number)) == (read_as, float)
@@ -66,7 +66,7 @@ def test_a_number_may_have_a_fraction(value: object, read_as: float) -> None:
 @pytest.mark.parametrize(
     ("value", "message"), [(0.99, "must be at least 1"), (10**400, "must be at most 1440"), (False, "must be a number")]
 )
-def test_a_number_out_of_bounds_is_a_fault(value: object, message: str) -> None:
+def test_number_out_of_bounds_is_a_fault(value: object, message: str) -> None:
     fields, faults = read({"x": value})
     assert fields.number("x", at_least=1, at_most=1440) is None
     assert only(faults) == ("at.x", message)
@@ -88,20 +88,20 @@ def test_null_is_the_same_as_absent() -> None:
         assert only(faults) == ("at.x", "is required")
 
 
-def test_valid_strings_of_an_array_have_their_path() -> None:
+def test_valid_strings_have_their_path_and_others_are_faults() -> None:
     fields, faults = read({"x": ["a", 1, "", "b"]})
     assert fields.texts("x", lambda text: None if text else "must not be empty") == (("at.x[0]", "a"), ("at.x[3]", "b"))
     assert faults.error().faults == (Fault("at.x[1]", "must be a string"), Fault("at.x[2]", "must not be empty"))
 
 
 @pytest.mark.parametrize("value", ["abc", {"0": "a"}, 3])
-def test_a_value_that_is_not_an_array_is_a_fault(value: object) -> None:
+def test_value_that_is_not_an_array_is_a_fault(value: object) -> None:
     fields, faults = read({"x": value})
     assert fields.texts("x", lambda text: None) is None
     assert only(faults) == ("at.x", "must be an array of strings")
 
 
-def test_a_choice_must_be_an_enum_value() -> None:
+def test_choice_must_be_an_enum_value() -> None:
     assert read({"x": "red"})[0].choice("x", Colour) is Colour.RED
     others: list[object] = ["green", "RED", 1, ["red"], {}]
     for value in others:
@@ -119,20 +119,20 @@ def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
     )
 
 
-def test_an_unknown_name_is_quoted_safely() -> None:
+def test_unknown_name_is_quoted_safely() -> None:
     _, faults = read({"\ud800" + "x" * 1000: 1})
     path, _ = only(faults)
     assert path == "at.\ufffd" + "x" * 63 + "…"
 
 
-def test_a_single_fault_is_the_error_message() -> None:
+def test_single_fault_is_the_error_message() -> None:
     faults = Faults()
     faults.add("a.b", "must be at least 1")
     assert str(faults.error()) == "a.b must be at least 1"
     assert faults.error().status == 400
 
 
-def test_a_fault_without_a_path_refers_to_the_request_body() -> None:
+def test_fault_without_a_path_refers_to_the_request_body() -> None:
     faults = Faults()
     assert Fields.of([], "", (), faults) is None
     assert str(faults.error()) == "the request body must be a JSON object"

@@ -8,12 +8,12 @@ from matchpod.core.phases import TRANSITIONS, MatchPhase, Trigger
 
 
 @pytest.mark.parametrize("phase", [phase for phase in MatchPhase if phase is not MatchPhase.OVER])
-def test_a_match_can_be_decided_or_canceled_in_every_open_phase(phase: MatchPhase) -> None:
+def test_match_can_be_decided_or_canceled_in_every_open_phase(phase: MatchPhase) -> None:
     assert TRANSITIONS[phase, Trigger.DECIDED] is MatchPhase.OVER
     assert TRANSITIONS[phase, Trigger.CANCELED] is MatchPhase.OVER
 
 
-def test_a_match_that_is_over_stays_over() -> None:
+def test_match_that_is_over_stays_over() -> None:
     assert not [trigger for phase, trigger in TRANSITIONS if phase is MatchPhase.OVER]
 
 

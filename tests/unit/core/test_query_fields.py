@@ -148,7 +148,7 @@ def test_all_faults_are_reported_at_once() -> None:
     assert sorted(fault.path for fault in caught.value.faults) == ["from", "name", "pagSize", "page", "status"]
 
 
-def test_a_single_fault_is_the_error_message() -> None:
+def test_single_fault_is_the_error_message() -> None:
     with pytest.raises(InvalidParamsError, match=r"^name must not be empty$"):
         fields(("name", "")).check()
 

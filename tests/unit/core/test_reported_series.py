@@ -53,7 +53,7 @@ class LossyDriver(MatchDriver):
         return [(played.number, played.name) for played in self.match.maps]
 
 
-def test_a_later_map_reported_by_the_plugin_ends_the_previous_one_without_a_winner() -> None:
+def test_later_map_reported_by_the_plugin_ends_the_previous_one_without_a_winner() -> None:
     driver = LossyDriver.of()
     assert driver.report_live(2) == []
     driver.live(MAPS[1])
@@ -64,21 +64,21 @@ def test_a_later_map_reported_by_the_plugin_ends_the_previous_one_without_a_winn
     assert (driver.match.phase, driver.match.series_score) == (MatchPhase.LIVE, (0, 0))
 
 
-def test_a_map_loaded_after_lost_lines_is_identified_by_its_name() -> None:
+def test_map_loaded_after_lost_lines_is_identified_by_its_name() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[1])  # without disconnects from the first map
     driver.live(MAPS[1])
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
 
 
-def test_a_restart_with_another_map_name_is_the_same_map_if_no_lines_were_lost() -> None:
+def test_restart_with_another_map_name_is_the_same_map_if_no_lines_were_lost() -> None:
     driver = LossyDriver.of()
     driver.change_map(MAPS[1], ANN, BEN)
     driver.live(MAPS[1])
     assert driver.numbers() == [(1, MAPS[1])]
 
 
-def test_a_map_reported_live_again_is_the_same_map() -> None:
+def test_map_reported_live_again_is_the_same_map() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[0])
     driver.report_live(1)
@@ -86,7 +86,7 @@ def test_a_map_reported_live_again_is_the_same_map() -> None:
     assert driver.numbers() == [(1, MAPS[0])]
 
 
-def test_the_roster_starts_the_loaded_map_instead_of_the_lost_one() -> None:
+def test_roster_starts_the_loaded_map_instead_of_the_lost_one() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[1])
     driver.apply(ev.WarmupBegan(driver.now_ms))
@@ -94,7 +94,7 @@ def test_the_roster_starts_the_loaded_map_instead_of_the_lost_one() -> None:
     assert driver.winners() == [None]
 
 
-def test_a_later_map_with_the_same_name_is_identified_by_the_live_report() -> None:
+def test_later_map_with_the_same_name_is_identified_by_the_live_report() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[0])
     driver.live(MAPS[0])
@@ -106,7 +106,7 @@ def test_a_later_map_with_the_same_name_is_identified_by_the_live_report() -> No
     assert [one.status for one in driver.match.maps] == [MapStatus.FINISHED, MapStatus.LIVE]
 
 
-def test_a_later_map_with_the_same_name_is_identified_by_its_result() -> None:
+def test_later_map_with_the_same_name_is_identified_by_its_result() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[0])
     driver.live(MAPS[0])
@@ -126,7 +126,7 @@ def test_reports_that_do_not_fit_the_series_format_are_ignored() -> None:
     assert driver.match.reported.score is None
 
 
-def test_a_late_report_of_the_live_map_is_ignored() -> None:
+def test_late_report_of_the_live_map_is_ignored() -> None:
     driver = LossyDriver.of()
     driver.report_live(1)
     driver.load(MAPS[1])
@@ -134,7 +134,7 @@ def test_a_late_report_of_the_live_map_is_ignored() -> None:
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
 
 
-def test_a_reported_result_completes_the_lost_map() -> None:
+def test_reported_result_completes_the_lost_map() -> None:
     driver = LossyDriver.of()
     driver.report_live(2)
     driver.live(MAPS[1])
@@ -144,7 +144,7 @@ def test_a_reported_result_completes_the_lost_map() -> None:
     assert driver.end_map(5, 13) == [EndMatch()]
 
 
-def test_a_result_reported_before_the_next_map_is_kept() -> None:
+def test_result_reported_before_the_next_map_is_kept() -> None:
     driver = LossyDriver.of()
     driver.report_result(1, 5, 13)
     driver.report_live(2)
@@ -152,7 +152,7 @@ def test_a_result_reported_before_the_next_map_is_kept() -> None:
     assert driver.winners() == [TWO, None]
 
 
-def test_a_reported_result_is_discarded_after_a_restore() -> None:
+def test_reported_result_is_discarded_after_a_restore() -> None:
     driver = LossyDriver.of()
     driver.report_result(1, 5, 13)
     driver.restore(4, 2, 2)
@@ -165,7 +165,7 @@ def test_a_reported_result_is_discarded_after_a_restore() -> None:
     ("second", "final", "first"),
     [((13, 5), (2, 0), ONE), ((5, 13), (0, 2), TWO)],
 )
-def test_the_winner_of_a_lost_map_is_inferred_from_the_series_score(
+def test_winner_of_a_lost_map_is_inferred_from_the_series_score(
     second: tuple[int, int], final: tuple[int, int], first: Winner
 ) -> None:
     driver = LossyDriver.of()
@@ -178,7 +178,7 @@ def test_the_winner_of_a_lost_map_is_inferred_from_the_series_score(
     assert driver.winners() == [first, first]
 
 
-def test_a_lost_tie_is_inferred_from_the_series_score() -> None:
+def test_lost_tie_is_inferred_from_the_series_score() -> None:
     driver = LossyDriver.of()
     driver.end_map(13, 5)
     driver.live(MAPS[1])
@@ -189,7 +189,7 @@ def test_a_lost_tie_is_inferred_from_the_series_score() -> None:
     assert driver.winners() == [ONE, TIE, ONE]
 
 
-def test_a_series_reported_over_before_the_last_map_end_ends_with_that_map() -> None:
+def test_series_reported_over_before_the_last_map_end_ends_with_that_map() -> None:
     driver = LossyDriver.of()
     driver.report_live(2)
     driver.live(MAPS[1])
@@ -198,7 +198,7 @@ def test_a_series_reported_over_before_the_last_map_end_ends_with_that_map() -> 
     assert driver.winners() == [ONE, ONE]
 
 
-def test_a_won_series_with_a_lost_map_waits_for_the_reported_score() -> None:
+def test_won_series_with_a_lost_map_waits_for_the_reported_score() -> None:
     driver = LossyDriver.of()
     for number in (2, 3):
         driver.report_live(number)
@@ -210,7 +210,7 @@ def test_a_won_series_with_a_lost_map_waits_for_the_reported_score() -> None:
     assert driver.winners() == [TWO, ONE, ONE]
 
 
-def test_a_won_series_ends_after_the_grace_period_without_a_report() -> None:
+def test_won_series_ends_after_the_grace_period_without_a_report() -> None:
     driver = LossyDriver.of()
     for number in (2, 3):
         driver.report_live(number)
@@ -221,7 +221,7 @@ def test_a_won_series_ends_after_the_grace_period_without_a_report() -> None:
     assert driver.winners() == [None, ONE, ONE]
 
 
-def test_a_series_with_a_reported_score_is_finished_when_all_players_left() -> None:
+def test_series_with_a_reported_score_is_finished_when_all_players_left() -> None:
     driver = LossyDriver.of()
     driver.report_series(2, 0)
     driver.leave(ANN, BEN)
@@ -230,7 +230,7 @@ def test_a_series_with_a_reported_score_is_finished_when_all_players_left() -> N
     assert driver.match.winner is ONE
 
 
-def test_a_series_without_a_reported_end_is_canceled() -> None:
+def test_series_without_a_reported_end_is_canceled() -> None:
     driver = LossyDriver.of()
     driver.report_live(2)
     driver.live(MAPS[1])
@@ -249,7 +249,7 @@ def test_completely_lost_maps_keep_their_position() -> None:
     assert driver.winners() == [None, None, None, None]
 
 
-def test_a_series_reported_over_during_an_earlier_map_ends_after_the_grace_period() -> None:
+def test_series_reported_over_during_an_earlier_map_ends_after_the_grace_period() -> None:
     driver = LossyDriver.of()
     driver.end_map(13, 5)
     driver.live(MAPS[1])
@@ -264,7 +264,7 @@ def test_a_series_reported_over_during_an_earlier_map_ends_after_the_grace_perio
     assert [(entry.map_number, entry.winner) for entry in result.maps] == [(1, ONE), (2, None), (3, None)]
 
 
-def test_a_new_round_extends_the_grace_period() -> None:
+def test_new_round_extends_the_grace_period() -> None:
     driver = LossyDriver.of()
     driver.report_series(2, 0)
     driver.wait(GRACE_S - 1)
@@ -283,7 +283,7 @@ def test_no_map_is_added_after_the_last_one() -> None:
     assert driver.join(ANN, BEN) == []
 
 
-def test_a_series_without_lost_lines_requests_its_next_map() -> None:
+def test_series_without_lost_lines_requests_its_next_map() -> None:
     driver = LossyDriver.of()
     driver.report_result(1, 13, 5)
     assert driver.end_map(13, 5) == [LoadMap(2, MAPS[1])]
@@ -311,7 +311,7 @@ def test_maps_have_a_common_winner_only_if_all_have_the_same_result() -> None:
     assert series.common_winner((0, 0), 0) is None
 
 
-def test_the_timeline_of_a_lost_map_ends_without_a_winner_before_the_next_map() -> None:
+def test_timeline_of_a_lost_map_ends_without_a_winner_before_the_next_map() -> None:
     driver, timeline = LossyDriver.of(), Timeline()
     timeline.add_map_ends(driver.match)
     driver.load(MAPS[1])
@@ -326,7 +326,7 @@ def test_the_timeline_of_a_lost_map_ends_without_a_winner_before_the_next_map() 
     assert isinstance(drained[-1][1], MapLiveItem)
 
 
-def test_the_timeline_has_no_items_after_the_last_map() -> None:
+def test_timeline_has_no_items_after_the_last_map() -> None:
     driver, timeline = LossyDriver.of(), Timeline()
     driver.report_live(3)
     driver.live(MAPS[2])

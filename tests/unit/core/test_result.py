@@ -92,7 +92,7 @@ IN_DEATHMATCH = {
 }  # fmt: skip
 
 
-def test_a_competitive_result_has_exactly_the_documented_fields() -> None:
+def test_competitive_result_has_exactly_the_documented_fields() -> None:
     result = play().round(Team.TEAM1).end().result()
     assert set(result) == {"gameMode", "format", "winner", "team1", "team2", "overall", "maps", "antiCheat"}
     assert (result["gameMode"], result["format"], result["winner"]) == ("competitive", "bo1", "team1")
@@ -127,7 +127,7 @@ def test_bots_and_unlisted_players_are_left_out_of_results() -> None:
     assert {player.steam_id for player in live_match(game.match).players} == {ANN, BEN}
 
 
-def test_a_series_result_sums_its_maps() -> None:
+def test_series_result_sums_its_maps() -> None:
     game = play(duel(SeriesFormat.BO3))
     game.round(Team.TEAM1, game.kill(ANN, BEN)).end()
     game.apply(ev.MapLoading(game.at_ms, MAPS[1]))
@@ -140,12 +140,12 @@ def test_a_series_result_sums_its_maps() -> None:
     assert [player.kills for player in result.overall] == [3, 0]  # type: ignore[union-attr]
 
 
-def test_a_tied_match_has_the_winner_tie() -> None:
+def test_tied_match_has_the_winner_tie() -> None:
     result = play().round(Team.TEAM1).round(Team.TEAM2).end().result()
     assert result["winner"] == "tie"
 
 
-def test_a_map_that_is_not_over_has_no_winner_and_no_duration() -> None:
+def test_map_that_is_not_over_has_no_winner_and_no_duration() -> None:
     result = play().round(Team.TEAM1).result()
     (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
     assert (entry["winner"], entry["duration"], entry["team1Score"]) == (None, None, 1)
@@ -158,7 +158,7 @@ def test_other_modes_have_the_competitive_shape_with_their_own_name(kind: MatchT
     assert (result["gameMode"], result["format"], result["winner"]) == (kind.value, "bo1", "team2")
 
 
-def test_a_deathmatch_result_is_flat_and_won_by_the_most_kills() -> None:
+def test_deathmatch_result_is_flat_and_won_by_the_most_kills() -> None:
     game = PlayedGame(deathmatch(ANN, BEN)).live()
     game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
     game.at_ms += 120_000
@@ -170,7 +170,7 @@ def test_a_deathmatch_result_is_flat_and_won_by_the_most_kills() -> None:
     assert (players[0]["kpm"], players[0]["hsPercent"]) == (0.99, 50.0)
 
 
-def test_a_deathmatch_without_players_has_no_winner() -> None:
+def test_deathmatch_without_players_has_no_winner() -> None:
     result = PlayedGame(deathmatch()).apply(ev.MapLive(START_MS, MAPS[0], START_MS, Side.CT)).end().result()
     assert (result["winnerSteamId"], result["players"]) == (None, [])
 
@@ -192,7 +192,7 @@ def test_detections_have_map_and_round() -> None:
     ]
 
 
-def test_the_live_view_has_score_and_players() -> None:
+def test_live_view_has_score_and_players() -> None:
     game = play()
     game.round(Team.TEAM1, game.kill(ANN, BEN))
     assert as_json(live_match(game.match)) == {
@@ -207,13 +207,13 @@ def test_the_live_view_has_score_and_players() -> None:
     }
 
 
-def test_the_live_view_has_connected_players_without_statistics_and_omits_unknown_names() -> None:
+def test_live_view_has_connected_players_without_statistics_and_omits_unknown_names() -> None:
     match = Match.create(open_match(), START_MS)
     match.apply(ev.PlayerConnected(START_MS, ANN, "", 1), START_MS)
     assert as_json(live_match(match))["players"] == [{"steamId": ANN, "kills": 0, "deaths": 0, "assists": 0}]
 
 
-def test_the_live_view_of_a_deathmatch_has_no_score() -> None:
+def test_live_view_of_a_deathmatch_has_no_score() -> None:
     assert "score" not in as_json(live_match(PlayedGame(deathmatch()).match))
 
 

@@ -12,12 +12,12 @@ from .match_driver import ANN, deathmatch
 from .test_result import PlayedGame, play
 
 
-def test_a_series_result_round_trips_through_json() -> None:
+def test_series_result_round_trips_through_json() -> None:
     result = build_result(play().round(Team.TEAM1).end().match)
     assert msgspec.json.decode(msgspec.json.encode(result), type=SeriesResult) == result
 
 
-def test_a_deathmatch_result_round_trips_through_json() -> None:
+def test_deathmatch_result_round_trips_through_json() -> None:
     game = PlayedGame(deathmatch(ANN)).live()
     result = build_result(game.apply(game.kill(ANN, "BOT:x")).end().match)
     assert msgspec.json.decode(msgspec.json.encode(result), type=DeathmatchResult) == result

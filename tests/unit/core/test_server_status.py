@@ -15,7 +15,7 @@ from matchpod.core.server_status import (
 )
 
 
-def test_a_server_passes_through_all_phases() -> None:
+def test_server_passes_through_all_phases() -> None:
     phase = ServerPhase.ALLOCATING
     seen = [phase]
     for step in (
@@ -30,12 +30,12 @@ def test_a_server_passes_through_all_phases() -> None:
     assert seen == ["allocating", "pending", "allocating", "running", "ending", "released"]
 
 
-def test_a_match_can_end_in_every_open_phase() -> None:
+def test_match_can_end_in_every_open_phase() -> None:
     assert set(OPEN_PHASES) == {ServerPhase.PENDING, ServerPhase.ALLOCATING, ServerPhase.RUNNING}
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ENDING, ServerPhase.RELEASED])
-def test_a_match_cannot_end_twice(phase: ServerPhase) -> None:
+def test_match_cannot_end_twice(phase: ServerPhase) -> None:
     with pytest.raises(ValueError, match=f"no transition from server phase {phase} on step concluded"):
         next_phase(phase, ServerStep.CONCLUDED)
 

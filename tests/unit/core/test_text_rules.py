@@ -81,7 +81,7 @@ def test_other_map_names_are_rejected(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "cup/7 № 3", "x" * 255, "a\u200db"])
-def test_an_external_id_is_free_text(text: str) -> None:
+def test_external_id_is_free_text(text: str) -> None:
     assert text_rules.external_id_fault(text) is None
 
 
@@ -172,7 +172,7 @@ def test_other_callback_urls_are_rejected_with_the_reason(url: str, fault: str) 
     ("name", "meant"),
     [("maxRound", "maxRounds"), ("maxrounds", "maxRounds"), ("FREEZETIME", "freezeTime"), ("xyz", None), ("", None)],
 )
-def test_the_nearest_name_ignores_case_and_small_errors(name: str, meant: str | None) -> None:
+def test_nearest_name_ignores_case_and_small_errors(name: str, meant: str | None) -> None:
     assert text_rules.nearest(name, ("maxRounds", "freezeTime", "map")) == meant
 
 

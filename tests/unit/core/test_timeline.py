@@ -28,7 +28,7 @@ ANONYMOUS = Person(steam_id=None, name="", team=None)
 # --- the flow of a map --------------------------------------------------------------------------------------------
 
 
-def test_a_timeline_covers_a_whole_map_with_consecutive_numbers() -> None:
+def test_timeline_covers_a_whole_map_with_consecutive_numbers() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.kill()
@@ -40,19 +40,19 @@ def test_a_timeline_covers_a_whole_map_with_consecutive_numbers() -> None:
     assert seqs(driver) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_map_live_item_has_map_name_side_and_score() -> None:
+def test_map_live_item_has_map_name_side_and_score() -> None:
     (live,) = timeline_duel().of(items.MapLiveItem)
     assert (live.map_name, live.team1_side, live.score, live.round_number) == (MAPS[0], Side.CT, Score(0, 0), None)
 
 
-def test_a_map_joined_mid_game_starts_with_its_current_score() -> None:
+def test_map_joined_mid_game_starts_with_its_current_score() -> None:
     driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
     driver.apply(ev.MapLive(START_MS, MAPS[0], START_MS, Side.T, rounds_played=7, team1_score=4, team2_score=3))
     (live,) = driver.of(items.MapLiveItem)
     assert (live.score, live.round_number, live.team1_side) == (Score(4, 3), 7, Side.T)
 
 
-def test_a_restarted_map_has_a_second_map_live_item() -> None:
+def test_restarted_map_has_a_second_map_live_item() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.live()
@@ -72,13 +72,13 @@ def test_round_items_have_number_reason_winner_and_score() -> None:
     assert (end.reason, end.score) == (ev.RoundEndReason.CTS_WIN, Score(1, 0))
 
 
-def test_a_round_end_has_the_right_number_if_the_start_was_lost() -> None:
+def test_round_end_has_the_right_number_if_the_start_was_lost() -> None:
     driver = timeline_duel()
     driver.decide(3, 2, 1)
     assert driver.of(items.RoundEndItem)[0].round_number == 3
 
 
-def test_a_side_swap_has_the_new_side() -> None:
+def test_side_swap_has_the_new_side() -> None:
     driver = timeline_duel()
     driver.apply(ev.SidesSwapped(driver.now_ms, Side.T))
     assert driver.of(items.SideSwapItem)[0].team1_side is Side.T
@@ -93,7 +93,7 @@ def test_repeated_pause_lines_add_one_item_each_way() -> None:
     assert driver.of(items.UnpausedItem)[0].by == "mp_pause_match"
 
 
-def test_a_restart_resets_the_pause() -> None:
+def test_restart_resets_the_pause() -> None:
     driver = timeline_duel()
     driver.apply(ev.Paused(driver.now_ms, "x"))
     driver.live()
@@ -101,7 +101,7 @@ def test_a_restart_resets_the_pause() -> None:
     assert len(driver.of(items.PausedItem)) == 2
 
 
-def test_a_finished_map_ends_with_winner_score_and_end_time() -> None:
+def test_finished_map_ends_with_winner_score_and_end_time() -> None:
     driver = timeline_duel()
     driver.start_round(18)
     driver.end_map(13, 5)
@@ -110,7 +110,7 @@ def test_a_finished_map_ends_with_winner_score_and_end_time() -> None:
     assert (end.round_number, end.timestamp) == (18, "2023-11-14T22:13:20.000Z")
 
 
-def test_a_cancelled_map_ends_once_with_its_current_score() -> None:
+def test_cancelled_map_ends_once_with_its_current_score() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.decide()
@@ -121,7 +121,7 @@ def test_a_cancelled_map_ends_once_with_its_current_score() -> None:
     assert (end.status, end.winner, end.score) == (MapStatus.CANCELLED, None, Score(1, 0))
 
 
-def test_a_map_that_was_never_live_has_no_end_item() -> None:
+def test_map_that_was_never_live_has_no_end_item() -> None:
     driver = TimelineDriver(open_match())
     driver.join(ANN)
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
@@ -129,7 +129,7 @@ def test_a_map_that_was_never_live_has_no_end_item() -> None:
     assert driver.types() == ["player_connected"]
 
 
-def test_a_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> None:
+def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> None:
     driver = TimelineDriver(deathmatch(ANN, BEN))
     driver.join(ANN, BEN)
     driver.live()
@@ -173,7 +173,7 @@ def test_no_items_are_added_after_the_end_of_the_match() -> None:
 # --- restored rounds ----------------------------------------------------------------------------------------------
 
 
-def test_a_restored_round_adds_an_item_and_removes_none() -> None:
+def test_restored_round_adds_an_item_and_removes_none() -> None:
     driver = timeline_duel()
     driver.start_round(1)
     driver.decide(1)
@@ -185,7 +185,7 @@ def test_a_restored_round_adds_an_item_and_removes_none() -> None:
     assert seqs(driver) == list(range(1, 8))
 
 
-def test_a_reopened_map_has_a_second_end_item() -> None:
+def test_reopened_map_has_a_second_end_item() -> None:
     driver = timeline_duel(SeriesFormat.BO3)
     driver.end_map(13, 5)
     driver.restore(10, 6, 4)
@@ -195,7 +195,7 @@ def test_a_reopened_map_has_a_second_end_item() -> None:
     assert driver.maps.keys() == {1}
 
 
-def test_a_restore_before_the_first_map_adds_no_item() -> None:
+def test_restore_before_the_first_map_adds_no_item() -> None:
     driver = TimelineDriver(open_match())
     driver.restore()
     assert driver.maps == {}
@@ -204,7 +204,7 @@ def test_a_restore_before_the_first_map_adds_no_item() -> None:
 # --- combat and the bomb ------------------------------------------------------------------------------------------
 
 
-def test_a_kill_item_has_killer_victim_weapon_and_round() -> None:
+def test_kill_item_has_killer_victim_weapon_and_round() -> None:
     driver = timeline_duel()
     driver.start_round(4)
     driver.kill()
@@ -230,7 +230,7 @@ def test_each_kill_flag_has_its_own_field() -> None:
         assert kill.distance is None
 
 
-def test_a_kill_after_the_decision_belongs_to_the_decided_round() -> None:
+def test_kill_after_the_decision_belongs_to_the_decided_round() -> None:
     driver = timeline_duel()
     driver.start_round(1)
     driver.decide(1)
@@ -238,7 +238,7 @@ def test_a_kill_after_the_decision_belongs_to_the_decided_round() -> None:
     assert driver.of(items.KillItem)[0].round_number == 1
 
 
-def test_a_kill_of_a_teammate_is_a_team_kill() -> None:
+def test_kill_of_a_teammate_is_a_team_kill() -> None:
     driver = timeline_duel()
     driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", False))
     assert driver.of(items.KillItem)[0].team_kill
@@ -254,7 +254,7 @@ def test_combat_before_a_map_is_live_adds_no_items() -> None:
     assert driver.types() == ["player_connected", "player_connected"]
 
 
-def test_a_bot_has_a_name_and_a_team_but_no_id() -> None:
+def test_bot_has_a_name_and_a_team_but_no_id() -> None:
     driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
     driver.join(ANN)
     driver.live()
@@ -278,7 +278,7 @@ def test_without_rosters_the_team_comes_from_the_line_up_or_the_game() -> None:
     assert (second.killer.team, second.victim.team) == (Team.TEAM1, Team.TEAM2)
 
 
-def test_a_player_who_changes_teams_has_the_new_team_in_the_next_round() -> None:
+def test_player_who_changes_teams_has_the_new_team_in_the_next_round() -> None:
     driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
     driver.join(ANN, BEN)
     driver.live()
@@ -290,7 +290,7 @@ def test_a_player_who_changes_teams_has_the_new_team_in_the_next_round() -> None
     assert [kill.killer.team for kill in driver.of(items.KillItem)] == [Team.TEAM1, Team.TEAM1, Team.TEAM2]
 
 
-def test_an_unlisted_player_is_anonymous() -> None:
+def test_unlisted_player_is_anonymous() -> None:
     driver = timeline_duel()
     driver.connect(EVE)
     driver.kill(EVE, BEN)
@@ -327,7 +327,7 @@ def test_bomb_events_have_items_with_player_and_site() -> None:
     assert [one.player for one in driver.of(items.BombDefusedItem)] == [BEN_PERSON, None]
 
 
-def test_a_player_renamed_during_a_round_has_the_new_name_in_later_kills() -> None:
+def test_player_renamed_during_a_round_has_the_new_name_in_later_kills() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.kill()
@@ -336,7 +336,7 @@ def test_a_player_renamed_during_a_round_has_the_new_name_in_later_kills() -> No
     assert [kill.killer.name for kill in driver.of(items.KillItem)] == ["name of 1", "Anna"]
 
 
-def test_the_cache_of_persons_is_limited() -> None:
+def test_cache_of_persons_is_limited() -> None:
     driver = TimelineDriver(open_match())
     driver.live()
     for number in range(MAX_PEOPLE + 10):
@@ -360,7 +360,7 @@ def test_connected_and_disconnected_items_alternate() -> None:
     assert (left.player, left.reason) == (Person(steam_id=ANN, name="name of 1", team=None), "gone")
 
 
-def test_a_disconnected_item_has_the_latest_name() -> None:
+def test_disconnected_item_has_the_latest_name() -> None:
     driver = TimelineDriver(open_match())
     driver.join(ANN)
     driver.apply(ev.PlayerRenamed(driver.now_ms, ANN, "Anna"))
@@ -369,7 +369,7 @@ def test_a_disconnected_item_has_the_latest_name() -> None:
     assert driver.of(items.PlayerDisconnectedItem)[0].player.name == "Anna"
 
 
-def test_a_map_change_adds_no_disconnected_items() -> None:
+def test_map_change_adds_no_disconnected_items() -> None:
     driver = timeline_duel(SeriesFormat.BO3)
     driver.end_map()
     driver.change_map(MAPS[1], ANN, BEN)
@@ -377,7 +377,7 @@ def test_a_map_change_adds_no_disconnected_items() -> None:
     assert driver.types(2) == ["map_live"]
 
 
-def test_a_player_who_does_not_return_from_a_map_change_is_disconnected_when_the_next_map_is_live() -> None:
+def test_player_who_does_not_return_from_a_map_change_is_disconnected_when_the_next_map_is_live() -> None:
     driver = TimelineDriver(msgspec.structs.replace(open_match(MatchType.COMPETITIVE), series_format=SeriesFormat.BO3))
     driver.join(ANN, BEN)
     driver.live()
@@ -389,7 +389,7 @@ def test_a_player_who_does_not_return_from_a_map_change_is_disconnected_when_the
     assert (left.player.steam_id, left.player.name, left.reason) == (BEN, "name of 2", "")
 
 
-def test_a_player_who_does_not_return_after_a_crash_is_disconnected_on_restore() -> None:
+def test_player_who_does_not_return_after_a_crash_is_disconnected_on_restore() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.apply(ev.ServerRestarted(driver.now_ms))
@@ -412,7 +412,7 @@ def test_leaving_between_maps_adds_an_item_to_the_next_map() -> None:
     assert driver.of(items.PlayerDisconnectedItem, 2)[0].round_number is None
 
 
-def test_a_player_in_the_line_up_gets_a_connected_item_if_the_line_was_lost() -> None:
+def test_player_in_the_line_up_gets_a_connected_item_if_the_line_was_lost() -> None:
     driver = TimelineDriver(open_match())
     driver.join(ANN)
     driver.live()
@@ -435,7 +435,7 @@ def test_changes_found_by_the_console_add_items() -> None:
     assert (left.player.steam_id, left.reason) == (CAT, "")
 
 
-def test_the_console_list_does_not_disconnect_players_during_a_map_change() -> None:
+def test_console_list_does_not_disconnect_players_during_a_map_change() -> None:
     driver = TimelineDriver(open_match())
     driver.join(ANN)
     driver.load()
@@ -488,7 +488,7 @@ def test_chat_is_truncated_and_unsafe_characters_are_replaced(text: str, expecte
 # --- detections ---------------------------------------------------------------------------------------------------
 
 
-def test_a_detection_adds_one_item_on_its_map() -> None:
+def test_detection_adds_one_item_on_its_map() -> None:
     driver = timeline_duel(SeriesFormat.BO3)
     driver.start_round(2)
     for _ in range(3):
@@ -503,7 +503,7 @@ def test_a_detection_adds_one_item_on_its_map() -> None:
 
 
 @pytest.mark.parametrize("at_ms", [10**17, -(10**17)])
-def test_a_detection_with_an_invalid_time_has_a_clamped_timestamp(at_ms: int) -> None:
+def test_detection_with_an_invalid_time_has_a_clamped_timestamp(at_ms: int) -> None:
     driver = timeline_duel()
     driver.apply(ev.CheatSuspected(at_ms, ANN, "Aimbot", "41.2"))
     (found,) = driver.of(items.AntiCheatItem)
@@ -570,7 +570,7 @@ def test_drained_items_are_not_returned_again_after_a_snapshot() -> None:
     assert driver.timeline.drain() == []
 
 
-def test_an_empty_timeline_can_start_mid_game() -> None:
+def test_empty_timeline_can_start_mid_game() -> None:
     driver = timeline_duel()
     driver.start_round()
     driver.timeline, driver.maps = msgspec.msgpack.decode(b"\x80", type=Timeline), {}

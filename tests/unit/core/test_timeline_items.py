@@ -26,7 +26,7 @@ def as_json(item: TimelineItem) -> object:
     return msgspec.json.decode(msgspec.json.encode(item))
 
 
-def test_the_item_types_are_those_of_the_api() -> None:
+def test_item_types_are_those_of_the_api() -> None:
     assert tuple(kind.__struct_config__.tag for kind in get_args(TimelineItem)) == TYPES
 
 
@@ -37,7 +37,7 @@ def test_every_item_has_the_common_fields_and_a_type_tag() -> None:
         assert "type" not in kind.__struct_encode_fields__
 
 
-def test_a_kill_item_is_encoded_with_all_fields() -> None:
+def test_kill_item_is_encoded_with_all_fields() -> None:
     kill = items.KillItem(
         seq=7, timestamp="2026-01-20T09:06:40.123Z", round_number=3, killer=ANN, victim=HAN, weapon="ak47",
         team_kill=False, headshot=True, wallbang=False, through_smoke=True, attacker_blind=False, noscope=False,
@@ -52,7 +52,7 @@ def test_a_kill_item_is_encoded_with_all_fields() -> None:
     }  # fmt: skip
 
 
-def test_a_map_end_item_is_encoded_with_status_winner_and_score() -> None:
+def test_map_end_item_is_encoded_with_status_winner_and_score() -> None:
     end = items.MapEndItem(
         seq=9, timestamp="t", round_number=24, status=MapStatus.FINISHED, winner=Winner.TIE, score=Score(12, 12)
     )
@@ -62,7 +62,7 @@ def test_a_map_end_item_is_encoded_with_status_winner_and_score() -> None:
     }  # fmt: skip
 
 
-def test_an_item_is_decoded_by_its_type() -> None:
+def test_item_is_decoded_by_its_type() -> None:
     for side in (Side.T, None):
         swap = items.SideSwapItem(seq=1, timestamp="t", round_number=None, team1_side=side)
         assert msgspec.json.decode(msgspec.json.encode(swap), type=TimelineItem) == swap

@@ -155,7 +155,7 @@ def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_a_simulated_match_has_consecutive_numbers_and_alternating_connections(name: str) -> None:
+def test_simulated_match_has_consecutive_numbers_and_alternating_connections(name: str) -> None:
     waiting = simulated(name).reader.timeline.waiting
     check_numbers(waiting)
     check_connections(waiting)
@@ -281,7 +281,7 @@ def read_at_once(name: str) -> list[MapItem]:
 
 @examples(40)
 @given(st.sampled_from(["series", "restored", "deathmatch"]), st.data())
-def test_the_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_draining(
+def test_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_draining(
     name: str, data: st.DataObject
 ) -> None:
     size = sum(len(body) for _, _, body in simulated(name).posts)
@@ -291,7 +291,7 @@ def test_the_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_dra
     assert len(read_at_once(name)) > 50
 
 
-def test_a_stored_reader_without_a_timeline_is_rejected() -> None:
+def test_stored_reader_without_a_timeline_is_rejected() -> None:
     old = msgspec.to_builtins(MatchReader.create(MATCHES["series"][0], START_MS))
     del old["timeline"]
     with pytest.raises(msgspec.ValidationError, match="timeline"):

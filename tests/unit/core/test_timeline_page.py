@@ -18,7 +18,7 @@ SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.MULTILIN
 KINDS = {str(kind.__struct_config__.tag): kind for kind in get_args(TimelineItem)}
 
 
-def test_the_page_documents_exactly_the_item_types() -> None:
+def test_page_documents_exactly_the_item_types() -> None:
     assert list(SECTIONS) == list(KINDS)
 
 

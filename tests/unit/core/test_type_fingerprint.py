@@ -82,11 +82,11 @@ def test_fingerprint_is_the_same_in_every_process() -> None:
 
 
 @pytest.mark.parametrize("change", OTHERS)
-def test_a_changed_field_changes_the_fingerprint(change: str) -> None:
+def test_changed_field_changes_the_fingerprint(change: str) -> None:
     assert type_fingerprint(player(OTHERS[change])) != type_fingerprint(player(SAME))
 
 
-def test_a_description_does_not_change_the_fingerprint() -> None:
+def test_description_does_not_change_the_fingerprint() -> None:
     described = [("kills", Annotated[int, Meta(description="Enemies killed.")], 0), SAME[1]]
     constrained = [("kills", Annotated[int, Meta(description="Enemies killed.", ge=0)], 0), SAME[1]]
     assert type_fingerprint(player(described)) == type_fingerprint(player(SAME))
@@ -98,13 +98,13 @@ def test_a_description_does_not_change_the_fingerprint() -> None:
     [{"array_like": True}, {"omit_defaults": True}, {"tag": True}, {"tag_field": "t"}, {"rename": "camel"}],
     ids=str,
 )
-def test_a_changed_encoding_changes_the_fingerprint(options: dict[str, Any]) -> None:
+def test_changed_encoding_changes_the_fingerprint(options: dict[str, Any]) -> None:
     changed = player([("first_kills", int, 0)], **options)
     assert type_fingerprint(changed) != type_fingerprint(player([("first_kills", int, 0)]))
 
 
 @pytest.mark.parametrize("inner", [_MoreColours, _RenamedColour, str, Colour | None])
-def test_a_changed_enum_changes_the_fingerprint(inner: Any) -> None:
+def test_changed_enum_changes_the_fingerprint(inner: Any) -> None:
     assert type_fingerprint(holding(inner)) != type_fingerprint(holding(Colour))
 
 
@@ -117,7 +117,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", WRAPPERS)
-def test_a_change_in_a_nested_type_changes_the_fingerprint(kind: str) -> None:
+def test_change_in_a_nested_type_changes_the_fingerprint(kind: str) -> None:
     wrap = WRAPPERS[kind]
     deep = [holding(wrap(holding(wrap(player(fields))))) for fields in (SAME, OTHERS["field added"])]
     assert type_fingerprint(deep[0]) != type_fingerprint(deep[1])
@@ -130,5 +130,5 @@ def test_default_factories_and_sets_affect_the_fingerprint() -> None:
     assert type_fingerprint(sets[0]) == type_fingerprint(sets[1]) != type_fingerprint(sets[2])
 
 
-def test_a_recursive_type_has_a_fingerprint() -> None:
+def test_recursive_type_has_a_fingerprint() -> None:
     assert type_fingerprint(Node) != type_fingerprint(msgspec.defstruct("Node", [("name", str)]))

@@ -62,7 +62,7 @@ def faults_of(value: object) -> list[tuple[str, str]]:
 # --- valid bodies ------------------------------------------------------------------------------------------------
 
 
-def test_a_minimal_body_is_a_best_of_one() -> None:
+def test_minimal_body_is_a_best_of_one() -> None:
     request = read(body())
     assert (request.region, request.game_type) == ("eu-central", "cs2")
     assert (request.callback_url, request.callback_auth_token, request.external_match_id) == (None, None, None)
@@ -133,7 +133,7 @@ def test_validation_does_not_modify_the_body() -> None:
 
 
 @pytest.mark.parametrize("match_type", ["casual", "deathmatch", "retakes", "custom"])
-def test_a_match_without_a_series_plays_one_map(match_type: str) -> None:
+def test_match_without_a_series_plays_one_map(match_type: str) -> None:
     assert read(body(matchType=match_type, maps=["de_dust2"])).game_settings.maps == ("de_nuke",)
 
 
@@ -148,7 +148,7 @@ def test_a_match_without_a_series_plays_one_map(match_type: str) -> None:
         ("bo3", ["a", "b", "c", "d"], ("de_nuke", "a", "b")),
     ],
 )
-def test_a_series_plays_map_then_maps_and_repeats_them(
+def test_series_plays_map_then_maps_and_repeats_them(
     series_format: str, pool: list[str], maps: tuple[str, ...]
 ) -> None:
     assert read(body(seriesFormat=series_format, maps=pool)).game_settings.maps == maps
@@ -167,7 +167,7 @@ def test_no_map_is_repeated_before_all_others_are_played(first: str, pool: list[
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 3, True, [body()]])
-def test_a_body_that_is_not_an_object_is_one_fault(value: object) -> None:
+def test_body_that_is_not_an_object_is_one_fault(value: object) -> None:
     assert faults_of(value) == [("", "must be a JSON object")]
     assert str(error_of(value)) == "the request body must be a JSON object"
 
@@ -199,7 +199,7 @@ def test_missing_required_fields_are_reported() -> None:
         ("callbackURL", "http://x/", "is not a known field; did you mean callbackUrl?"),
     ],
 )
-def test_an_invalid_field_of_the_body_is_reported(field: str, value: object, message: str) -> None:
+def test_invalid_field_of_the_body_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(body() | {field: value}) == [(field, message)]
 
 
@@ -232,7 +232,7 @@ def test_an_invalid_field_of_the_body_is_reported(field: str, value: object, mes
         ("players", [], "is only for matchType deathmatch, not competitive"),
     ],
 )
-def test_an_invalid_setting_is_reported(field: str, value: object, message: str) -> None:
+def test_invalid_setting_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(body(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
@@ -250,7 +250,7 @@ def test_an_invalid_setting_is_reported(field: str, value: object, message: str)
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
     ],
 )
-def test_an_invalid_setting_of_a_deathmatch_is_reported(field: str, value: object, message: str) -> None:
+def test_invalid_setting_of_a_deathmatch_is_reported(field: str, value: object, message: str) -> None:
     assert faults_of(deathmatch(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
@@ -281,7 +281,7 @@ def test_both_teams_are_required_and_unknown_fields_are_rejected() -> None:
     ]
 
 
-def test_an_invalid_team_name_is_not_replaced_by_the_default() -> None:
+def test_invalid_team_name_is_not_replaced_by_the_default() -> None:
     assert faults_of(body(teams=teams({"name": ""}, {"name": "a;b"}))) == [
         ("gameSettings.teams.team1.name", "must be 1 to 32 characters"),
         ("gameSettings.teams.team2.name", "must not contain ;"),
@@ -297,7 +297,7 @@ def test_each_invalid_player_is_reported_with_the_index() -> None:
     ]
 
 
-def test_a_player_in_both_teams_is_rejected() -> None:
+def test_player_in_both_teams_is_rejected() -> None:
     value = body(teams=teams({"players": PLAYERS[:2]}, {"players": [PLAYERS[2], PLAYERS[1]]}))
     assert faults_of(value) == [
         ("gameSettings.teams.team2.players[1]", "is already listed at gameSettings.teams.team1.players[1]")
@@ -335,7 +335,7 @@ def test_all_faults_are_reported_at_once() -> None:
     assert (error.status, error.code) == (400, "INVALID_PARAMS")
 
 
-def test_a_single_fault_is_the_error_message() -> None:
+def test_single_fault_is_the_error_message() -> None:
     assert str(error_of(body(maxRounds=0))) == "gameSettings.maxRounds must be at least 1"
 
 

@@ -44,7 +44,7 @@ def names(status: Status | None) -> list[str]:
 # --- status ---
 
 
-def test_status_of_a_server_with_bots(corpus: Path) -> None:
+def test_status_of_a_server_with_bots_is_parsed(corpus: Path) -> None:
     answer = parse_status((corpus / "status_1.41.2.8_bots_hibernating.txt").read_text())
     assert answer is not None
     assert answer.hostname == "Larry's Server"
@@ -55,7 +55,7 @@ def test_status_of_a_server_with_bots(corpus: Path) -> None:
     assert all(player.is_bot and player.address is None and player.connected_s is None for player in answer.players)
 
 
-def test_status_of_an_empty_server(corpus: Path) -> None:
+def test_status_of_an_empty_server_is_parsed(corpus: Path) -> None:
     answer = parse_status((corpus / "status_1.41.8.1_empty.txt").read_text())
     assert answer == Status(
         hostname="CS2 Zombie Escape Mella Server",
@@ -68,7 +68,7 @@ def test_status_of_an_empty_server(corpus: Path) -> None:
     )
 
 
-def test_status_of_a_server_with_players(corpus: Path) -> None:
+def test_status_of_a_server_with_players_is_parsed(corpus: Path) -> None:
     answer = parse_status((corpus / "status_1.41.8.1_two_humans_partial.txt").read_text())
     assert answer is not None
     assert (answer.humans, answer.map) == (2, None)
@@ -132,7 +132,7 @@ def test_unrelated_lines_are_skipped() -> None:
     assert names(answer) == ["Nick"]
 
 
-def test_the_map_is_the_first_spawngroup() -> None:
+def test_map_is_the_first_spawngroup() -> None:
     text = "loaded spawngroup(  2)  : SV:  [2: prefabs/x | main lump]\nloaded spawngroup(  1)  : SV:  [1: de_nuke | m]"
     assert parse_status(text) == Status(map="de_nuke")
 
@@ -149,7 +149,7 @@ def test_other_text_is_not_a_status(text: str) -> None:
 # --- status_json ---
 
 
-def test_status_json_of_a_real_server(corpus: Path) -> None:
+def test_status_json_of_a_real_server_is_parsed(corpus: Path) -> None:
     answer = parse_status_json((corpus / "status_json_build2000696.json").read_text())
     assert answer is not None
     assert (answer.map, answer.is_hibernating) == ("de_dust2", False)
@@ -279,7 +279,7 @@ LIVE = {
 }
 
 
-def test_get5_status_of_a_live_match() -> None:
+def test_get5_status_of_a_live_match_is_parsed() -> None:
     answer = parse_get5_status(f"{NOISE}\n{json.dumps(LIVE)}\n{NOISE}")
     assert answer is not None
     assert (answer.state, answer.is_paused, answer.match_id) == (Get5State.LIVE, True, "27")

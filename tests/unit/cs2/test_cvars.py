@@ -72,7 +72,7 @@ def test_every_invalid_line_is_reported_and_valid_lines_are_still_read() -> None
         ("mp_" + "x" * 80 + " 3", "must begin with the name of a console variable"),
     ],
 )
-def test_fault_has_a_helpful_reason(line: str, reason: str) -> None:
+def test_invalid_line_is_reported_with_the_reason(line: str, reason: str) -> None:
     assert reasons(line) == [(1, reason)]
 
 

@@ -306,7 +306,7 @@ def test_play_during_setup_does_not_count() -> None:
     assert poster.reader.match.current_map.team1_score == 0
 
 
-def test_match_start_in_lost_lines_is_not_awaited() -> None:
+def test_map_goes_live_even_if_the_match_start_was_lost() -> None:
     poster = LogPoster()
     poster.reader.mark_setup(is_done=False)
     poster.all_join()

@@ -95,7 +95,7 @@ def test_packets_survive_any_chunking(sent: list[Frame], sizes: list[int]) -> No
     assert reader.buffered_bytes == 0
 
 
-def test_packets_arrive_byte_by_byte() -> None:
+def test_packets_received_byte_by_byte_are_read() -> None:
     sent = [Frame(1, RESPONSE_VALUE), Frame(2, RESPONSE_VALUE, b"two")]
     stream = b"".join(map(encode_frame, sent))
     assert read_all(FrameReader(MAX_REQUEST_SIZE), stream, [1] * len(stream)) == sent

@@ -80,7 +80,7 @@ def test_snapshot_during_configuration_changes_nothing() -> None:
     assert again.reader.match.phase is MatchPhase.STARTING
 
 
-def test_game_from_the_configuration_that_is_still_reported_does_not_count() -> None:
+def test_game_still_reported_after_configuration_does_not_count() -> None:
     """A restart takes a second; until then the old game goes on."""
     status = ['MatchStatus: Score: 3:1 on map "de_nuke" RoundsPlayed: 4', 'World triggered "Round_Start"']
     fold, _ = fold_of(

@@ -92,7 +92,7 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
     return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, object])
 
 
-def test_page_of_maps() -> None:
+def test_page_of_maps_has_position_total_and_summaries() -> None:
     page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP])
     assert as_json(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
 
@@ -128,7 +128,7 @@ def test_fields_of_an_upcoming_map_are_null() -> None:
     assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
 
 
-def test_page_of_series() -> None:
+def test_page_of_series_contains_the_maps_of_each_series() -> None:
     page = views.series_page(ListQuery(), 1, [(SERIES, [MAP])])
     assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
 

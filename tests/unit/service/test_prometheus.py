@@ -98,7 +98,7 @@ def test_numbers_are_written_in_their_shortest_exact_form(number: float, shown: 
     assert list(gauge.lines())[-1] == f"a {shown}"
 
 
-def test_invalid_use_is_rejected() -> None:
+def test_invalid_metrics_and_values_are_rejected() -> None:
     metrics = Registry()
     counter = metrics.counter("a_total", "x", ("region",))
     with pytest.raises(ValueError, match="has the labels"):

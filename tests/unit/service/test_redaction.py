@@ -81,7 +81,7 @@ PIECES = st.sampled_from([*WITHOUT_SECRET, *(line for line in WITH_SECRET if b"\
 
 
 @given(st.lists(PIECES))
-def test_a_body_is_redacted_line_by_line(lines: list[bytes]) -> None:
+def test_body_is_redacted_line_by_line(lines: list[bytes]) -> None:
     body = b"".join(TIME + line + b"\n" for line in lines)
     redacted = redact_log(body)
     assert redacted == b"".join(redact_log(TIME + line + b"\n") for line in lines)

@@ -1,4 +1,4 @@
-"""Behaviour common to all requests: keys, methods, paths, request ids, limits, internal errors and draining."""
+"""Behavior common to all requests: keys, methods, paths, request ids, limits, internal errors and draining."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_server_of_another_organization_is_forbidden(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_canceled_match_is_stopped(site: Site, is_running: bool) -> None:
+def test_canceled_match_has_the_status_stopped(site: Site, is_running: bool) -> None:
     server_id = site.new_server()
     if is_running:
         site.start(server_id)

@@ -69,7 +69,7 @@ def test_kill_that_is_unseen_for_two_reasons_counts_once() -> None:
     assert (tally.unseen, tally.headshots, tally.through_smoke, tally.blind) == (1, 1, 1, 1)
 
 
-def test_one_report_per_map() -> None:
+def test_each_map_has_at_most_one_report() -> None:
     assert len(observe(BlindAndSmoke(), *[SMOKED_HEAD] * 30)) == 1
 
 

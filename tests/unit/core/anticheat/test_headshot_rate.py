@@ -81,7 +81,7 @@ def test_weapons_without_aimed_headshots_do_not_count(weapon: str) -> None:
     assert rate == HeadshotRate()
 
 
-def test_one_report_per_map() -> None:
+def test_each_map_has_at_most_one_report() -> None:
     assert len(observe(HeadshotRate(), "h" * 100)) == 1
 
 

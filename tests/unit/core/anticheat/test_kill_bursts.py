@@ -126,7 +126,7 @@ def test_kill_belongs_to_one_burst_only() -> None:
     assert bursts.bursts == 1
 
 
-def test_one_report_per_map_and_another_after_the_same_number_of_bursts() -> None:
+def test_each_map_has_at_most_one_report_after_two_new_bursts() -> None:
     bursts = KillBursts()
     assert len([report for start_ms in range(0, 300_000, 60_000) for report in observe(bursts, *burst(start_ms))]) == 1
     assert bursts.bursts == 5

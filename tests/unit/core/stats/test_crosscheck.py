@@ -15,7 +15,7 @@ def test_equal_numbers_give_no_differences() -> None:
     assert compare([line], [game], [], round_number=1) == []
 
 
-def test_a_difference_has_round_player_and_field() -> None:
+def test_difference_has_round_player_and_field() -> None:
     new = compare([PlayerLine(deaths=2, player_id=ANNA)], [game_count(ANNA, deaths=1)], [], round_number=4)
     assert new == [Discrepancy(4, ANNA, "deaths", 2, 1)]
 
@@ -60,29 +60,29 @@ def test_measured_numbers_have_a_tolerance(field: str, ours: int, game: float, i
     assert [found.field for found in new] == ([field] if is_reported else [])
 
 
-def test_the_last_decimal_of_a_percentage_has_a_tolerance() -> None:
+def test_last_decimal_of_a_percentage_has_a_tolerance() -> None:
     line = PlayerLine(kills=3, headshots=2, player_id=ANNA)
     assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.66)], [], round_number=1) == []
     assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.6)], [], round_number=1) != []
 
 
-def test_an_unchanged_difference_is_reported_once() -> None:
+def test_unchanged_difference_is_reported_once() -> None:
     known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
     assert compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=4)], known, round_number=2) == []
 
 
-def test_a_growing_difference_is_reported_again() -> None:
+def test_growing_difference_is_reported_again() -> None:
     known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
     new = compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=3)], known, round_number=2)
     assert new == [Discrepancy(2, ANNA, "kills", 5, 3)]
 
 
-def test_a_player_without_a_line_is_compared_with_zero() -> None:
+def test_player_without_a_line_is_compared_with_zero() -> None:
     assert compare([], [game_count(BEN)], [], round_number=1) == []
     assert compare([], [game_count(BEN, kills=1)], [], round_number=1) == [Discrepancy(1, BEN, "kills", 0, 1)]
 
 
-def test_the_number_of_differences_is_limited() -> None:
+def test_number_of_differences_is_limited() -> None:
     players = [game_count(str(number), kills=1) for number in range(2 * MAX_DISCREPANCIES)]
     known = compare([], players[:10], [], round_number=1)
     assert len(known) + len(compare([], players[10:], known, round_number=2)) == MAX_DISCREPANCIES

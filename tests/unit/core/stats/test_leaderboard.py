@@ -20,7 +20,7 @@ def ids(lines: list[PlayerLine], sort_by: LeaderboardSort) -> list[str]:
     return [player.steam_id for player in rank(player_rows(lines, NAMES), sort_by=sort_by)]
 
 
-def test_a_row_has_the_api_shape() -> None:
+def test_row_has_the_api_shape() -> None:
     line = PlayerLine(
         kills=3,
         deaths=1,
@@ -84,12 +84,12 @@ def test_team_numbers_are_1_2_and_0_for_none() -> None:
         (LeaderboardSort.DEFUSES, PlayerLine(bomb_defuses=2, player_id=BEN)),
     ],
 )
-def test_the_highest_value_is_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
+def test_highest_value_is_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
     other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
     assert ids([other, best], sort_by) == [BEN, ANNA]
 
 
-def test_an_accuracy_of_zero_ranks_above_a_missing_accuracy() -> None:
+def test_accuracy_of_zero_ranks_above_a_missing_accuracy() -> None:
     lines = [PlayerLine(kills=9, player_id=ANNA), PlayerLine(player_id=BEN, shots_fired=5, shots_hit=0)]
     assert ids(lines, LeaderboardSort.ACCURACY) == [BEN, ANNA]
 

@@ -56,12 +56,12 @@ def test_kills_before_the_next_freeze_time_belong_to_the_decided_round() -> None
     assert ledger.is_complete
 
 
-def test_a_round_counts_for_the_players_in_its_line_ups() -> None:
+def test_round_counts_for_the_players_in_its_line_ups() -> None:
     ledger = live().decide(1).start(2, team1=(ANNA, BEN)).kill(CARL, XENA).decide(2).ledger()
     assert [line_of(ledger, who).rounds_played for who in TEAM1] == [2, 2, 1]
 
 
-def test_a_restore_drops_later_rounds_and_the_open_one() -> None:
+def test_restore_drops_later_rounds_and_the_open_one() -> None:
     builder = live().kill(ANNA, XENA).decide(1).start(2).kill(ANNA, YURI).decide(2).start(3).kill(ANNA, ZOE)
     ledger = builder.restore(1).ledger()
     assert line_of(ledger, ANNA).kills == 1
@@ -69,7 +69,7 @@ def test_a_restore_drops_later_rounds_and_the_open_one() -> None:
     assert ledger.open_round is None
 
 
-def test_a_restore_to_zero_drops_everything() -> None:
+def test_restore_to_zero_drops_everything() -> None:
     assert live().kill(ANNA, XENA).decide(1).restore(0).ledger().lines() == []
 
 
@@ -82,25 +82,25 @@ def test_suicides_caused_by_a_restore_are_removed_from_the_kept_round() -> None:
     assert line_of(ledger, ANNA).kast_rounds == 1
 
 
-def test_an_earlier_suicide_of_a_kept_round_stays() -> None:
+def test_earlier_suicide_of_a_kept_round_stays() -> None:
     ledger = live().die(ANNA).decide(1).at(60_000).restore(1).ledger()
     assert line_of(ledger, ANNA).deaths == 1
 
 
-def test_a_restore_reopens_an_ended_map() -> None:
+def test_restore_reopens_an_ended_map() -> None:
     builder = live().kill(ANNA, XENA).decide(1).start(2).kill(ANNA, YURI).decide(2).end()
     ledger = builder.restore(1).start(2).kill(BEN, ZOE).decide(2).end().ledger()
     assert [line_of(ledger, who).kills for who in (ANNA, BEN)] == [1, 1]
     assert ledger.is_complete
 
 
-def test_a_round_played_again_replaces_the_earlier_one() -> None:
+def test_round_played_again_replaces_the_earlier_one() -> None:
     ledger = live().kill(ANNA, XENA).start(1).kill(BEN, XENA).decide(1).end().ledger()
     assert [line_of(ledger, who).kills for who in (ANNA, BEN)] == [0, 1]
     assert ledger.is_complete
 
 
-def test_a_lower_round_number_drops_later_rounds() -> None:
+def test_lower_round_number_drops_later_rounds() -> None:
     ledger = live().kill(ANNA, XENA).decide(1).start(2).decide(2).start(1).decide(1).end().ledger()
     assert [record.number for record in ledger.rounds] == [1]
     assert line_of(ledger, ANNA).kills == 0
@@ -114,7 +114,7 @@ def test_deathmatch_without_rounds_has_one_implicit_round() -> None:
     assert {line.team for line in ledger.lines()} == {None}
 
 
-def test_a_deathmatch_start_adds_its_line_up_to_the_open_round() -> None:
+def test_deathmatch_start_adds_its_line_up_to_the_open_round() -> None:
     ledger = EventBuilder().live().kill(ANNA, XENA).start(1).kill(ANNA, YURI).end().ledger(is_free_for_all=True)
     assert len(ledger.rounds) == 1
     assert line_of(ledger, ANNA).kills == 2
@@ -150,23 +150,23 @@ def test_lost_lines_between_rounds_mark_the_next_round_as_torn() -> None:
     assert ledger.torn_rounds == [2]
 
 
-def test_a_restore_to_before_the_loss_makes_the_map_complete_again() -> None:
+def test_restore_to_before_the_loss_makes_the_map_complete_again() -> None:
     builder = live().decide(1).start(2).add(ev.ServerRestarted).decide(2).start(4)
     assert builder.ledger().missing_rounds == [3]
     assert builder.restore(1).ledger().is_complete
 
 
-def test_a_restore_to_unknown_rounds_marks_them_as_missing() -> None:
+def test_restore_to_unknown_rounds_marks_them_as_missing() -> None:
     assert live().decide(1).restore(3).ledger().missing_rounds == [2, 3]
 
 
-def test_a_skipped_decision_number_marks_rounds_as_missing() -> None:
+def test_skipped_decision_number_marks_rounds_as_missing() -> None:
     ledger = live().kill(ANNA, XENA).decide(4).ledger()
     assert ledger.missing_rounds == [2, 3]
     assert ledger.torn_rounds == [1, 4]
 
 
-def test_a_lost_decision_marks_its_round_as_torn() -> None:
+def test_lost_decision_marks_its_round_as_torn() -> None:
     ledger = live().kill(ANNA, XENA).start(2).ledger()
     assert ledger.torn_rounds == [1]
     assert line_of(ledger, ANNA).kills == 1
@@ -186,13 +186,13 @@ def test_combat_opens_a_round_whose_start_was_lost() -> None:
     assert line_of(ledger, ANNA).kills == 1
 
 
-def test_a_decision_without_a_round_start_gives_a_torn_round() -> None:
+def test_decision_without_a_round_start_gives_a_torn_round() -> None:
     ledger = live().decide(1).game_counts(2).decide(2).end().ledger()
     assert [record.number for record in ledger.rounds] == [1, 2]
     assert ledger.torn_rounds == [2]
 
 
-def test_a_repeated_or_stale_decision_changes_nothing() -> None:
+def test_repeated_or_stale_decision_changes_nothing() -> None:
     builder = live().decide(1, Team.TEAM2)
     before = builder.ledger()
     assert builder.decide(1, Team.TEAM1).ledger() == before
@@ -202,17 +202,17 @@ def test_a_repeated_or_stale_decision_changes_nothing() -> None:
     assert builder.decide(1).ledger() == started
 
 
-def test_a_map_that_ended_incomplete_is_not_complete() -> None:
+def test_map_that_ended_incomplete_is_not_complete() -> None:
     assert not live().decide(1).end(is_complete=False).ledger().is_complete
 
 
-def test_a_round_interrupted_by_the_end_of_the_map_is_kept() -> None:
+def test_round_interrupted_by_the_end_of_the_map_is_kept() -> None:
     ledger = live().kill(ANNA, XENA).end().ledger()
     assert line_of(ledger, ANNA).kills == 1
     assert ledger.is_complete
 
 
-def test_a_huge_round_number_does_not_create_a_huge_list() -> None:
+def test_huge_round_number_does_not_create_a_huge_list() -> None:
     assert len(EventBuilder().live(rounds_played=10**12).ledger().missing_rounds) < 1000
 
 
@@ -241,19 +241,19 @@ def test_team_damage_lowers_health_but_is_not_counted() -> None:
     assert line_of(ledger, XENA).damage == 60
 
 
-def test_a_pellet_that_hits_a_dead_player_does_no_damage() -> None:
+def test_pellet_that_hits_a_dead_player_does_no_damage() -> None:
     builder = live().at(5000).hit(ANNA, XENA, 120, 0).at(5000).hit(ANNA, XENA, 30, 0)
     ledger = builder.at(5000).kill(ANNA, XENA).at(5000).hit(ANNA, XENA, 30, 0).ledger()
     assert line_of(ledger, ANNA).damage == 100
 
 
-def test_a_respawned_player_has_full_health() -> None:
+def test_respawned_player_has_full_health() -> None:
     builder = EventBuilder().live().hit(ANNA, XENA, 110, 0).kill(ANNA, XENA).hit(ANNA, XENA, 60, 40).kill(ANNA, XENA)
     ledger = builder.hit(ANNA, XENA, 400, 0).kill(ANNA, XENA).ledger(is_free_for_all=True)
     assert line_of(ledger, ANNA).damage == 100 + 60 + 100
 
 
-def test_a_player_who_rejoins_has_full_health() -> None:
+def test_player_who_rejoins_has_full_health() -> None:
     builder = EventBuilder().live().hit(ANNA, XENA, 60, 40).leave(XENA).hit(ANNA, XENA, 50, 50)
     assert line_of(builder.hit(ANNA, XENA, 70, 0).ledger(is_free_for_all=True), ANNA).damage == 60 + 50 + 50
 
@@ -277,22 +277,22 @@ def test_kills_are_counted_by_weapon_type() -> None:
     assert line.weapon_kills == {"usp_silencer": 1, "awp": 1, "knife_t": 1}
 
 
-def test_a_team_kill_is_not_counted_as_a_kill() -> None:
+def test_team_kill_is_not_counted_as_a_kill() -> None:
     ledger = live().kill(ANNA, BEN, "awp", headshot=True).ledger()
     line = line_of(ledger, ANNA)
     assert (line.kills, line.headshots, line.sniper_kills, line.team_kills) == (0, 0, 0, 1)
     assert line_of(ledger, BEN).deaths == 1
 
 
-def test_a_victim_of_the_bomb_dies_once() -> None:
+def test_victim_of_the_bomb_dies_once() -> None:
     assert line_of(live().die(ANNA, "bomb").die(ANNA, "world").ledger(), ANNA).deaths == 1
 
 
-def test_a_killed_player_does_not_die_again_by_the_world() -> None:
+def test_killed_player_does_not_die_again_by_the_world() -> None:
     assert line_of(live().kill(XENA, ANNA).die(ANNA).ledger(), ANNA).deaths == 1
 
 
-def test_a_death_in_freeze_time_does_not_count() -> None:
+def test_death_in_freeze_time_does_not_count() -> None:
     ledger = live().decide(1).game_counts(2).die(ANNA).leave(BEN).start(2).ledger()
     assert line_of(ledger, ANNA).deaths == 0
     assert ledger.open_round is not None
@@ -304,7 +304,7 @@ def test_leaving_the_server_is_not_a_death() -> None:
     assert line_of(ledger, ANNA).deaths == 0
 
 
-def test_a_spectator_who_leaves_has_no_line() -> None:
+def test_spectator_who_leaves_has_no_line() -> None:
     assert "3001" not in {line.player_id for line in live().leave("3001").decide(1).end().ledger().lines()}
 
 
@@ -348,7 +348,7 @@ def test_mvps_come_from_the_game_totals() -> None:
     assert [line_of(ledger, who).mvps for who in (ANNA, BEN)] == [1, 0]
 
 
-def test_the_plugin_may_report_the_mvp_of_the_last_round_after_the_end() -> None:
+def test_plugin_may_report_the_mvp_of_the_last_round_after_the_end() -> None:
     builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
     assert line_of(builder.mvp(2, ANNA, 2).end().ledger(), ANNA).mvps == 2
     late = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2).end()
@@ -365,7 +365,7 @@ def test_mvps_of_the_game_take_precedence_over_the_plugin() -> None:
     assert [line_of(ledger, who).mvps for who in (ANNA, BEN)] == [1, 0]
 
 
-def test_a_restore_drops_mvps() -> None:
+def test_restore_drops_mvps() -> None:
     builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
     ledger = builder.game_counts(3, game_count(ANNA, mvps=2)).restore(1).ledger()
     assert line_of(ledger, ANNA).mvps == 1
@@ -390,7 +390,7 @@ def test_shots_are_added_over_the_rounds() -> None:
     assert shots_of(builder) == (35, 7)
 
 
-def test_a_repeated_report_of_a_round_replaces_the_earlier_one() -> None:
+def test_repeated_report_of_a_round_replaces_the_earlier_one() -> None:
     builder = live().shots(1, ANNA, 10, 2).decide(1).start(2).shots(2, ANNA, 5, 1).shots(1, ANNA, 12, 3)
     assert shots_of(builder.shots(2, ANNA, 5, 1)) == (17, 4)
 
@@ -399,7 +399,7 @@ def test_shots_of_a_round_without_a_record_do_not_count() -> None:
     assert shots_of(live().shots(3, ANNA, 9, 2).decide(1).end()) == (None, None)
 
 
-def test_a_report_may_arrive_before_the_log_of_its_round() -> None:
+def test_report_may_arrive_before_the_log_of_its_round() -> None:
     assert shots_of(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end()) == (7, 1)
 
 
@@ -409,7 +409,7 @@ def test_shots_are_none_if_a_round_was_not_reported() -> None:
     assert shots_of(builder.end()) == (None, None)
 
 
-def test_a_late_announcement_does_not_erase_numbers() -> None:
+def test_late_announcement_does_not_erase_numbers() -> None:
     builder = live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end()
     assert shots_of(builder) == (7, 1)
 
@@ -418,20 +418,20 @@ def test_shots_of_the_last_round_count_after_the_end_of_the_map() -> None:
     assert shots_of(live().decide(1).end().shots(1, ANNA, 11, 4)) == (11, 4)
 
 
-def test_a_restore_drops_the_shots_of_dropped_rounds() -> None:
+def test_restore_drops_the_shots_of_dropped_rounds() -> None:
     builder = live().shots(1, ANNA, 10, 2).decide(1).start(2).shots(2, ANNA, 50, 9).restore(1)
     assert shots_of(builder) == (10, 2)
     assert shots_of(builder.start(2).shots(2, ANNA, 3, 1)) == (13, 3)
 
 
-def test_a_difference_from_the_game_is_recorded_and_not_corrected() -> None:
+def test_difference_from_the_game_is_recorded_and_not_corrected() -> None:
     ledger = live().kill(ANNA, XENA).decide(1).game_counts(2, game_count(ANNA, kills=2, first_kills=1)).ledger()
     assert [(found.round_number, found.field) for found in ledger.discrepancies] == [(1, "kills")]
     assert line_of(ledger, ANNA).kills == 1
     assert ledger.is_complete
 
 
-def test_a_restore_drops_differences_of_dropped_rounds() -> None:
+def test_restore_drops_differences_of_dropped_rounds() -> None:
     builder = live().decide(1).game_counts(2, game_count(ANNA, kills=1)).restore(0)
     assert builder.ledger().discrepancies == []
 

@@ -104,7 +104,7 @@ def test_counters_are_not_negative_and_parts_do_not_exceed_totals(events: list[e
 
 @examples(60)
 @given(kept=FIGHTS, dropped=FIGHTS, replayed=FIGHTS)
-def test_a_restored_round_leaves_no_trace(
+def test_restored_round_leaves_no_trace(
     kept: list[ev.Event], dropped: list[ev.Event], replayed: list[ev.Event]
 ) -> None:
     def without_shots(events: list[ev.Event]) -> list[ev.Event]:

@@ -199,7 +199,7 @@ def test_ratios_are_computed_from_a_line() -> None:
     assert derived.impact(anna.kills, anna.assists, anna.rounds_played) == 2.43
 
 
-def test_the_leaderboard_ranks_the_lines() -> None:
+def test_leaderboard_ranks_the_lines() -> None:
     rows = rank(player_rows(mini_match().lines(), {ZOE: "Zoe"}), sort_by=LeaderboardSort.UTILITY, limit=2)
     # Zoe and Xena threw one grenade each; Zoe has the kill.
     assert [(row.steam_id, row.utility.total) for row in rows] == [(ZOE, 1), (XENA, 1)]

@@ -96,7 +96,7 @@ def test_overall_lines_sum_the_maps_of_each_player() -> None:
     assert overall[0].weapon_kills == {"awp": 10, "ak47": 1}
 
 
-def test_a_map_without_counts_does_not_change_the_sum() -> None:
+def test_map_without_counts_does_not_change_the_sum() -> None:
     counted = PlayerLine(player_id=ANNA, shots_fired=10, shots_hit=4)
     uncounted = PlayerLine(player_id=ANNA)
     for maps in ([counted, uncounted], [uncounted, counted]):
@@ -110,6 +110,6 @@ def test_summing_does_not_modify_its_inputs() -> None:
     assert first == PlayerLine(kills=1, player_id=ANNA, weapon_kills={"awp": 1})
 
 
-def test_a_line_is_encoded_with_field_names() -> None:
+def test_line_is_encoded_with_field_names() -> None:
     written = msgspec.to_builtins(PlayerLine(kills=1, player_id=ANNA))
     assert (written["kills"], written["player_id"]) == (1, ANNA)

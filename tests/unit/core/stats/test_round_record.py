@@ -23,7 +23,7 @@ def test_players_in_the_line_ups_play_the_round() -> None:
     )
 
 
-def test_a_player_outside_the_line_ups_has_counters_but_no_round() -> None:
+def test_player_outside_the_line_ups_has_counters_but_no_round() -> None:
     assert started().counts("3001") == PlayerRound()
 
 
@@ -41,7 +41,7 @@ def test_falls_after_the_decision_are_distinguished() -> None:
     assert len(record.falls) == 2
 
 
-def test_a_second_death_proves_respawns_and_clears_the_falls() -> None:
+def test_second_death_proves_respawns_and_clears_the_falls() -> None:
     record = started()
     for at_ms in (1, 2, 3):
         record.add_fall(Fall(at_ms, ANNA, XENA, is_enemy=True))
@@ -68,7 +68,7 @@ def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
     assert [record.counts(player_id).deaths for player_id in (XENA, ANNA, BEN, "1003")] == [1, 1, 0, 0]
 
 
-def test_a_record_round_trips() -> None:
+def test_record_round_trips() -> None:
     record = started()
     record.add_fall(Fall(5, XENA))
     record.decide(None)

@@ -47,7 +47,7 @@ def test_first_kill_of_an_enemy_is_the_first_kill_of_the_round() -> None:
     assert [players[who].first_deaths for who in (XENA, BEN)] == [1, 0]
 
 
-def test_a_team_kill_is_no_first_kill_but_a_first_death() -> None:
+def test_team_kill_is_no_first_kill_but_a_first_death() -> None:
     players = RoundBuilder().kill(ANNA, BEN).kill(ANNA, XENA).decide(None).totals()
     assert players[BEN].first_deaths == 1
     assert players[XENA].first_deaths == 0
@@ -59,14 +59,14 @@ def test_leaving_is_not_the_first_death() -> None:
     assert [players[who].first_deaths for who in (ANNA, BEN)] == [0, 1]
 
 
-def test_a_kill_after_the_decision_is_no_first_kill() -> None:
+def test_kill_after_the_decision_is_no_first_kill() -> None:
     players = RoundBuilder().decide(Team.TEAM1).kill(ANNA, XENA).totals()
     assert players[ANNA].first_kills == 0
     assert players[XENA].first_deaths == 0
 
 
 @pytest.mark.parametrize(("after_ms", "trades"), [(TRADE_WINDOW_MS, 1), (TRADE_WINDOW_MS + 1, 0)])
-def test_a_trade_kills_the_killer_of_a_teammate_within_the_window(after_ms: int, trades: int) -> None:
+def test_trade_kills_the_killer_of_a_teammate_within_the_window(after_ms: int, trades: int) -> None:
     players = RoundBuilder().kill(XENA, ANNA).kill(BEN, XENA, after_ms=after_ms).decide(None).totals()
     assert players[BEN].trade_kills == trades
     assert players[ANNA].traded_deaths == trades
@@ -80,7 +80,7 @@ def test_one_kill_can_trade_two_deaths() -> None:
     assert [players[who].traded_deaths for who in (ANNA, BEN)] == [1, 1]
 
 
-def test_a_kill_by_a_dead_player_is_no_trade() -> None:
+def test_kill_by_a_dead_player_is_no_trade() -> None:
     players = RoundBuilder().kill(XENA, ANNA).kill(ANNA, XENA, after_ms=1).decide(None).totals()
     assert players[ANNA].trade_kills == 0
     assert players[ANNA].traded_deaths == 0
@@ -91,7 +91,7 @@ def test_killing_a_team_killer_of_the_same_team_is_no_trade() -> None:
     assert players[CARL].trade_kills == 0
 
 
-def test_an_enemy_killing_a_team_killer_is_no_trade() -> None:
+def test_enemy_killing_a_team_killer_is_no_trade() -> None:
     players = RoundBuilder().kill(ANNA, BEN).kill(XENA, ANNA, after_ms=1).decide(None).totals()
     assert players[XENA].trade_kills == 0
     assert players[BEN].traded_deaths == 0
@@ -111,12 +111,12 @@ def test_clutch_size_is_the_number_of_enemies_at_its_start() -> None:
     assert players[ANNA].clutch_kills == 3
 
 
-def test_a_clutch_requires_winning_the_round_but_not_survival() -> None:
+def test_clutch_requires_winning_the_round_but_not_survival() -> None:
     round_ = RoundBuilder().kill(XENA, BEN).kill(XENA, CARL).kill(XENA, ANNA)
     assert round_.decide(Team.TEAM1).totals()[ANNA].clutch1v3 == 1
 
 
-def test_a_lost_round_is_no_clutch() -> None:
+def test_lost_round_is_no_clutch() -> None:
     players = RoundBuilder().kill(XENA, BEN).kill(XENA, CARL).kill(XENA, ANNA).decide(Team.TEAM2).totals()
     assert players[ANNA].clutch1v3 == 0
 
@@ -129,7 +129,7 @@ def test_both_teams_can_be_in_a_clutch_and_one_wins_it() -> None:
     assert players[ZOE].clutch_kills == 3
 
 
-def test_a_clutch_against_more_than_five_counts_as_five() -> None:
+def test_clutch_against_more_than_five_counts_as_five() -> None:
     round_ = RoundBuilder(team2=TEAM2 + MORE_OF_TEAM2).kill(XENA, BEN).kill(XENA, CARL)
     assert round_.decide(Team.TEAM1).totals()[ANNA].clutch1v5 == 1
 
@@ -139,12 +139,12 @@ def test_last_player_without_enemies_left_is_in_no_clutch() -> None:
     assert round_.decide(Team.TEAM1).totals()[ANNA].clutch1v1 == 0
 
 
-def test_a_teammate_who_leaves_starts_a_clutch() -> None:
+def test_teammate_who_leaves_starts_a_clutch() -> None:
     players = RoundBuilder(team1=(ANNA, BEN)).fall(BEN, is_death=False).decide(Team.TEAM1).totals()
     assert players[ANNA].clutch1v3 == 1
 
 
-def test_a_team_of_one_from_the_start_is_in_no_clutch() -> None:
+def test_team_of_one_from_the_start_is_in_no_clutch() -> None:
     players = RoundBuilder(team1=(ANNA,)).kill(ANNA, XENA).decide(Team.TEAM1).totals()
     assert players[ANNA].clutch1v3 == players[ANNA].clutch1v2 == 0
 
@@ -154,7 +154,7 @@ def test_deaths_after_the_decision_start_no_clutch() -> None:
     assert players[ANNA].clutch1v2 == 0
 
 
-def test_a_fall_outside_the_line_ups_starts_no_clutch() -> None:
+def test_fall_outside_the_line_ups_starts_no_clutch() -> None:
     players = RoundBuilder().fall("3001").decide(Team.TEAM1).totals()
     assert sum(players[who].clutch1v3 for who in TEAM1) == 0
 
@@ -182,13 +182,13 @@ def test_kast_counts_kill_assist_survival_and_trade() -> None:
     assert [players[who].kast_rounds for who in TEAM1 + TEAM2] == [1] * 6
 
 
-def test_a_flash_assist_does_not_count_for_kast() -> None:
+def test_flash_assist_does_not_count_for_kast() -> None:
     round_ = RoundBuilder().kill(XENA, ANNA)
     round_.record.counts(ANNA).flash_assists = 1
     assert round_.decide(None).totals()[ANNA].kast_rounds == 0
 
 
-def test_a_death_after_the_decision_counts_as_survival() -> None:
+def test_death_after_the_decision_counts_as_survival() -> None:
     assert RoundBuilder().decide(Team.TEAM2).kill(XENA, ANNA).totals()[ANNA].kast_rounds == 1
 
 
@@ -201,7 +201,7 @@ def test_only_players_in_the_line_ups_have_kast() -> None:
     assert players[ANNA].kast_rounds == 0
 
 
-def test_a_round_with_respawns_has_no_totals() -> None:
+def test_round_with_respawns_has_no_totals() -> None:
     round_ = RoundBuilder().kill(ANNA, XENA).kill(ANNA, XENA).kill(ANNA, YURI).decide(Team.TEAM1)
     assert round_.totals()[ANNA] == PlayerRound(rounds_played=1, kills=3)
 

@@ -13,7 +13,7 @@ def test_weapon_types_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("weapon", ["knife", "knife_t", "knife_falchion", "bayonet"])
-def test_a_knife_is_recognized_by_its_prefix(weapon: str) -> None:
+def test_knife_is_recognized_by_its_prefix(weapon: str) -> None:
     assert is_knife(weapon)
     assert base_name(weapon) == "knife"
 

@@ -29,7 +29,7 @@ def test_developer_only_names_are_unknown(harness: ConsoleHarness, name: str) ->
     assert unknown_commands(harness.execute(f"{name} 1")) == (name,)
 
 
-def test_variable_alone_is_printed(harness: ConsoleHarness) -> None:
+def test_variable_without_a_value_is_printed(harness: ConsoleHarness) -> None:
     assert harness.execute("mp_freezetime") == "mp_freezetime = 6\n"
     assert harness.calls == []
 
@@ -148,7 +148,7 @@ def test_plugin_cannot_replace_a_command_of_the_game(harness: ConsoleHarness) ->
     assert harness.execute("echo hi") == "hi\n"
 
 
-def test_there_is_no_plugin_match_by_default(harness: ConsoleHarness) -> None:
+def test_console_has_no_plugin_match_by_default(harness: ConsoleHarness) -> None:
     assert not harness.console.has_plugin_match()
     harness.console.has_plugin_match = lambda: True
     assert harness.console.has_plugin_match()

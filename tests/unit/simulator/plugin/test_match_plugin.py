@@ -97,7 +97,7 @@ def test_second_match_is_rejected() -> None:
     harness = loaded()
     answer = harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
     assert harness.plugin.last_fault == "A match is already setup with id: 27, cannot load a new match!"
-    # It contains chat colour codes: green and default.
+    # It contains chat color codes: green and default.
     assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {harness.plugin.last_fault}\n"
     assert len(harness.outside.requests) == 1
 

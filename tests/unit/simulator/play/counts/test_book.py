@@ -201,7 +201,7 @@ def test_flash_assist_also_counts_as_an_assist() -> None:
     assert (game.tally(game.ours[0]).assists, game.tally(game.ours[0]).flash_assists) == (2, 1)
 
 
-def test_assist_on_a_team_mate_does_not_count() -> None:
+def test_assist_on_a_teammate_does_not_count() -> None:
     game = BookAndTeams()
     game.book.assist(game.ours[0], game.ours[1], is_flash=False)
     assert (game.tally(game.ours[0]).assists, game.tally(game.ours[0]).kast_rounds) == (0, 0)
@@ -323,7 +323,7 @@ def test_dead_player_does_not_trade_their_own_death() -> None:
     assert (tally.kills, tally.trade_kills, tally.traded_deaths) == (1, 0, 0)
 
 
-def test_dead_player_can_trade_a_team_mate() -> None:
+def test_dead_player_can_trade_a_teammate() -> None:
     game = BookAndTeams()
     game.kill(game.theirs[0], game.ours[0])
     game.kill(game.theirs[0], game.ours[1])
@@ -437,7 +437,7 @@ def test_last_player_without_enemies_is_not_in_a_clutch() -> None:
     assert clutches(game.tally(game.ours[1])) == [0] * 5
 
 
-def test_leaving_can_put_a_team_mate_into_a_clutch() -> None:
+def test_leaving_can_put_a_teammate_into_a_clutch() -> None:
     game = BookAndTeams(2)
     game.leave(game.ours[0])
     game.kill(game.ours[1], game.theirs[0])

@@ -41,7 +41,7 @@ def test_any_knife_skin_is_a_knife() -> None:
     assert (knife.kind, knife.logged, knife.reward) == (ItemKind.KNIFE, "knife", 1500)
 
 
-def test_unknown_weapon_is_fire() -> None:
+def test_fire_is_found_by_the_name_inferno() -> None:
     assert weapon_named("inferno") is INFERNO
 
 

@@ -83,7 +83,7 @@ def test_only_the_player_with_the_most_damage_assists(field: Battlefield) -> Non
     assert (line.player, line.is_flash) == (field.cts[2].token, False)
 
 
-def test_team_mates_of_the_victim_do_not_assist(field: Battlefield) -> None:
+def test_teammates_of_the_victim_do_not_assist(field: Battlefield) -> None:
     battle = Battle(field.arena, FixedRng(0.5))
     battle.apply_hit(field.ts[1], field.ts[0], hit(60))
     battle.apply_hit(field.cts[0], field.ts[0], hit(100))
@@ -134,7 +134,7 @@ def test_team_kill_costs_money_and_is_not_a_kill(field: Battlefield) -> None:
     assert battle.kills == {}
 
 
-def test_no_reward_if_disabled(field: Battlefield) -> None:
+def test_reward_is_not_paid_if_disabled(field: Battlefield) -> None:
     Battle(field.arena, FixedRng(0.5), has_rewards=False).apply_hit(field.cts[0], field.ts[0], hit(100))
     field.variables.set("mp_playercashawards", "0")
     Battle(field.arena, FixedRng(0.5)).apply_hit(field.cts[0], field.ts[1], hit(100))

@@ -79,7 +79,7 @@ def test_duel_ends_when_the_victim_must_live() -> None:
     assert field.ts[0].health == 1
 
 
-def test_team_mates_take_reduced_damage() -> None:
+def test_teammates_take_reduced_damage() -> None:
     field = armed_field()
     field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.cts[1]))
     assert max(line.damage for line in field.log.lines_of(Attacked) if line.hitgroup != "head") < 20
@@ -119,7 +119,7 @@ def test_spray_does_not_kill() -> None:
     assert field.log.lines == []
 
 
-def test_spray_on_team_mates_without_friendly_fire_deals_no_damage() -> None:
+def test_spray_on_teammates_without_friendly_fire_deals_no_damage() -> None:
     field = armed_field(mp_friendlyfire="0")
     field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2))
     assert [line.damage for line in field.log.lines_of(Attacked)] == [0, 0]
@@ -150,6 +150,6 @@ def test_taser_has_one_shot() -> None:
     assert choose_weapon(FixedRng(0.01), player).name == player.pistol
 
 
-def test_knife_is_sometimes_used() -> None:
+def test_highest_roll_chooses_the_knife() -> None:
     field = armed_field()
     assert choose_weapon(FixedRng(0.999), field.ts[0]).name == "knife_t"

@@ -74,7 +74,7 @@ def test_free_armor_and_kits_are_given_at_spawn() -> None:
     assert (ct.armor, ct.has_helmet, ct.has_kit, t.has_kit) == (100, True, True, False)
 
 
-def test_no_pistol_at_spawn_if_the_settings_have_none() -> None:
+def test_player_spawns_without_a_pistol_if_none_is_set() -> None:
     field = Battlefield(settings={"mp_ct_default_secondary": ""})
     field.economy.spawn(field.arena, field.cts[0])
     assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["knife"]
@@ -88,7 +88,7 @@ def test_one_terrorist_gets_the_bomb() -> None:
     assert texts_of(field, field.ts[0])[-1].endswith('triggered "Got_The_Bomb"')
 
 
-def test_no_bomb_without_terrorists() -> None:
+def test_bomb_is_not_assigned_without_terrorists() -> None:
     field = Battlefield(ts=0).spawn_all()
     field.economy.assign_bomb(field.arena, FixedRng(0.0))
     assert field.log.lines == []
@@ -219,7 +219,7 @@ def test_cts_are_paid_for_dead_terrorists() -> None:
     assert [line.change for line in field.log.lines_of(MoneyChange)] == [150] * 5
 
 
-def test_no_team_money_if_disabled() -> None:
+def test_team_money_is_not_paid_if_disabled() -> None:
     field = Battlefield(settings={"mp_teamcashawards": "0"})
     field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
     field.economy.pay_for_dead(field.arena)
@@ -238,7 +238,7 @@ def test_loss_streaks_are_swapped_and_restored() -> None:
     assert economy.snapshot() == snapshot
 
 
-def test_restore_rejects_other_values() -> None:
+def test_restore_rejects_a_value_of_another_type() -> None:
     with pytest.raises(TypeError):
         Battlefield().economy.restore("invalid")
 

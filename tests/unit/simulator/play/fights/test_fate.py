@@ -30,7 +30,7 @@ def play_rounds(field: Battlefield, rounds: int, seed: int, score: tuple[int, in
 
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
 @pytest.mark.parametrize("rounds", [2, 4, 16, 24, 30])
-def test_regulation_ends_level(scenario: Scenario, rounds: int) -> None:
+def test_regulation_ends_level_in_tie_and_overtime_scenarios(scenario: Scenario, rounds: int) -> None:
     field = make_field(scenario, mp_maxrounds=str(rounds))
     for seed in range(25):
         assert play_rounds(field, rounds, seed) == (rounds // 2, rounds // 2)
@@ -55,7 +55,7 @@ def test_second_overtime_never_ends_level() -> None:
     assert len(first_overtimes) > 2
 
 
-def test_overtime_of_length_zero_is_not_forced() -> None:
+def test_overtime_of_length_zero_does_not_raise() -> None:
     field = make_field(Scenario.OVERTIME, mp_overtime_maxrounds="0")
     assert sum(play_rounds(field, 6, 1, (12, 12))) == 30
 

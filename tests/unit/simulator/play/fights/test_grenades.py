@@ -66,7 +66,7 @@ def test_smoke_lasts_eighteen_seconds() -> None:
     assert battle.smoke_until_ms == field.arena.clock_ms + 18_000
 
 
-def test_explosion_hurts_team_mates_less() -> None:
+def test_explosion_hurts_teammates_less() -> None:
     field, _ = thrown("hegrenade", FixedRng(0.019))
     damages = {line.victim.team: line.damage for line in field.log.lines_of(Attacked)}
     assert len(field.log.lines_of(Attacked)) == 10
@@ -88,7 +88,7 @@ def test_fire_can_kill() -> None:
     assert kill.weapon == "inferno"
 
 
-def test_fire_does_not_hurt_team_mates_without_friendly_fire() -> None:
+def test_fire_does_not_hurt_teammates_without_friendly_fire() -> None:
     field, _ = thrown("molotov", FixedRng(0.0299), mp_friendlyfire="0")
     assert {line.victim.user_id for line in field.log.lines_of(Attacked)} == {0, 5, 6, 7, 8, 9}
 

@@ -42,7 +42,7 @@ def test_another_player_rescues_if_the_first_left() -> None:
     assert hostages.rescuer is second
 
 
-def test_no_rescue_without_cts() -> None:
+def test_hostage_is_not_rescued_without_cts() -> None:
     field = Battlefield(cts=0).spawn_all()
     hostages = Hostages(Battle(field.arena, FixedRng(0.0)))
     field.run(hostages.rescue(field.arena.clock_ms + 60_000))

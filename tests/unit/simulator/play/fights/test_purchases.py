@@ -58,7 +58,7 @@ def test_purchases_are_affordable_and_available_to_the_side(side: Side, strategy
         assert not (player.primary and any(ITEMS[name].price > 1000 for name in names))
 
 
-def test_helmet_alone_is_cheaper() -> None:
+def test_helmet_costs_less_with_full_armor() -> None:
     player = team_with(5000)[0]
     player.armor = 100
     assert price_of(player, "vesthelm") == 350

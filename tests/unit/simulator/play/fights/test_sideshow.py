@@ -47,7 +47,7 @@ def test_all_events_happen_at_the_lowest_roll() -> None:
     assert field.log.lines_of(Attacked)
 
 
-def test_team_mate_can_be_killed_by_accident() -> None:
+def test_teammate_can_be_killed_by_accident() -> None:
     field = Battlefield().spawn_all()
     play(field, Battle(field.arena, FixedRng(0.005)))
     assert [line.player.team == line.victim.team for line in field.log.lines_of(Killed)] == [True]
@@ -75,7 +75,7 @@ def test_nothing_happens_if_all_players_left() -> None:
     assert field.log.lines == []
 
 
-def test_single_player_hits_no_team_mate() -> None:
+def test_single_player_hits_no_teammate() -> None:
     field = Battlefield(cts=1, ts=0).spawn_all()
     play(field, Battle(field.arena, FixedRng(0.0)))
     assert field.log.lines_of(Attacked) == []

@@ -89,7 +89,7 @@ def test_rules_come_from_the_variables() -> None:
 
 
 @pytest.mark.parametrize(("scenario", "is_on"), [(Scenario.TIE, "1"), (Scenario.FULL_MATCH, "0")])
-def test_no_overtime_if_disabled_or_in_the_tie_scenario(scenario: Scenario, is_on: str) -> None:
+def test_overtime_has_no_rounds_if_disabled_or_in_the_tie_scenario(scenario: Scenario, is_on: str) -> None:
     variables = Variables()
     variables.set("mp_overtime_enable", is_on)
     assert rules_of(variables, scenario).overtime_rounds == 0

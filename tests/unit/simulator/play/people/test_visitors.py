@@ -157,7 +157,7 @@ def test_random_players_are_limited_by_the_player_limit() -> None:
     assert len(server.arena.players) == 3
 
 
-def test_players_in_the_setting_come() -> None:
+def test_players_listed_in_sim_players_connect() -> None:
     server = VisitedServer()
     server.set(sim_players=f"{from_account(501)},502, 503,502")
     server.visitors.expect_anyone()
@@ -326,7 +326,7 @@ def test_no_show_scenario_brings_no_player() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_or_two_players_never_come(seed: int) -> None:
+def test_incomplete_roster_scenario_lacks_one_or_two_players(seed: int) -> None:
     server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
     server.fill()
     first = server.accounts
@@ -339,14 +339,14 @@ def test_one_or_two_players_never_come(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("size", "present"), [(1, 0), (2, 1)])
-def test_one_player_of_a_tiny_roster_never_comes(size: int, present: int, seed: int) -> None:
+def test_incomplete_roster_scenario_lacks_one_player_of_a_tiny_roster(size: int, present: int, seed: int) -> None:
     server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
     server.visitors.expect(TEAM1[:1], TEAM2[: size - 1])
     server.wait(600)
     assert len(server.arena.players) == present
 
 
-def test_last_player_is_three_minutes_late() -> None:
+def test_late_join_scenario_delays_the_last_player_by_three_minutes() -> None:
     server = VisitedServer(Scenario.LATE_JOIN)
     server.fill()
     assert len(server.arena.players) == 9
@@ -356,7 +356,7 @@ def test_last_player_is_three_minutes_late() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_one_player_cheats() -> None:
+def test_cheater_scenario_has_the_same_cheater_on_every_map() -> None:
     server = VisitedServer(Scenario.CHEATER)
     server.fill()
     (cheater,) = [player.person for player in server.arena.players if player.person.is_cheater]
