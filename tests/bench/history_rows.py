@@ -55,7 +55,7 @@ def big_server_id(number: int) -> str:
 
 
 def big_servers(maps: int) -> int:
-    """Return the number of these servers."""
+    """Return the number of one-map matches of the large organization."""
     return -(-maps // (2 * MAPS_PER_GROUP))
 
 

@@ -217,7 +217,7 @@ async def test_only_cached_keys_are_accepted_during_a_database_outage(world: Wor
 # --- organizations ------------------------------------------------------------------------------------------------
 
 
-async def test_organizations_are_listed_by_name(world: World) -> None:
+async def test_all_organizations_are_listed(world: World) -> None:
     await world.access.create_organization("Zoë & friends [eu]")
     await world.access.create_organization("beta")
     listed = await world.access.organizations()

@@ -294,7 +294,7 @@ async def test_all_faults_of_a_body_are_reported(world: World) -> None:
     assert await world.count("servers") == 0
 
 
-async def test_allowed_settings_depend_on_the_region(world: World) -> None:
+async def test_simulator_cvars_are_allowed_and_inactive_or_unknown_regions_rejected(world: World) -> None:
     settings = {"matchType": "casual", "map": "de_dust2", "customCvars": "sim_seed 7"}
     await world.create(region="sandbox", gameSettings=settings)
     await region_flags.set_active(world.db, "sandbox", False)
@@ -507,7 +507,7 @@ async def test_cancellation_is_logged_once(world: World, caplog: pytest.LogCaptu
     assert vars(record)["server_id"] == server_id
 
 
-async def test_repeated_cancellation_succeeds_and_sends_no_callback(world: World) -> None:
+async def test_repeated_cancellation_succeeds_and_sends_one_callback(world: World) -> None:
     server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
     for _ in range(3):
         await world.matches.cancel(OWNER, server_id)

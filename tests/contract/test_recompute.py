@@ -234,7 +234,7 @@ async def test_result_that_contradicts_the_log_is_not_changed(db: Database) -> N
     assert await contents(db, HISTORY) == before
 
 
-async def test_match_with_an_empty_log_is_recomputed(db: Database) -> None:
+async def test_match_with_an_empty_log_is_unchanged(db: Database) -> None:
     await store_match(db, entries=0)
     assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
 

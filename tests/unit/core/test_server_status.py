@@ -30,7 +30,7 @@ def test_server_passes_through_all_phases() -> None:
     assert seen == ["allocating", "pending", "allocating", "running", "ending", "released"]
 
 
-def test_match_can_end_in_every_open_phase() -> None:
+def test_open_phases_are_pending_allocating_and_running() -> None:
     assert set(OPEN_PHASES) == {ServerPhase.PENDING, ServerPhase.ALLOCATING, ServerPhase.RUNNING}
 
 

@@ -184,7 +184,7 @@ def test_printable_text_is_short_and_encodable(text: str) -> None:
     shown.encode()
 
 
-def test_printable_text_keeps_visible_characters() -> None:
+def test_unprintable_characters_are_replaced_and_long_text_is_truncated() -> None:
     assert text_rules.printable("é b\n") == "é b\ufffd"
     assert text_rules.printable("x" * 65) == "x" * 64 + "…"
     assert text_rules.printable("\ud800") == "\ufffd"

@@ -132,7 +132,7 @@ def test_unrelated_lines_are_skipped() -> None:
     assert names(answer) == ["Nick"]
 
 
-def test_map_is_the_first_spawngroup() -> None:
+def test_map_is_the_spawngroup_with_number_one() -> None:
     text = "loaded spawngroup(  2)  : SV:  [2: prefabs/x | main lump]\nloaded spawngroup(  1)  : SV:  [1: de_nuke | m]"
     assert parse_status(text) == Status(map="de_nuke")
 

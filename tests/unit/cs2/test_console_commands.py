@@ -244,7 +244,7 @@ def test_overridden_custom_cvars_are_not_in_the_match_file() -> None:
     assert cvars["mp_c4timer"] == "35"
 
 
-def test_free_for_all_makes_everyone_an_enemy() -> None:
+def test_all_players_are_enemies_in_a_free_for_all() -> None:
     ffa = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH)))
     team = cvars_of(console.match_commands(of_type(MatchType.DEATHMATCH, dm_sub_mode=DmSubMode.TEAM)))
     assert (ffa["mp_teammates_are_enemies"], ffa["mp_dm_teammode"]) == ("1", "0")

@@ -345,7 +345,7 @@ def test_round_number_includes_lost_rounds() -> None:
     assert log.last(ev.RoundDecided).round_number == 5
 
 
-def test_status_line_without_match_start_arms_the_map() -> None:
+def test_map_goes_live_after_a_status_line_without_match_start() -> None:
     log = ServerLog().load().join(1, 2, 3, 4).status(0).round_start()
     assert log.all(ev.MapLive)
 

@@ -176,7 +176,7 @@ def any_posts(begins: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[L
 
 
 @given(any_posts(st.integers(0, 300)) | any_posts(st.none()))
-def test_no_post_raises_and_no_byte_is_returned_twice(posts: list[LogPost]) -> None:
+def test_arbitrary_posts_never_raise_and_no_byte_is_returned_twice(posts: list[LogPost]) -> None:
     cursor = LogCursor()
     for each in posts:
         waiting = len(cursor.splitter.tail)

@@ -274,7 +274,7 @@ def test_won_map_without_game_over_ends_with_the_next_warmup(rounds: list[str], 
 
 
 @pytest.mark.parametrize("rounds", [["CT"] * 12, ["CT", "TERRORIST"] * 12, ["CT"] * 3])
-def test_unfinished_map_is_restarted_by_match_start(rounds: list[str]) -> None:
+def test_match_start_does_not_end_an_unfinished_map(rounds: list[str]) -> None:
     log = ServerLog().go_live().play(*rounds).match_start(0)
     assert not log.all(ev.MapEnded)
 

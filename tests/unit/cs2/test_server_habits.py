@@ -135,7 +135,7 @@ def test_winner_team_of_a_round_end_report_is_ignored() -> None:
     assert not hasattr(report, "winner")
 
 
-def test_map_result_has_no_players(corpus: Path) -> None:
+def test_map_result_is_parsed_without_players(corpus: Path) -> None:
     report = read_report((corpus / "matchzy-map-result.json").read_bytes())
     assert report == MapResult("18", 1, 13, 9, Team.TEAM1)
 

@@ -83,7 +83,7 @@ def test_second_start_without_an_end_discards_the_evidence_of_the_map() -> None:
     assert len(apply_all(Detectors(), LIVE, *ENOUGH[1:], ENDED, LIVE, HEADSHOT)) == 1
 
 
-def test_map_can_be_restarted_repeatedly() -> None:
+def test_repeated_restarts_discard_the_evidence_each_time() -> None:
     detectors = Detectors()
     assert apply_all(detectors, LIVE, *ENOUGH[1:], RESTART, *ENOUGH[1:], RESTART, *ENOUGH[1:]) == []
 

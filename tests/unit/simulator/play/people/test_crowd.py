@@ -103,7 +103,7 @@ def test_guest_tries_again_if_the_server_is_full() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_player_who_is_not_a_guest_is_ignored() -> None:
+def test_kicked_player_who_is_not_a_guest_does_not_return() -> None:
     server = VisitedServer()
     player = server.door.connect(participant())
     assert player is not None
