@@ -26,7 +26,7 @@ from matchpod.service.history.rows import initial_history
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.regions import Region, Regions
@@ -222,6 +222,18 @@ class World:
             return (await self.row(name)).phase is phase
 
         await self.until(is_in_phase, f"{name} is {phase}")
+
+    async def until_driven(self, name: str = "srv_1") -> LocalMatch:
+        """Wait until the newest process drives the match, which is some time after its server is running."""
+        live = self.processes[-1].live
+
+        async def is_driven() -> bool:
+            return live.get(name) is not None
+
+        await self.until(is_driven, f"{name} is driven")
+        match = live.get(name)
+        assert match is not None
+        return match
 
     async def until_live(self, name: str = "srv_1") -> None:
         """Wait until a round of the match is decided."""

@@ -114,9 +114,12 @@ async def _play(world: World, name: str) -> object:
     await asyncio.sleep(0.1)
     world.region.running[name].is_paused = True
     await asyncio.sleep(0.5)
-    live = world.processes[0].live.get(name)
-    assert live is not None
-    assert not live.is_behind
+    live = await world.until_driven(name)
+
+    async def is_applied() -> bool:
+        return not live.is_behind
+
+    await world.until(is_applied, "all entries are applied")
     return current_numbers(live.fold.match)
 
 

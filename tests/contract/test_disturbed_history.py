@@ -88,11 +88,7 @@ async def test_canceled_match_keeps_its_history_after_a_postponed_deadline(db: D
         await world.until_phase(ServerPhase.RUNNING)
         world.region.is_paused = True
         row, ingest = await world.row(), ingest_of(world, process)
-
-        async def is_driven() -> bool:
-            return process.live.get("srv_1") is not None
-
-        await world.until(is_driven, "the match is driven")
+        await world.until_driven()
         await asyncio.sleep(0.3)
         world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
         assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round())) == 200
@@ -125,9 +121,8 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypa
             return await write(statements)
 
         monkeypatch.setattr(process.db, "write", write_slowly)
+        live = await world.until_driven()
         assert await ingest.store_log(row.log_token, {}, log_post(players_join()[0])) == 200
-        live = process.live.get("srv_1")
-        assert live is not None
 
         async def is_delayed() -> bool:
             return bool(delayed)
@@ -152,7 +147,7 @@ async def test_clock_that_is_set_back_does_not_delay_items(db: Database) -> None
         async def has_more_items() -> bool:
             return await count_items(db, world) > before
 
-        await world.until(has_more_items, "more items are stored", within_s=10.0)
+        await world.until(has_more_items, "more items are stored", within_s=40.0)
         (only,) = await history.maps_of(db, "srv_1")
         assert only.status is MapStatus.LIVE, "before the map has ended"
         await world.cancel()
@@ -370,7 +365,7 @@ async def test_history_is_finalized_if_the_region_was_removed(db: Database) -> N
         async def is_final() -> bool:
             return all(one.is_final for one in await history.maps_of(db, "srv_1"))
 
-        await world.until(is_final, "its history is final", within_s=10.0)
+        await world.until(is_final, "its history is final")
         outcome = await outbox.outcome_of(db, "srv_1")
         assert outcome is not None
         assert outcome.reason == CancelReason.SERVER_LOST

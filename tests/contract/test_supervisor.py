@@ -351,7 +351,8 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
         assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
 
 
-async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
+async def test_match_canceled_by_its_caller_ends_at_once(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "RENEW_S", 3_600.0)  # the next renewal would notice it too
     async with open_world(db) as world:
         process = world.start()
         await world.create()
@@ -363,7 +364,7 @@ async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
         async def is_released() -> bool:
             return (await world.row()).phase is ServerPhase.RELEASED
 
-        await world.until(is_released, "its server is released", within_s=4.0)
+        await world.until(is_released, "its server is released", within_s=25.0)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         assert process.matches_ended == 0, "it does not end a second time"
         assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
@@ -387,7 +388,7 @@ async def test_match_canceled_through_another_process_is_dropped_by_its_holder_f
         async def is_dropped() -> bool:
             return holder.live.get("srv_1") is None
 
-        await world.until(is_dropped, "the holder has dropped the match", within_s=6.0)
+        await world.until(is_dropped, "the holder has dropped the match", within_s=11.0)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         assert world.clock.now_ms() < row.next_at_ms, "the release does not wait longer than the holder needs"
         assert (holder.matches_ended, other.matches_ended) == (0, 0)
