@@ -22,7 +22,7 @@ from matchpod.web.asgi import Receive, Scope, Send
 from matchpod.web.bodies import ClientDisconnectedError, read_body
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""A best of five with all its players is well under one megabyte."""
+"""Maximum size of a callback. A best of five with all its players is well under one megabyte."""
 
 
 class Signature(StrEnum):
@@ -143,11 +143,7 @@ class CallbackReceiver:
 
 def url_of(host: str, port: int) -> str:
     """Return the `callbackUrl` for a socket bound here, as reachable from this machine."""
-    match host:
-        case "0.0.0.0":
-            host = "127.0.0.1"
-        case "::":
-            host = "::1"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 

@@ -66,14 +66,6 @@ class LogRequest(msgspec.Struct, frozen=True):
         return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
 
 
-class ListenerState(msgspec.Struct, frozen=True):
-    """A log listener as `logaddress_list_http` shows it."""
-
-    url: str
-    has_pending_request: bool
-    acknowledged_tick: int
-
-
 class LogReceiver:
     """One URL that receives the log, with its position in it."""
 
@@ -113,7 +105,8 @@ class LogStream:
         self._agenda = agenda
         self._describe = describe
         self._is_tick_lost = is_tick_lost
-        self._listeners: list[LogReceiver] = []
+        self.listeners: list[LogReceiver] = []
+        """The listeners in the order they were added."""
         self._is_on = False
         self._records_early = False
         self._is_recording = False
@@ -154,7 +147,7 @@ class LogStream:
     def begin_map(self) -> None:
         """Start the log of a new map: discard unsent lines, restart byte offsets and ticks at 0."""
         self._begin()
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.next_batch = 0
             listener.acknowledged_tick = 0
 
@@ -163,41 +156,34 @@ class LogStream:
 
         Does nothing if the URL is already a listener.
         """
-        if all(listener.url != url for listener in self._listeners):
-            self._listeners.append(LogReceiver(url, delay_ms))
+        if all(listener.url != url for listener in self.listeners):
+            self.listeners.append(LogReceiver(url, delay_ms))
             self._update_recording()
 
     def remove(self, url: str) -> bool:
         """Remove a listener. Return False if the URL is not a listener."""
-        remaining = [listener for listener in self._listeners if listener.url != url]
-        is_known = len(remaining) < len(self._listeners)
-        self._listeners = remaining
+        remaining = [listener for listener in self.listeners if listener.url != url]
+        is_known = len(remaining) < len(self.listeners)
+        self.listeners = remaining
         self._update_recording()
         return is_known
 
     def remove_all(self) -> None:
         """Remove all listeners."""
-        self._listeners = []
+        self.listeners = []
         self._update_recording()
-
-    def list(self) -> Sequence[ListenerState]:
-        """The listeners in the order they were added."""
-        return [
-            ListenerState(listener.url, listener.requested_to is not None, listener.acknowledged_tick)
-            for listener in self._listeners
-        ]
 
     @property
     def idle_listeners(self) -> Sequence[LogReceiver]:
         """Listeners without a request in flight."""
-        return [listener for listener in self._listeners if listener.requested_to is None]
+        return [listener for listener in self.listeners if listener.requested_to is None]
 
     @property
     def is_acknowledged(self) -> bool:
         """True if every listener without a delay has acknowledged all lines of completed ticks."""
         self._close_ticks()
         batches = len(self._offsets) if self._is_on else 0
-        return all(listener.delay_ticks or listener.next_batch >= batches for listener in self._listeners)
+        return all(listener.delay_ticks or listener.next_batch >= batches for listener in self.listeners)
 
     def has_lines_for(self, listener: LogReceiver) -> bool:
         """True if there are lines that this listener has not acknowledged, including those of the current tick."""
@@ -208,7 +194,7 @@ class LogStream:
 
         Advance the agenda to the current time first, and report the outcome with `handle_response`.
         """
-        if listener.requested_to is not None or not self._is_on or listener not in self._listeners:
+        if listener.requested_to is not None or not self._is_on or listener not in self.listeners:
             return None
         self._close_ticks()
         first = listener.next_batch
@@ -225,7 +211,7 @@ class LogStream:
     def handle_response(self, listener: LogReceiver, status: int | None) -> None:
         """Apply the response to a listener's request. Status None means no response, or not in time."""
         requested_to, listener.requested_to = listener.requested_to, None
-        if requested_to is None or listener.requested_load != self._load or listener not in self._listeners:
+        if requested_to is None or listener.requested_load != self._load or listener not in self.listeners:
             return
         if status == ACKNOWLEDGED:
             listener.next_batch = requested_to
@@ -254,17 +240,13 @@ class LogStream:
         self._last_ticks = array("q")
 
     def _update_recording(self) -> None:
-        was_recording = self._is_recording
-        is_needed = bool(self._listeners) or self._records_early
+        is_needed = bool(self.listeners) or self._records_early
+        if self._is_recording and not is_needed:
+            # Discard the lines recorded for removed listeners. Ticks of the map keep counting.
+            tick_0 = self._tick_0
+            self._begin()
+            self._tick_0 = tick_0
         self._is_recording = self._is_on and is_needed
-        if was_recording and not is_needed:
-            self._discard_recording()
-
-    def _discard_recording(self) -> None:
-        """Discard the lines recorded for removed listeners. Ticks of the map keep counting."""
-        tick_0 = self._tick_0
-        self._begin()
-        self._tick_0 = tick_0
 
     def _start_tick(self, tick: int) -> None:
         """Prepare for the first line of a tick."""
@@ -331,22 +313,22 @@ class LogStream:
             f"X-Tick-Start: {self._first_ticks[first] - self._tick_0}\r\n"
             f"X-Tick-End: {self._last_ticks[after - 1] - self._tick_0}\r\n"
             f"X-SteamID: {game.steam_id}\r\n"
-            f"X-Server-Addr: {_one_line(game.server_address)}\r\n"
+            f"X-Server-Addr: {one_line(game.server_address)}\r\n"
             f"X-Timestamp: {self._stamp_now()}\r\n"
             f"X-Server-Instance-Token: {game.instance_token}\r\n"
             f"{unique}"
-            f"X-Game-Map: {_one_line(game.map_name)}\r\n"
+            f"X-Game-Map: {one_line(game.map_name)}\r\n"
             f"X-Game-State: {game.state}\r\n"
-            f"X-Game-TeamCT: {_one_line(game.team_ct)}\r\n"
+            f"X-Game-TeamCT: {one_line(game.team_ct)}\r\n"
             f"X-Game-ScoreCT: {game.score_ct}\r\n"
-            f"X-Game-TeamT: {_one_line(game.team_t)}\r\n"
+            f"X-Game-TeamT: {one_line(game.team_t)}\r\n"
             f"X-Game-ScoreT: {game.score_t}\r\n"
             f"Content-Length: {len(body)}\r\n"
             "Content-Type: text/plain\r\n"
             "Accept: text/html,*/*;q=0.9\r\n"
             "Accept-Charset: ISO-8859-1,utf-8,*;q=0.7\r\n"
             "Accept-Encoding: gzip,identity,*;q=0\r\n"
-            f"Host: {_one_line(_host(listener.url))}\r\n"
+            f"Host: {one_line(_host(listener.url))}\r\n"
             "User-Agent: Valve/Steam HTTP Client 1.0 (730)\r\n"
         )
         return LogRequest(listener.url, head.encode("utf-8", "replace"), body)
@@ -357,7 +339,7 @@ def _host(url: str) -> str:
     return authority.rpartition("@")[2]
 
 
-def _one_line(value: str) -> str:
+def one_line(value: str) -> str:
     """Replace control characters, so that a team or map name cannot end its header line."""
     return value if value.isprintable() else "".join(char if char >= " " and char != "\x7f" else " " for char in value)
 

@@ -7,7 +7,7 @@ performs what the machine requests through `Outside`.
 from __future__ import annotations
 
 from matchpod.core.model import Side
-from matchpod.simulator.agenda import Agenda, ScheduledTask
+from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.console.console import Console
 from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.options import ServerOptions
@@ -15,6 +15,7 @@ from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.flow.game import Game, GamePhase
+from matchpod.simulator.play.flow.slot import TaskSlot
 from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.plugin.match_plugin import MatchPlugin
@@ -50,16 +51,16 @@ class Machine(Watcher):
         self._instance_token = instance_token
         self._lost_ticks = 0
         self._maps_played = 0
-        self._end: ScheduledTask | None = None
         self._start_ms = start_ms
         self.agenda = Agenda(start_ms - BOOT_MS)
+        self._end = TaskSlot(self.agenda)
         self.variables = Variables()
         self.stream = LogStream(self.agenda, describe=self._describe, is_tick_lost=self._is_tick_lost)
         self.arena = Arena(self.agenda, self.stream, self.variables)
         self.door = Door(self.arena)
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
-        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=outside, listeners=self.stream)
+        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=outside, stream=self.stream)
         self.plugin = MatchPlugin(
             self.arena, self.game, self.door, self.visitors, console=self.console, outside=outside
         )
@@ -137,12 +138,11 @@ class Machine(Watcher):
             self._schedule_end(FATAL_AFTER_MS)
 
     def _schedule_end(self, wait_ms: int) -> None:
-        if self._end is not None:
-            self._end.cancel()
+        self._end.cancel()
         if self.arena.scenario is Scenario.SERVER_CRASH:
-            self._end = self.agenda.call_in(wait_ms, lambda: self._outside.exit(is_crash=True))
+            self._end.call_in(wait_ms, lambda: self._outside.exit(is_crash=True))
         elif self.arena.scenario is Scenario.SERVER_HANG:
-            self._end = self.agenda.call_in(wait_ms, self._outside.hang)
+            self._end.call_in(wait_ms, self._outside.hang)
 
     # --- the log ------------------------------------------------------------------------------------------------
 
@@ -158,14 +158,14 @@ class Machine(Watcher):
         return False
 
     def _describe(self) -> GameHeaders:
-        game = self.game
+        standing = self.game.standing
         return GameHeaders(
             map_name=self.arena.map_name,
-            state=_STATES.get(game.phase, "Warmup"),
-            team_ct=game.team_name(Side.CT) or "CT",
-            score_ct=game.side_score(Side.CT),
-            team_t=game.team_name(Side.T) or "T",
-            score_t=game.side_score(Side.T),
+            state=_STATES.get(standing.phase, "Warmup"),
+            team_ct=standing.team_name(Side.CT) or "CT",
+            score_ct=standing.side_score(Side.CT),
+            team_t=standing.team_name(Side.T) or "T",
+            score_t=standing.side_score(Side.T),
             server_address=f"{self._options.ip}:{self._options.port}",
             steam_id=f"[A:1:{int(self._instance_token[:8], 16)}:{int(self._instance_token[8:12], 16)}]",
             instance_token=self._instance_token,

@@ -13,17 +13,6 @@ from types import MappingProxyType
 DEFAULT_MODE = "casual"
 """Mode of unknown combinations of game type and game mode."""
 
-_MODES = MappingProxyType(
-    {
-        (0, 0): "casual",
-        (0, 1): "competitive",
-        (0, 2): "scrimcomp2v2",
-        (0, 5): "retakes",
-        (1, 2): "deathmatch",
-        (3, 0): "custom",
-    }
-)
-
 ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "casual": (0, 0),
@@ -35,6 +24,8 @@ ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
     }
 )
 """Game type and game mode by the names that `game_alias` and `map … gamemode=` accept."""
+
+_MODES = {pair: alias for alias, pair in ALIASES.items()} | {ALIASES["wingman"]: "scrimcomp2v2"}
 
 # The casual file has mp_friendlyfire 1 but reduces the damage to nothing, so players see it as off.
 _CASUAL = """

@@ -1,58 +1,44 @@
 """Names and descriptions of the scenarios that a simulated server can play.
 
-The behaviour is implemented where it takes effect: absent players in `play.people.visitors`, scores in
+The behavior is implemented where it takes effect: absent players in `play.people.visitors`, scores in
 `play.fights.fate`, a crashing server in `machine`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class Scenario(StrEnum):
-    """Values of `--scenario` and `sim_scenario`."""
+    """Values of `--scenario` and `sim_scenario`, with descriptions."""
 
-    FULL_MATCH = "full_match"
-    NO_SHOW = "no_show"
-    INCOMPLETE_ROSTER = "incomplete_roster"
-    LATE_JOIN = "late_join"
-    STRANGER = "stranger"
-    ALL_LEAVE = "all_leave"
-    RAGE_QUIT_REJOIN = "rage_quit_rejoin"
-    OVERTIME = "overtime"
-    TIE = "tie"
-    ONE_SIDED = "one_sided"
-    ROUND_RESTORE = "round_restore"
-    PAUSES = "pauses"
-    CHEATER = "cheater"
-    SPOOFER = "spoofer"
-    SERVER_CRASH = "server_crash"
-    SERVER_HANG = "server_hang"
-    SLOW_MAP_LOAD = "slow_map_load"
-    WRONG_MAP = "wrong_map"
-    LOG_LOSS = "log_loss"
-    PLUGIN_MISSING = "plugin_missing"
+    FULL_MATCH = "full_match", "all players join, play to the end and leave"
+    NO_SHOW = "no_show", "no player ever joins"
+    INCOMPLETE_ROSTER = "incomplete_roster", "one or two of the expected players never join"
+    LATE_JOIN = "late_join", "the last player joins three minutes after the others"
+    STRANGER = "stranger", "a player who is not on the roster tries to join again and again"
+    ALL_LEAVE = "all_leave", "all players leave in the middle of a round and do not come back"
+    RAGE_QUIT_REJOIN = "rage_quit_rejoin", "one player leaves during the match and rejoins some rounds later"
+    OVERTIME = "overtime", "regulation ends in a tie and one or two overtimes decide the map"
+    TIE = "tie", "the map ends in a tie (overtime is switched off)"
+    ONE_SIDED = "one_sided", "one team wins nearly every round"
+    ROUND_RESTORE = "round_restore", "a round backup is restored twice, once across halftime"
+    PAUSES = "pauses", "tactical timeouts and a technical pause"
+    CHEATER = "cheater", "one player plays inhumanly well and should be detected"
+    SPOOFER = "spoofer", "player names and chat imitate lines of the server log"
+    SERVER_CRASH = "server_crash", "the server crashes in the middle of a round and drops all connections"
+    SERVER_HANG = "server_hang", "the server hangs in the middle of a round: sockets stay open, no responses, no log"
+    SLOW_MAP_LOAD = "slow_map_load", "a map takes 90 seconds to load, and the console does not respond meanwhile"
+    WRONG_MAP = "wrong_map", "the server loads a different map than requested"
+    LOG_LOSS = "log_loss", "parts of the log are never sent"
+    PLUGIN_MISSING = "plugin_missing", "the match plugin is not installed, so its commands are unknown"
 
+    description: str
 
-DESCRIPTIONS = {
-    Scenario.FULL_MATCH: "all players join, play to the end and leave",
-    Scenario.NO_SHOW: "no player ever joins",
-    Scenario.INCOMPLETE_ROSTER: "one or two of the expected players never join",
-    Scenario.LATE_JOIN: "the last player joins three minutes after the others",
-    Scenario.STRANGER: "a player who is not on the roster tries to join again and again",
-    Scenario.ALL_LEAVE: "all players leave in the middle of a round and do not come back",
-    Scenario.RAGE_QUIT_REJOIN: "one player leaves during the match and rejoins some rounds later",
-    Scenario.OVERTIME: "regulation ends in a tie and one or two overtimes decide the map",
-    Scenario.TIE: "the map ends in a tie (overtime is switched off)",
-    Scenario.ONE_SIDED: "one team wins nearly every round",
-    Scenario.ROUND_RESTORE: "a round backup is restored twice, once across halftime",
-    Scenario.PAUSES: "tactical timeouts and a technical pause",
-    Scenario.CHEATER: "one player plays inhumanly well and should be detected",
-    Scenario.SPOOFER: "player names and chat imitate lines of the server log",
-    Scenario.SERVER_CRASH: "the server crashes in the middle of a round and drops all connections",
-    Scenario.SERVER_HANG: "the server hangs in the middle of a round: sockets stay open, no responses, no log",
-    Scenario.SLOW_MAP_LOAD: "a map takes 90 seconds to load, and the console does not respond meanwhile",
-    Scenario.WRONG_MAP: "the server loads a different map than requested",
-    Scenario.LOG_LOSS: "parts of the log are never sent",
-    Scenario.PLUGIN_MISSING: "the match plugin is not installed, so its commands are unknown",
-}
+    def __new__(cls, value: str, description: str) -> Self:
+        """Create a member from its value and description."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.description = description
+        return member

@@ -9,10 +9,10 @@ from matchpod.cs2.steam_id import MAX_ACCOUNT, account_of
 from matchpod.simulator.scenarios import Scenario
 
 MAX_SPEED = 1000.0
-"""No machine can simulate ticks faster than this."""
+"""Maximum `sim_speed`. No machine can simulate ticks faster than this."""
 
 MAX_WAIT_S = 86400.0
-"""One day: more than any test waits for players or a map load."""
+"""Maximum wait for players or a map load: one day, more than any test needs."""
 
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _BOOLS = ("0", "1", "false", "true")
@@ -31,11 +31,16 @@ def sim_fault(name: str, value: str) -> str | None:
         return _number_fault(name, value)
     if name == "sim_scenario" and value not in set(Scenario):
         return f"sim_scenario must be one of: {', '.join(Scenario)}"
-    if name == "sim_players" and not all(_is_player_id(entry.strip()) for entry in value.split(",") if entry.strip()):
+    if name == "sim_players" and None in _accounts(value):
         return "sim_players must be a comma-separated list of SteamID64s or account numbers"
     if name in ("sim_lockstep", "sim_rcon_drop") and value not in _BOOLS:
         return f"{name} must be one of: {', '.join(_BOOLS)}"
     return None
+
+
+def accounts_in(players: str) -> list[int]:
+    """Return the accounts in a valid value of `sim_players`, each once."""
+    return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
 
 
 def _number_fault(name: str, value: str) -> str | None:
@@ -50,7 +55,11 @@ def _number_fault(name: str, value: str) -> str | None:
     return f"{name} must be a number {bounds}"
 
 
-def _is_player_id(entry: str) -> bool:
-    if account_of(entry) is not None:
-        return True
-    return _ACCOUNT.fullmatch(entry) is not None and int(entry) <= MAX_ACCOUNT
+def _accounts(players: str) -> list[int | None]:
+    """Return the account of each entry, or None if the entry is neither a SteamID64 nor an account number."""
+    return [_account(entry.strip()) for entry in players.split(",") if entry.strip()]
+
+
+def _account(entry: str) -> int | None:
+    is_account = _ACCOUNT.fullmatch(entry) is not None and int(entry) <= MAX_ACCOUNT
+    return int(entry) if is_account else account_of(entry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -66,26 +65,6 @@ def test_crash_of_one_server_does_not_affect_the_others() -> None:
         assert harness.run(0, "echo alive") == harness.run(2, "echo alive") == "alive"
         with pytest.raises(ConnectionRefusedError):
             RconClient(harness.ports[1])
-
-
-def test_server_can_be_restarted_on_its_port() -> None:
-    with run_farm(2) as harness:
-        ports = harness.ports
-        harness.run(0, "echo first")
-        server = harness.loop_thread.call(harness.farm.restart(0))
-        assert harness.ports == ports
-        assert not server.is_over
-        assert harness.run(0, "echo second") == "second"
-
-
-def test_restarts_do_not_leak_servers() -> None:
-    with LogReceiver() as receiver, run_farm(1, f"listen {receiver.url}", "beat 50") as harness:
-        for _ in range(20):
-            harness.loop_thread.call(harness.farm.restart(0))
-        harness.ended.clear()
-        gc.collect()
-        alive = [found for found in gc.get_objects() if isinstance(found, SimulatedServer)]
-        assert len(alive) <= 2
 
 
 def test_no_server_is_started_if_a_port_is_in_use() -> None:

@@ -61,7 +61,7 @@ class SenderHarness:
     @property
     def is_all_acknowledged(self) -> bool:
         idle = self.stream.idle_listeners
-        return len(idle) == len(self.stream.list()) and not any(map(self.stream.has_lines_for, idle))
+        return len(idle) == len(self.stream.listeners) and not any(map(self.stream.has_lines_for, idle))
 
     async def close(self) -> None:
         self.sender.stop()
@@ -154,7 +154,7 @@ async def test_status_410_stops_the_posts() -> None:
         receiver.default = status(410)
         harness = SenderHarness(receiver.url)
         harness.log("one")
-        await harness.run_until(lambda: not harness.stream.list())
+        await harness.run_until(lambda: not harness.stream.listeners)
         harness.log("two")
         assert harness.send_due() is None
         await harness.close()

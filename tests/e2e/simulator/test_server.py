@@ -13,7 +13,7 @@ from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.wire import server as server_module
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.pacer import Pacer
-from matchpod.simulator.wire.server import TICK_MS, ProcessIdentity, SimulatedServer
+from matchpod.simulator.wire.server import TICK_MS, SimulatedServer
 from tests.e2e.simulator.fake_machine import PASSWORD, FakeMachine
 from tests.e2e.simulator.log_receiver import LogReceiver, Response, status
 from tests.e2e.simulator.loop_thread import LoopThread
@@ -37,7 +37,8 @@ class ServerHarness:
                 self.client,
                 Pacer(),
                 make_machine=self._make_machine,
-                identity=ProcessIdentity(START_MS, TOKEN),
+                start_ms=START_MS,
+                instance_token=TOKEN,
                 on_exit=self.ended.append,
                 servers=servers,
             )
@@ -327,7 +328,8 @@ def test_client_that_connects_before_boot_waits() -> None:
                 harness.client,
                 Pacer(),
                 make_machine=FakeMachine,
-                identity=ProcessIdentity(START_MS, TOKEN),
+                start_ms=START_MS,
+                instance_token=TOKEN,
                 on_exit=harness.ended.append,
             )
         )
@@ -348,7 +350,8 @@ def test_port_in_use_is_reported_and_resources_are_freed() -> None:
                 harness.client,
                 Pacer(),
                 make_machine=FakeMachine,
-                identity=ProcessIdentity(START_MS, TOKEN),
+                start_ms=START_MS,
+                instance_token=TOKEN,
                 on_exit=harness.ended.append,
             )
         )

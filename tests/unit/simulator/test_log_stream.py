@@ -163,7 +163,7 @@ def test_completed_ticks_are_sent_without_the_current_one() -> None:
     assert request is not None
     assert summary(request)[2] == ["one", "two"]
     assert ticks_of(request) == (0, 1)
-    server.stream.handle_response(server.stream._listeners[0], 200)
+    server.stream.handle_response(server.stream.listeners[0], 200)
     server.pass_tick()
     request = server.request()
     assert request is not None
@@ -209,7 +209,7 @@ def test_status_410_removes_the_listener() -> None:
     server = Server(URL, OTHER_URL)
     server.log("one")
     server.post(410)
-    assert [state.url for state in server.stream.list()] == [OTHER_URL]
+    assert [state.url for state in server.stream.listeners] == [OTHER_URL]
 
 
 def test_listener_has_one_request_at_a_time() -> None:
@@ -228,7 +228,7 @@ def test_list_shows_the_state_of_each_listener() -> None:
     server.log("one")
     server.post()
     server.request(OTHER_URL)
-    states = [(state.url, state.has_pending_request, state.acknowledged_tick) for state in server.stream.list()]
+    states = [(state.url, state.requested_to is not None, state.acknowledged_tick) for state in server.stream.listeners]
     assert states == [(URL, False, FIRST_TICK + 5), (OTHER_URL, True, 0)]
 
 
@@ -237,7 +237,7 @@ def test_adding_an_existing_listener_does_nothing() -> None:
     server.log("one")
     server.post()
     server.stream.add(URL)
-    assert len(server.stream.list()) == 1
+    assert len(server.stream.listeners) == 1
     assert server.request() is None
 
 
@@ -328,7 +328,7 @@ def test_response_for_a_removed_listener_is_ignored() -> None:
     server.stream.handle_response(listener, 200)
     server.stream.handle_response(listener, 200)
     assert server.stream.next_request(listener) is None
-    assert [state.url for state in server.stream.list()] == [OTHER_URL]
+    assert [state.url for state in server.stream.listeners] == [OTHER_URL]
 
 
 def test_map_load_restarts_offsets_and_discards_unsent_lines() -> None:
@@ -421,7 +421,7 @@ def test_reader_detects_lost_bytes() -> None:
         batch = cursor.read(read_post(dict(request.headers), request.body, received_ms=0))
         notices += batch.notices
         lines += batch.lines
-        server.stream.handle_response(server.stream._listeners[0], 200)
+        server.stream.handle_response(server.stream.listeners[0], 200)
     assert [type(notice) for notice in notices] == [Gap]
     assert [line.split()[-1] for line in lines] == [b'"one"', b'"three"']
 

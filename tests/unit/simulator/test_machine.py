@@ -7,7 +7,7 @@ import pytest
 from matchpod.core.model import MatchType
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.scenarios import DESCRIPTIONS, Scenario
+from matchpod.simulator.scenarios import Scenario
 
 from .played_match import START_MS, PlayedMatch, five_against_five, mode_settings
 
@@ -56,7 +56,3 @@ def test_lost_lines_leave_an_offset_gap_but_the_winner_is_known() -> None:
     assert any(end < begin for end, begin in zip(ends, begins[1:], strict=False))
     assert not played.reader.match.maps[0].ledger.is_complete
     assert played.reader.match.maps[0].winner is not None
-
-
-def test_every_scenario_has_a_description() -> None:
-    assert list(DESCRIPTIONS) == list(Scenario)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matchpod.simulator.scenarios import DESCRIPTIONS
+from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.variable_table import VARIABLES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
 
 
 def test_page_lists_every_scenario_with_its_description() -> None:
-    rows = [f"| `{scenario}` | {description} |" for scenario, description in DESCRIPTIONS.items()]
+    rows = [f"| `{scenario}` | {scenario.description} |" for scenario in Scenario]
     assert [row for row in rows if row not in PAGE] == []
 
 

@@ -14,9 +14,10 @@ from matchpod.cs2.log_lines.world_lines import CvarChanged, RconCommand
 from matchpod.simulator.console.log_commands import LOG_COMMANDS
 from matchpod.simulator.console.map_commands import MAP_COMMANDS
 from matchpod.simulator.console.match_commands import MATCH_COMMANDS
-from matchpod.simulator.console.parts import Command, LogListeners, ServerParts, lines
+from matchpod.simulator.console.parts import Command, ServerParts, lines
 from matchpod.simulator.console.server_commands import SERVER_COMMANDS
 from matchpod.simulator.console.statements import ConsoleStatement, statements
+from matchpod.simulator.log_stream import LogStream
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
@@ -48,9 +49,9 @@ class Console:
         visitors: Visitors,
         *,
         outside: Outside,
-        listeners: LogListeners,
+        stream: LogStream,
     ) -> None:
-        self._parts = ServerParts(arena, game, door, visitors, outside, listeners, lambda: False)
+        self._parts = ServerParts(arena, game, door, visitors, outside, stream, lambda: False)
         self._registered: dict[str, CommandHandler] = {}
 
     @property
@@ -73,7 +74,7 @@ class Console:
     def execute(self, text: str, source: str) -> str:
         """Run all commands of a text. `source` is the address of an RCON client, empty for the server itself."""
         echo = RconCommand(source, text)
-        has_listeners = bool(self._parts.listeners.list())
+        has_listeners = bool(self._parts.stream.listeners)
         if source and has_listeners:
             self._parts.arena.log.write(echo)
         answer = "".join([self._run(statement) for statement in statements(text)])
@@ -125,4 +126,4 @@ class Console:
         elif name == "sim_speed":
             parts.outside.set_speed(float(value))
         elif name == "sv_log_http_record_before_any_listeners":
-            parts.listeners.records_early = parts.arena.variables.is_on(name)
+            parts.stream.records_early = parts.arena.variables.is_on(name)

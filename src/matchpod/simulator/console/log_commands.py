@@ -17,7 +17,7 @@ MAX_DELAY_S = 3600.0
 def _log(parts: ServerParts, statement: ConsoleStatement) -> str:
     argument = statement.args[0].lower() if statement.args else ""
     if argument in ("on", "1"):
-        parts.listeners.is_on = True
+        parts.stream.is_on = True
         parts.visitors.restart_countdown()
         if parts.arena.variables.is_on("sv_logfile"):
             # Every `log on` opens a new file, even if the log is already on.
@@ -26,10 +26,10 @@ def _log(parts: ServerParts, statement: ConsoleStatement) -> str:
     if argument in ("off", "0"):
         if parts.arena.variables.is_on("sv_logfile"):
             parts.arena.log.write(LogFileClosed())
-        parts.listeners.is_on = False
+        parts.stream.is_on = False
         parts.visitors.restart_countdown()
         return lines("Server logging disabled.")
-    state = "currently logging" if parts.listeners.is_on else "not currently logging"
+    state = "currently logging" if parts.stream.is_on else "not currently logging"
     return lines("Usage:  log < on | off >", state)
 
 
@@ -54,7 +54,7 @@ def _add_delayed(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _add_listener(parts: ServerParts, url: str, delay_ms: int) -> str:
-    parts.listeners.add(url, delay_ms)
+    parts.stream.add(url, delay_ms)
     if not parts.has_plugin_match():
         parts.visitors.expect_anyone()
     return ""
@@ -71,23 +71,23 @@ def _seconds(text: str) -> float | None:
 def _remove(parts: ServerParts, statement: ConsoleStatement) -> str:
     if len(statement.args) != 1:
         return lines(f"{statement.name}: Invalid parameters, must be URI of a listener wrapped in quotes")
-    if not parts.listeners.remove(statement.args[0]):
+    if not parts.stream.remove(statement.args[0]):
         return lines(f"{statement.name}: no listener {statement.args[0]}")
     return ""
 
 
 def _remove_all(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.listeners.remove_all()
+    parts.stream.remove_all()
     return ""
 
 
 def _list(parts: ServerParts, _statement: ConsoleStatement) -> str:
     return "".join(
         lines(
-            f"{listener.url} - {'has' if listener.has_pending_request else 'no'} pending request",
+            f"{listener.url} - {'no' if listener.requested_to is None else 'has'} pending request",
             f"\tlast acknowledged tick {listener.acknowledged_tick}",
         )
-        for listener in parts.listeners.list()
+        for listener in parts.stream.listeners
     )
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from matchpod.cs2.steam_id import to_id64
 from matchpod.simulator.console.parts import Command, ServerParts, lines, no_op
 from matchpod.simulator.console.statements import ConsoleStatement
 from matchpod.simulator.console.status import LOADING_ID_OFFSET
+from matchpod.simulator.play.flow.game import Game
 from matchpod.simulator.play.player import Player
 
 LISTED_BACKUPS = 5
 """How many files `mp_backup_restore_list_files` lists by default."""
 
 
-def _start_warmup(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.start_warmup()
-    return ""
+def _game_command(control: Callable[[Game], None]) -> Command:
+    """Return a command without arguments and output."""
 
+    def run(parts: ServerParts, _statement: ConsoleStatement) -> str:
+        control(parts.game)
+        return ""
 
-def _end_warmup(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.end_warmup()
-    return ""
+    return Command(run)
 
 
 def _restart(parts: ServerParts, statement: ConsoleStatement) -> str:
@@ -33,31 +34,6 @@ def _restart(parts: ServerParts, statement: ConsoleStatement) -> str:
     if seconds > 0:
         parts.visitors.restart_countdown()
         parts.game.restart(seconds)
-    return ""
-
-
-def _pause(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.pause("mp_pause_match")
-    return ""
-
-
-def _unpause(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.unpause("mp_unpause_match")
-    return ""
-
-
-def _ct_timeout(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.pause("TimeOutCTs")
-    return ""
-
-
-def _t_timeout(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.pause("TimeOutTs")
-    return ""
-
-
-def _swap(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    parts.game.swap_teams()
     return ""
 
 
@@ -136,14 +112,14 @@ MATCH_COMMANDS: Mapping[str, Command] = MappingProxyType(
         "mp_backup_restore_list_files": Command(_list_backups, configures=False),
         "mp_backup_restore_load_file": Command(_load_backup),
         "mp_backup_round_file_last": Command(_last_backup, configures=False),
-        "mp_pause_match": Command(_pause),
+        "mp_pause_match": _game_command(lambda game: game.pause("mp_pause_match")),
         "mp_restartgame": Command(_restart, configures=False),
-        "mp_swapteams": Command(_swap),
-        "mp_unpause_match": Command(_unpause),
-        "mp_warmup_end": Command(_end_warmup),
-        "mp_warmup_start": Command(_start_warmup),
-        "timeout_ct_start": Command(_ct_timeout),
-        "timeout_terrorist_start": Command(_t_timeout),
+        "mp_swapteams": _game_command(lambda game: game.swap_teams()),
+        "mp_unpause_match": _game_command(lambda game: game.unpause("mp_unpause_match")),
+        "mp_warmup_end": _game_command(lambda game: game.end_warmup()),
+        "mp_warmup_start": _game_command(lambda game: game.start_warmup()),
+        "timeout_ct_start": _game_command(lambda game: game.pause("TimeOutCTs")),
+        "timeout_terrorist_start": _game_command(lambda game: game.pause("TimeOutTs")),
     }
 )
 """Commands by name."""

@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from matchpod.simulator.console.statements import ConsoleStatement
+from matchpod.simulator.log_stream import LogStream
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.flow.game import Game
 from matchpod.simulator.play.people.visitors import Visitors
-
-
-class ListedListener(Protocol):
-    """A log listener as the console lists it."""
-
-    @property
-    def url(self) -> str:
-        """The URL that receives the log."""
-
-    @property
-    def has_pending_request(self) -> bool:
-        """True while a request is in flight."""
-
-    @property
-    def acknowledged_tick(self) -> int:
-        """The last acknowledged tick."""
-
-
-class LogListeners(Protocol):
-    """The listeners that receive the log."""
-
-    is_on: bool
-    """State of `log on` and `log off`. Initially off, as in the game."""
-
-    records_early: bool
-    """True if lines are recorded while there are no listeners."""
-
-    def add(self, url: str, delay_ms: int = 0) -> None:
-        """Add a listener that receives the log delayed by `delay_ms`. Does nothing if it exists."""
-
-    def remove(self, url: str) -> bool:
-        """Remove a listener. Return False if the URL is not a listener."""
-
-    def remove_all(self) -> None:
-        """Remove all listeners."""
-
-    def list(self) -> Sequence[ListedListener]:
-        """The listeners in the order they were added."""
 
 
 @dataclass(slots=True)
@@ -61,7 +23,7 @@ class ServerParts:
     door: Door
     visitors: Visitors
     outside: Outside
-    listeners: LogListeners
+    stream: LogStream
     has_plugin_match: Callable[[], bool]
     """Returns whether the plugin has a match loaded, which then determines the expected players."""
 

@@ -8,29 +8,13 @@ from types import MappingProxyType
 from matchpod.cs2.log_lines.world_lines import ConsoleChat, LogFileClosed, ServerMessage
 from matchpod.simulator.console.parts import Command, ServerParts, lines, no_op
 from matchpod.simulator.console.statements import ConsoleStatement
-from matchpod.simulator.console.status import status_json_text, status_text, version_text
-
-
-def _status(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    return status_text(parts.arena)
-
-
-def _status_json(parts: ServerParts, _statement: ConsoleStatement) -> str:
-    return status_json_text(parts.arena)
-
-
-def _version(_parts: ServerParts, _statement: ConsoleStatement) -> str:
-    return version_text()
+from matchpod.simulator.console.status import VERSION_TEXT, status_json_text, status_text
 
 
 def _say(parts: ServerParts, statement: ConsoleStatement) -> str:
     if statement.value:
         parts.arena.log.write(ConsoleChat(statement.value))
     return ""
-
-
-def _echo(_parts: ServerParts, statement: ConsoleStatement) -> str:
-    return lines(" ".join(statement.args))
 
 
 def _exec(_parts: ServerParts, statement: ConsoleStatement) -> str:
@@ -50,19 +34,19 @@ def _quit(parts: ServerParts, _statement: ConsoleStatement) -> str:
 
 SERVER_COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
-        "echo": Command(_echo, configures=False),
+        "echo": Command(lambda _, statement: lines(" ".join(statement.args)), configures=False),
         "exec": Command(_exec),
         "execifexists": Command(no_op),
         "exit": Command(_quit, configures=False),
         "quit": Command(_quit, configures=False),
         "say": Command(_say, configures=False),
-        "status": Command(_status, configures=False),
-        "status_json": Command(_status_json, configures=False),
+        "status": Command(lambda parts, _: status_text(parts.arena), configures=False),
+        "status_json": Command(lambda parts, _: status_json_text(parts.arena), configures=False),
         # The server account has no visible effect.
         "sv_setsteamaccount": Command(no_op),
         "tv_record": Command(no_op, configures=False),
         "tv_stoprecord": Command(no_op, configures=False),
-        "version": Command(_version, configures=False),
+        "version": Command(lambda _parts, _: VERSION_TEXT, configures=False),
     }
 )
 """Commands by name."""

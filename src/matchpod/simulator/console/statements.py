@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_STATEMENT_BYTES = 511
-"""The engine's buffer for one command has 512 bytes including the terminator. Longer commands are skipped."""
+"""Maximum length of a command: the engine's buffer has 512 bytes with the terminator. Longer commands are skipped."""
 
 _WHITESPACE = "".join(map(chr, range(ord(" ") + 1)))
 """Characters that separate arguments. Unicode whitespace does not."""

@@ -21,6 +21,11 @@ PROTOCOL = 14128
 BUILD_VERSION = 2000696
 SOURCE_REVISION = "10299884"
 
+VERSION_TEXT = (
+    f"Protocol version {PROTOCOL} [{BUILD}/{BUILD}]\nExe version {VERSION} (csgo)\nExe build: ({BUILD}) (730)\n"
+)
+"""Output of `version`."""
+
 LOADING_ID_OFFSET = 65280
 """Added to the user id of a player who is still loading (0xFF00)."""
 
@@ -43,11 +48,6 @@ _LUMPS = (
     "prefabs/misc/team_select",
 )
 """Spawn groups that every map loads besides its own."""
-
-
-def version_text() -> str:
-    """Output of `version`."""
-    return f"Protocol version {PROTOCOL} [{BUILD}/{BUILD}]\nExe version {VERSION} (csgo)\nExe build: ({BUILD}) (730)\n"
 
 
 def status_text(arena: Arena) -> str:
@@ -113,13 +113,13 @@ def _slots(arena: Arena) -> Iterator[Player | None]:
 
 
 def _counts(arena: Arena) -> tuple[int, int]:
+    """Return the number of human players and of bots."""
     bots = sum(player.person.is_bot for player in arena.players)
     return len(arena.players) - bots, bots
 
 
 def _is_hibernating(arena: Arena) -> bool:
-    humans, _ = _counts(arena)
-    return humans == 0 and arena.variables.is_on("sv_hibernate_when_empty")
+    return _counts(arena)[0] == 0 and arena.variables.is_on("sv_hibernate_when_empty")
 
 
 def _short_map(arena: Arena) -> str:
@@ -158,14 +158,14 @@ def _clients(arena: Arena) -> str:
 
 
 def _client(player: Player | None) -> str:
+    is_bot = player is not None and player.person.is_bot
+    name = "" if player is None else player.person.name
     if player is None:
-        id64, steam_id, name, is_bot = "0", "[I:0:0]", "", False
-    elif player.person.is_bot:
+        id64, steam_id = "0", "[I:0:0]"
+    elif is_bot:
         id64, steam_id = str(_FIRST_BOT_ID64 + player.user_id), f"[A:1:{player.user_id}:1]"
-        name, is_bot = player.person.name, True
     else:
         id64, steam_id = player.person.player_id, player.person.steam_id
-        name, is_bot = player.person.name, False
     return (
         f'\t\t\t{{\n\t\t\t\t"steamid64": "{id64}",\n\t\t\t\t"steamid": "{steam_id}",\n'
         f'\t\t\t\t"bot": {"true" if is_bot else "false"},\n'

@@ -28,7 +28,7 @@ DEFAULT_MAX_PLAYERS = 64
 """The default player limit of a CS2 server."""
 
 FIRST_USER_ID = 1
-"""User id 0 belongs to SourceTV."""
+"""Lowest user id of a player. User id 0 belongs to SourceTV."""
 
 BY_USER = "NETWORK_DISCONNECT_DISCONNECT_BY_USER"
 EXITING = "NETWORK_DISCONNECT_EXITING"

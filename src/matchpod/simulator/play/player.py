@@ -76,7 +76,7 @@ class Player:
     has_taser: bool = False
     position: str = "0 0 0"
     blind_until_ms: int = 0
-    _tokens: dict[str, PlayerToken] = field(default_factory=dict)
+    _tokens: dict[tuple[str | None, int], PlayerToken] = field(default_factory=dict)
 
     @property
     def side(self) -> Side | None:
@@ -91,33 +91,23 @@ class Player:
     @property
     def token(self) -> PlayerToken:
         """The player token of nearly all log lines."""
-        return self.token_as(self.team)
+        return self._token_as(self.team)
 
     @property
     def teamless_token(self) -> PlayerToken:
         """The player token of `switched from team` lines."""
-        token = self._tokens.get("-")
-        if token is None:
-            token = player_token(self.person.name, self.user_id, self.person.steam_id, None)
-            self._tokens["-"] = token
-        return token
+        return self._token_as(None)
 
     @property
     def money_token(self) -> PlayerToken:
         """The player token of `money change` lines, whose user id is one too high."""
-        key = f"{self.team}$"
-        token = self._tokens.get(key)
-        if token is None:
-            token = player_token(self.person.name, self.user_id + 1, self.person.steam_id, self.team)
-            self._tokens[key] = token
-        return token
+        return self._token_as(self.team, offset=1)
 
-    def token_as(self, team: str) -> PlayerToken:
-        """Return the player token with another team."""
-        token = self._tokens.get(team)
+    def _token_as(self, team: str | None, offset: int = 0) -> PlayerToken:
+        token = self._tokens.get((team, offset))
         if token is None:
-            token = player_token(self.person.name, self.user_id, self.person.steam_id, team)
-            self._tokens[team] = token
+            token = player_token(self.person.name, self.user_id + offset, self.person.steam_id, team)
+            self._tokens[team, offset] = token
         return token
 
     def rename(self, name: str) -> None:

@@ -6,13 +6,14 @@ round), a simulated player sends it after a while.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from matchpod.core.model import Side
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.plugin.match_course import MatchCourse
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import PluginStage
 
 REACTION_MS = 10_000
 """Time until a player sends an awaited chat command."""
@@ -45,35 +46,36 @@ def handle(course: MatchCourse, player: Player, command: str) -> None:
 
 def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
     """Schedule the side choice of the knife round's winners, once one of them is on the server."""
-    series, map_number = course.series, course.arena.map_number
+    choice = ".switch" if rng.random() < 0.5 else ".stay"
 
-    def script() -> Script[None]:
-        is_switch = rng.random() < 0.5
-        while True:
-            yield REACTION_MS
-            is_waiting = course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION and course.series is series
-            if not is_waiting or course.arena.map_number != map_number:
-                return
-            winners = course.arena.players_on(course.knife_winner)
-            if winners:
-                course.door.say(rng.choice(winners), ".switch" if is_switch else ".stay")
+    def choose() -> None:
+        winners = course.arena.players_on(course.knife_winner)
+        if winners:
+            course.door.say(rng.choice(winners), choice)
 
-    course.arena.agenda.start(script())
+    _repeat_while(course, lambda: course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION, choose)
 
 
 def schedule_unpause(course: MatchCourse) -> None:
     """Schedule `.unpause` by a player of each side after a restored round."""
+
+    def unpause() -> None:
+        for side in (Side.CT, Side.T):
+            for player in course.arena.players_on(side)[:1]:
+                course.door.say(player, ".unpause")
+
+    _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause)
+
+
+def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None]) -> None:
+    """Let players chat every REACTION_MS while the plugin waits for it, on this map of this match."""
     series, map_number = course.series, course.arena.map_number
 
     def script() -> Script[None]:
-        while True:
+        yield REACTION_MS
+        while is_awaited() and course.series is series and course.arena.map_number == map_number:
+            chat()
             yield REACTION_MS
-            is_waiting = course.paused_by.startswith(ROUND_RESTORE) and course.series is series
-            if not is_waiting or course.arena.map_number != map_number:
-                return
-            for side in (Side.CT, Side.T):
-                for player in course.arena.players_on(side)[:1]:
-                    course.door.say(player, ".unpause")
 
     course.arena.agenda.start(script())
 
@@ -94,7 +96,7 @@ def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> Non
     is_waiting = course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION
     if course.series is not None and is_waiting and player.side is course.knife_winner:
         if is_switch:
-            course.switch_sides()
+            course.execute("mp_swapteams")  # the game's first team then begins as T
         course.go_live(course.series)
 
 

@@ -2,7 +2,7 @@
 
 A handler receives the arguments without the command name. Loading a match prints only errors that are detected before
 the file is fetched; `css_ready` and `css_forceready` need a player and do nothing over RCON. Texts are MatchZy's own,
-most of them with chat colour codes.
+most of them with chat color codes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from functools import partial
 
 from matchpod.simulator.plugin import chat_commands, settings, status
 from matchpod.simulator.plugin.match_course import MatchCourse
-from matchpod.simulator.plugin.series import TEAMS
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import TEAMS, PluginStage
 
 MAX_READY_REQUIRED = 32
 
@@ -48,8 +47,8 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_readyrequired": partial(_require_ready, course),
         "matchzy_addplayer get5_addplayer": partial(_add_player, course),
         "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
-        "get5_status": lambda _: course.status_text(),
-        "get5_web_available": lambda _: status.web_text(course.shown_stage),
+        "get5_status": lambda _: status.status_text(course),
+        "get5_web_available": lambda _: status.web_text(course),
         "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
         "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),

@@ -17,14 +17,13 @@ from matchpod.simulator.play.flow.standing import GamePhase
 from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.player import UNASSIGNED, Player
 from matchpod.simulator.play.watcher import RoundEnd
-from matchpod.simulator.plugin import cfg_files, reports, status
+from matchpod.simulator.plugin import cfg_files, reports
 from matchpod.simulator.plugin.deps import MatchGame, PluginConsole
 from matchpod.simulator.plugin.faults import ReportSender, is_header
 from matchpod.simulator.plugin.match_file import Rejection, read_match
 from matchpod.simulator.plugin.ready_list import ReadyList
-from matchpod.simulator.plugin.series import NO_MATCH_ID, Series, SeriesStanding
+from matchpod.simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding
 from matchpod.simulator.plugin.settings import PluginSettings
-from matchpod.simulator.plugin.status import PluginStage
 
 CVARS_AFTER_LIVE_MS = 1000
 """Delay after which the variables of the match are set again, so that they override live.cfg."""
@@ -132,7 +131,7 @@ class MatchCourse:
         self._set_match_cvars(series)
         self.start_warmup()
         series.assign_sides(Side.CT)
-        self._name_teams(series.first_name, series.second_name)
+        self._name_teams(*series.names)
         for player in tuple(self.arena.players):
             if player.is_in_game:
                 self.admit(player)
@@ -169,8 +168,8 @@ class MatchCourse:
 
     def start_warmup(self) -> None:
         """Execute warmup.cfg, which restarts warmup and stops its timer."""
-        self._execute_all(cfg_files.WARMUP_CFG)
-        self._execute_all(cfg_files.WARMUP_HOLD)
+        self.execute(cfg_files.WARMUP_CFG)
+        self.execute(cfg_files.WARMUP_HOLD)
 
     # --- playing ---------------------------------------------------------------------------------------------------
 
@@ -185,7 +184,7 @@ class MatchCourse:
         if series.match_id == NO_MATCH_ID:
             self._last_match_id += 1
             series.match_id = self._last_match_id
-        self._name_teams(series.first_name, series.second_name)
+        self._name_teams(*series.names)
         self.execute(f"mp_backup_round_file {series.backup_prefix}")
         if series.needs_knife:
             self._start_knife()
@@ -194,7 +193,7 @@ class MatchCourse:
 
     def _start_knife(self) -> None:
         self.stage = PluginStage.KNIFE
-        self._execute_all(cfg_files.KNIFE_CFG)
+        self.execute(cfg_files.KNIFE_CFG)
         self.game.start_knife_round()
         self.execute("mp_restartgame 1;mp_warmup_end")
 
@@ -203,7 +202,7 @@ class MatchCourse:
         self.stage = PluginStage.LIVE
         # Scheduled before the restart, so that the match's own variables apply from the first round.
         self.after(CVARS_AFTER_LIVE_MS, lambda: self._set_match_cvars(series))
-        self._execute_all(cfg_files.LIVE_WINGMAN_CFG if series.match.is_wingman else cfg_files.LIVE_CFG)
+        self.execute(cfg_files.LIVE_WINGMAN_CFG if series.match.is_wingman else cfg_files.LIVE_CFG)
         self.execute("mp_restartgame 1;mp_warmup_end")
         self.execute("mp_match_end_restart true")
         self.report_sender.send(reports.going_live(series))
@@ -224,7 +223,7 @@ class MatchCourse:
         self.after(MAP_CHANGE_MS, lambda: self.change_map(series.maps[series.map_number]))
         series.assign_sides(self.game.team1_side)
         self.start_warmup()
-        self._name_teams(series.first_name, series.second_name)
+        self._name_teams(*series.names)
 
     def reset(self, *, needs_warmup: bool = True) -> None:
         """Unload the match and return to warmup."""
@@ -268,17 +267,6 @@ class MatchCourse:
         given = None if self.series is None else self.series.match.min_players_to_ready
         return self.settings.whole("matchzy_minimum_ready_required") if given is None else given
 
-    def status_text(self) -> str:
-        """Output of `get5_status`."""
-        return status.status_text(
-            self.shown_stage,
-            self.series,
-            score=self.score,
-            first_team_side=self.game.team1_side,
-            is_paused=bool(self.paused_by),
-            is_ready=self.ready.is_everyone_ready,
-        )
-
     # --- game events -----------------------------------------------------------------------------------------------
 
     def schedule_warmup(self) -> None:
@@ -309,11 +297,7 @@ class MatchCourse:
         self.stage = PluginStage.WAITING_FOR_KNIFE_DECISION
         self.knife_winner = winner
         # Without `mp_warmup_start`, because the game itself returns to warmup in this tick.
-        self._execute_all(cfg_files.WARMUP_CFG)
-
-    def switch_sides(self) -> None:
-        """Swap sides after the knife round, so that the game's first team begins as T."""
-        self.execute("mp_swapteams")
+        self.execute(cfg_files.WARMUP_CFG)
 
     def report_round(self, series: Series, end: RoundEnd) -> None:
         """Report the end of a live round."""
@@ -341,13 +325,12 @@ class MatchCourse:
         series = self.series
         if series is None:
             return
-        names = [name.replace(" ", "_") for name in (series.match.team1.name, series.match.team2.name)]
         values = {
             "MATCH_ID": str(series.match_id),
             "MAP": self.arena.map_name.rpartition("/")[2],
             "MAPNUMBER": str(series.map_number),
-            "TEAM1": names[0],
-            "TEAM2": names[1],
+            "TEAM1": series.match.team1.name.replace(" ", "_"),
+            "TEAM2": series.match.team2.name.replace(" ", "_"),
             "TEAM1_SCORE": str(self.score[0]),
             "TEAM2_SCORE": str(self.score[1]),
         }
@@ -366,10 +349,6 @@ class MatchCourse:
             delay_s = min_s
             self.execute(f"mp_match_restart_delay {delay_s}")
         return delay_s
-
-    def _execute_all(self, commands: tuple[str, ...]) -> None:
-        for command in commands:
-            self.execute(command)
 
     def _set_match_cvars(self, series: Series) -> None:
         for name, value in series.match.cvars.items():

@@ -19,7 +19,7 @@ from matchpod.simulator.plugin import chat_commands
 from matchpod.simulator.plugin.commands import all_commands
 from matchpod.simulator.plugin.deps import MatchGame, PluginConsole
 from matchpod.simulator.plugin.match_course import MatchCourse
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import PluginStage
 from matchpod.simulator.scenarios import Scenario
 
 
@@ -47,11 +47,6 @@ class MatchPlugin(Watcher):
     def has_match(self) -> bool:
         """True while a match is loaded."""
         return self.course.series is not None
-
-    @property
-    def last_fault(self) -> str:
-        """Why the last request failed. A real server prints this only to its own console."""
-        return self.course.last_fault
 
     def map_loaded(self, map_name: str) -> None:
         """Restart warmup on the new map."""

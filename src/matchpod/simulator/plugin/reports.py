@@ -39,6 +39,14 @@ _REASONS = {
 }
 """The game's numeric round end reasons, by the notice in the log."""
 
+_STATS = (
+    "kills", "deaths", "assists", "flash_assists", "team_kills", "suicides", "damage", "utility_damage",
+    "enemies_flashed", "friendlies_flashed", "knife_kills", "headshot_kills", "rounds_played", "bomb_defuses",
+    "bomb_plants", "1k", "2k", "3k", "4k", "5k", "1v1", "1v2", "1v3", "1v4", "1v5", "first_kills_t", "first_kills_ct",
+    "first_deaths_t", "first_deaths_ct", "trade_kills", "kast", "score", "mvp",
+)  # fmt: skip
+"""Statistics of a player in the order of the payload. MatchZy sends 0 for those not set in `_stats`."""
+
 # .NET escapes these characters in JSON, so that it is safe to embed in HTML.
 _NET_ESCAPES = str.maketrans({char: f"\\u{ord(char):04X}" for char in "'<>&+`"})
 
@@ -129,38 +137,21 @@ def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_pl
 
 
 def _stats(tally: Tally, rounds_played: int) -> dict[str, int]:
-    return {
+    return dict.fromkeys(_STATS, 0) | {
         "kills": tally.kills,
         "deaths": tally.deaths,
         "assists": tally.assists,
-        "flash_assists": 0,
-        "team_kills": 0,
-        "suicides": 0,
         "damage": tally.damage,
         "utility_damage": tally.utility_damage,
         "enemies_flashed": tally.enemies_flashed,
-        "friendlies_flashed": 0,
-        "knife_kills": 0,
         "headshot_kills": tally.headshots,
         "rounds_played": rounds_played,
-        "bomb_defuses": 0,
-        "bomb_plants": 0,
-        "1k": 0,
         "2k": tally.double_kills,
         "3k": tally.triple_kills,
         "4k": tally.quad_kills,
         "5k": tally.aces,
         "1v1": tally.clutch1v1,
         "1v2": tally.clutch1v2,
-        "1v3": 0,
-        "1v4": 0,
-        "1v5": 0,
-        "first_kills_t": 0,
-        "first_kills_ct": 0,
-        "first_deaths_t": 0,
-        "first_deaths_ct": 0,
-        "trade_kills": 0,
-        "kast": 0,
         "score": SCORE_PER_KILL * tally.kills + SCORE_PER_ASSIST * tally.assists,
         "mvp": tally.mvps,
     }

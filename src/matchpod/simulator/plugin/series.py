@@ -1,4 +1,4 @@
-"""State of the loaded match: maps, wins, rosters and sides.
+"""State of the loaded match: stage, maps, wins, rosters and sides.
 
 The plugin's team1 and team2 are those of the match file. The game's first team is the one that `mp_teamname_1` names
 and that begins a map as CT; `is_team1_first` tells whether that is team1 on the current map. Only this module converts
@@ -7,7 +7,7 @@ sides to the plugin's teams.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from matchpod.core.model import Side, Team
 from matchpod.cs2.steam_id import account_of
@@ -19,6 +19,23 @@ TEAMS = ("team1", "team2", "spec")
 
 NO_MATCH_ID = -1
 """Match id before the start of a match whose file has none."""
+
+
+class PluginStage(IntEnum):
+    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses its other stages."""
+
+    NONE = 0
+    PRE_VETO = 1
+    WARMUP = 3
+    KNIFE = 4
+    WAITING_FOR_KNIFE_DECISION = 5
+    LIVE = 7
+    POST_GAME = 9
+
+    @property
+    def is_started(self) -> bool:
+        """True from the knife round or the live start until the map is left."""
+        return self > PluginStage.WARMUP
 
 
 class SeriesStanding(StrEnum):
@@ -57,14 +74,10 @@ class Series:
         return f"matchzy_{self.match_id}_{self.map_number}"
 
     @property
-    def first_name(self) -> str:
-        """Name of the team that begins this map as CT."""
-        return self.match.team1.name if self.is_team1_first else self.match.team2.name
-
-    @property
-    def second_name(self) -> str:
-        """Name of the team that begins this map as T."""
-        return self.match.team2.name if self.is_team1_first else self.match.team1.name
+    def names(self) -> tuple[str, str]:
+        """Names of the teams that begin this map as CT and as T."""
+        one, two = self.match.team1.name, self.match.team2.name
+        return (one, two) if self.is_team1_first else (two, one)
 
     def assign_sides(self, first_team_side: Side) -> None:
         """Assign the sides of the next map. Before a knife round, teams keep their last sides."""
@@ -107,8 +120,7 @@ class Series:
 
     def remove(self, player_id: str) -> bool:
         """Remove a player. Return False if the player is not listed."""
-        lists = (*self.rosters, self.spectators)
-        found = [listed.pop(player_id, None) for listed in lists]
+        found = [listed.pop(player_id, None) for listed in (*self.rosters, self.spectators)]
         return any(nick is not None for nick in found)
 
     def expected_players(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:

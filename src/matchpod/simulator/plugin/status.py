@@ -1,12 +1,11 @@
-"""Stages of the plugin, and the output of `get5_status` and `get5_web_available`."""
+"""Output of `get5_status` and `get5_web_available`."""
 
 from __future__ import annotations
 
-from enum import IntEnum
-
-from matchpod.core.model import Side, Team
+from matchpod.core.model import Team
+from matchpod.simulator.plugin.match_course import MatchCourse
 from matchpod.simulator.plugin.reports import Payload, to_json
-from matchpod.simulator.plugin.series import Series
+from matchpod.simulator.plugin.series import PluginStage, Series
 
 GET5_VERSION = "0.15.0"
 """The version of get5 that MatchZy claims to be."""
@@ -14,37 +13,13 @@ GET5_VERSION = "0.15.0"
 NO_ROUND = -1
 
 
-class PluginStage(IntEnum):
-    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses its other stages."""
-
-    NONE = 0
-    PRE_VETO = 1
-    WARMUP = 3
-    KNIFE = 4
-    WAITING_FOR_KNIFE_DECISION = 5
-    LIVE = 7
-    POST_GAME = 9
-
-    @property
-    def is_started(self) -> bool:
-        """True from the knife round or the live start until the map is left."""
-        return self > PluginStage.WARMUP
-
-
-def status_text(
-    stage: PluginStage,
-    series: Series | None,
-    *,
-    score: tuple[int, int],
-    first_team_side: Side,
-    is_paused: bool,
-    is_ready: bool,
-) -> str:
-    """Output of `get5_status`. The score is by the plugin's teams."""
+def status_text(course: MatchCourse) -> str:
+    """Output of `get5_status`."""
+    stage, series, score = course.shown_stage, course.series, course.score
     status: Payload = {
         "plugin_version": GET5_VERSION,
         "gamestate": stage.name.lower(),
-        "paused": is_paused,
+        "paused": bool(course.paused_by),
         "loaded_config_file": None,
         "matchid": None,
         "map_number": None,
@@ -59,19 +34,19 @@ def status_text(
             "loaded_config_file": series.url,
             "matchid": series.match_id,
             "map_number": series.map_number,
-            "team1": _team(series, Team.TEAM1, score[0], side=first_team_side, is_ready=is_ready),
-            "team2": _team(series, Team.TEAM2, score[1], side=first_team_side, is_ready=is_ready),
+            "team1": _team(course, series, Team.TEAM1, score[0]),
+            "team2": _team(course, series, Team.TEAM2, score[1]),
             "maps": list(series.maps) if stage >= PluginStage.LIVE else None,
         }
     return to_json(status) + "\n"
 
 
-def web_text(stage: PluginStage) -> str:
+def web_text(course: MatchCourse) -> str:
     """Output of `get5_web_available`."""
-    return to_json({"gamestate": int(stage), "available": 1, "plugin_version": GET5_VERSION}) + "\n"
+    return to_json({"gamestate": int(course.shown_stage), "available": 1, "plugin_version": GET5_VERSION}) + "\n"
 
 
-def _team(series: Series, team: Team, score: int, *, side: Side, is_ready: bool) -> Payload:
+def _team(course: MatchCourse, series: Series, team: Team, score: int) -> Payload:
     is_team1 = team is Team.TEAM1
     return {
         "name": (series.match.team1 if is_team1 else series.match.team2).name,
@@ -79,7 +54,7 @@ def _team(series: Series, team: Team, score: int, *, side: Side, is_ready: bool)
         "current_map_score": score,
         # MatchZy does not count clients, and reports readiness of the whole server instead of the team.
         "connected_clients": -1,
-        "ready": is_ready,
+        "ready": course.ready.is_everyone_ready,
         # `ct` or `terrorist`: the game's name in lower case, not get5's `t`.
-        "side": series.side_of(team, side).value.lower(),
+        "side": series.side_of(team, course.game.team1_side).value.lower(),
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.wire.http_client import HttpClient
 from matchpod.simulator.wire.pacer import Pacer
-from matchpod.simulator.wire.server import MachineFactory, ProcessIdentity, SimulatedServer
+from matchpod.simulator.wire.server import MachineFactory, SimulatedServer
 
 BOOT_BATCH = 50
 """Servers booted before the event loop runs, for example for signals. They take a tenth of a second."""
@@ -43,9 +43,8 @@ class Farm:
         """Start all servers, or none. Raise OSError if a port is in use."""
         try:
             for options in self._options:
-                server = self._new_server(options)
-                self._servers.append(server)
-                await server.bind()
+                self._servers.append(self._new_server(options))
+                await self._servers[-1].bind()
             # Boot after all are bound, because running servers would delay the others.
             for number, server in enumerate(self._servers):
                 if number % BOOT_BATCH == 0:
@@ -54,15 +53,6 @@ class Farm:
         except BaseException:
             await self.abort()
             raise
-
-    async def restart(self, index: int) -> SimulatedServer:
-        """Replace a server by a new one on the same port, as if its process were restarted. Stops the old one."""
-        old = self._servers[index]
-        await old.stop()
-        self._servers[index] = server = self._new_server(old.options)
-        await server.bind()
-        server.boot()
-        return server
 
     async def stop(self) -> None:
         """Stop all servers gracefully and free all resources."""
@@ -81,7 +71,8 @@ class Farm:
             self._client,
             self._pacer,
             make_machine=self._make_machine,
-            identity=ProcessIdentity(start_ms=time.time_ns() // 1_000_000, instance_token=os.urandom(8).hex()),
+            start_ms=time.time_ns() // 1_000_000,
+            instance_token=os.urandom(8).hex(),
             on_exit=self._on_exit,
             servers=len(self._options),
         )

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from matchpod.simulator.log_stream import one_line
 from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.wire.http_response import ResponseError, ResponseReader
 
@@ -313,13 +314,8 @@ def _encode(method: str, url: str, headers: Headers, body: bytes) -> tuple[Addre
     for name, value in headers:
         if not _TOKEN.fullmatch(name) or name.lower() in _RESERVED:
             raise ValueError(f"header `{name}` is not allowed")
-        sent["Host" if name.lower() == "host" else name] = _one_line(value)
+        sent["Host" if name.lower() == "host" else name] = one_line(value)
     if method == "POST":
         sent["Content-Length"] = str(len(body))
     head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     return address, b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method.encode(), target, head.encode("utf-8", "replace"), body)
-
-
-def _one_line(value: str) -> str:
-    """Replace control characters, which would end the header line."""
-    return "".join(char if char >= " " and char != "\x7f" else " " for char in value)

@@ -72,7 +72,7 @@ class ResponseReader:
         self._head_bytes, self._has_framing = 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count the head, and see how the body is delimited."""
+        """Limit the size of the head, and note how the body is delimited."""
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > MAX_HEAD_BYTES:
             raise self._failed("response headers too long")

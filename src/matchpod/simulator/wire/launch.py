@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import msgspec
 
 from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.scenarios import DESCRIPTIONS, Scenario
+from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.sim_settings import sim_fault
 
 MAX_FARM = 2000
@@ -66,14 +66,18 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     wants_list: bool = False
 
 
+_Value = str | int | float
+_Options = dict[str, tuple[str, Callable[[str, str], _Value]]]
+"""By name of the option: the field it sets, and a function of name and value that returns the parsed value."""
+
+
 class _ParsedOptions:
     """Options parsed so far."""
 
     def __init__(self) -> None:
-        self.set: dict[str, str | int | float] = {}
+        self.values: dict[str, _Value] = {}
+        """Values by field of ServerOptions, and the number of servers as `farm`."""
         self.commands: list[str] = []
-        self.seed = 1
-        self.farm = 1
         self.flags: set[str] = set()
 
 
@@ -103,8 +107,8 @@ def parse_arguments(arguments: Sequence[str]) -> Launch:
 
 def scenario_list() -> str:
     """List the scenarios with their descriptions, one per line."""
-    width = max(map(len, DESCRIPTIONS))
-    return "".join(f"{scenario:{width}}  {description}\n" for scenario, description in DESCRIPTIONS.items())
+    width = max(map(len, Scenario))
+    return "".join(f"{scenario:{width}}  {scenario.description}\n" for scenario in Scenario)
 
 
 def _read_option(parsed: _ParsedOptions, option: str, values: list[str]) -> None:
@@ -112,7 +116,7 @@ def _read_option(parsed: _ParsedOptions, option: str, values: list[str]) -> None
         name, is_joined, value = option.partition("=")
         _read_own_option(parsed, name, [value, *values] if is_joined else values)
     elif option in _GAME_OPTIONS:
-        _GAME_OPTIONS[option](parsed, _only(option, values))
+        _set(parsed, _GAME_OPTIONS, option, values)
     elif option.startswith("+") and option not in _IGNORED:
         parsed.commands.append(" ".join([option[1:], *map(_quoted, values)]))
 
@@ -123,90 +127,71 @@ def _read_own_option(parsed: _ParsedOptions, name: str, values: list[str]) -> No
             raise LaunchError(f"{name} takes no value, but `{values[0]}` follows it")
         parsed.flags.add(name)
     elif name in _OWN_OPTIONS:
-        _OWN_OPTIONS[name](parsed, _only(name, values))
+        _set(parsed, _OWN_OPTIONS, name, values)
     else:
         similar = get_close_matches(name, [*_FLAGS, *_OWN_OPTIONS], n=1)
         hint = f"did you mean {similar[0]}?" if similar else "--help lists all options"
         raise LaunchError(f"unknown option {name}; {hint}")
 
 
-def _only(name: str, values: list[str]) -> str:
+def _set(parsed: _ParsedOptions, options: _Options, name: str, values: list[str]) -> None:
     if not values:
         raise LaunchError(f"{name} needs a value")
     if len(values) > 1:
         raise LaunchError(f"{name} takes one value, but `{values[1]}` follows it")
-    return values[0]
+    field, parse = options[name]
+    parsed.values[field] = parse(name, values[0])
 
 
-def _number(name: str, value: str, *, minimum: int, maximum: int) -> int:
-    if not _NUMBER.fullmatch(value) or not minimum <= int(value) <= maximum:
-        raise LaunchError(f"{name} must be a whole number from {minimum} to {maximum}, not `{value}`")
-    return int(value)
+def _number(minimum: int, maximum: int) -> Callable[[str, str], int]:
+    def parse(name: str, value: str) -> int:
+        if not _NUMBER.fullmatch(value) or not minimum <= int(value) <= maximum:
+            raise LaunchError(f"{name} must be a whole number from {minimum} to {maximum}, not `{value}`")
+        return int(value)
+
+    return parse
 
 
-def _set_number(name: str, option: str, *, minimum: int, maximum: int) -> Callable[[_ParsedOptions, str], None]:
-    def read(parsed: _ParsedOptions, value: str) -> None:
-        parsed.set[option] = _number(name, value, minimum=minimum, maximum=maximum)
-
-    return read
+def _text(_name: str, value: str) -> str:
+    return value
 
 
-def _set_text(option: str) -> Callable[[_ParsedOptions, str], None]:
-    def read(parsed: _ParsedOptions, value: str) -> None:
-        parsed.set[option] = value
-
-    return read
-
-
-def _read_ip(parsed: _ParsedOptions, value: str) -> None:
+def _address(_name: str, value: str) -> str:
     if not value:
         raise LaunchError("-ip needs an address")
-    parsed.set["ip"] = value
+    return value
 
 
-def _read_speed(parsed: _ParsedOptions, value: str) -> None:
-    _check("--speed", "sim_speed", value)
-    parsed.set["speed"] = float(value)
+def _sim_value(name: str, value: str) -> str:
+    """Check the value of an option that sets a `sim_` variable."""
+    variable = f"sim_{name[2:]}"
+    fault = sim_fault(variable, value)
+    if fault is not None:
+        raise LaunchError(f"{fault.replace(variable, name)}, not `{value}`")
+    return value
 
 
-def _read_players(parsed: _ParsedOptions, value: str) -> None:
-    _check("--players", "sim_players", value)
-    parsed.set["players"] = value
-
-
-def _read_scenario(parsed: _ParsedOptions, value: str) -> None:
+def _scenario(_name: str, value: str) -> str:
     if value not in set(Scenario):
         similar = get_close_matches(value, list(Scenario), n=3, cutoff=0.5) or list(Scenario)
         raise LaunchError(f"unknown scenario `{value}`; did you mean {', '.join(similar)}? --list describes them")
-    parsed.set["scenario"] = Scenario(value)
-
-
-def _read_seed(parsed: _ParsedOptions, value: str) -> None:
-    parsed.seed = _number("--seed", value, minimum=0, maximum=10**9 - 1)
-
-
-def _read_farm(parsed: _ParsedOptions, value: str) -> None:
-    parsed.farm = _number("--farm", value, minimum=1, maximum=MAX_FARM)
-
-
-def _check(option: str, variable: str, value: str) -> None:
-    fault = sim_fault(variable, value)
-    if fault is not None:
-        raise LaunchError(f"{fault.replace(variable, option)}, not `{value}`")
+    return value
 
 
 def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
-    first = msgspec.convert({**parsed.set, "commands": tuple(parsed.commands)}, ServerOptions)
-    if first.port and first.port + parsed.farm - 1 > MAX_PORT:
-        raise LaunchError(f"{parsed.farm} servers starting at port {first.port} would need ports above {MAX_PORT}")
+    values = parsed.values
+    farm, seed = int(values.pop("farm", 1)), int(values.pop("seed", 1))
+    first = msgspec.convert({**values, "commands": parsed.commands}, ServerOptions)
+    if first.port and first.port + farm - 1 > MAX_PORT:
+        raise LaunchError(f"{farm} servers starting at port {first.port} would need ports above {MAX_PORT}")
     return tuple(
         msgspec.structs.replace(
             first,
             port=first.port + index if first.port else 0,
-            seed=str(parsed.seed + index),
+            seed=str(seed + index),
             has_mirror="--no-mirror" not in parsed.flags,
         )
-        for index in range(parsed.farm)
+        for index in range(farm)
     )
 
 
@@ -220,16 +205,16 @@ def _quoted(value: str) -> str:
     return value if _PLAIN_WORD.fullmatch(value) else f'"{value.replace(chr(34), "")}"'
 
 
-_GAME_OPTIONS: dict[str, Callable[[_ParsedOptions, str], None]] = {
-    "-port": _set_number("-port", "port", minimum=0, maximum=MAX_PORT),
-    "-ip": _read_ip,
-    "+ip": _read_ip,
-    "-maxplayers": _set_number("-maxplayers", "max_players", minimum=1, maximum=64),
-    "-maxplayers_override": _set_number("-maxplayers_override", "max_players", minimum=1, maximum=64),
-    "+map": _set_text("map"),
-    "+rcon_password": _set_text("rcon_password"),
-    "+game_type": _set_number("+game_type", "game_type", minimum=0, maximum=9),
-    "+game_mode": _set_number("+game_mode", "game_mode", minimum=0, maximum=9),
+_GAME_OPTIONS: _Options = {
+    "-port": ("port", _number(0, MAX_PORT)),
+    "-ip": ("ip", _address),
+    "+ip": ("ip", _address),
+    "-maxplayers": ("max_players", _number(1, 64)),
+    "-maxplayers_override": ("max_players", _number(1, 64)),
+    "+map": ("map", _text),
+    "+rcon_password": ("rcon_password", _text),
+    "+game_type": ("game_type", _number(0, 9)),
+    "+game_mode": ("game_mode", _number(0, 9)),
 }
 
 _IGNORED = ("+sv_setsteamaccount",)
@@ -237,10 +222,10 @@ _IGNORED = ("+sv_setsteamaccount",)
 
 _FLAGS = ("--no-mirror", "--list", "--quiet", "--help")
 
-_OWN_OPTIONS: dict[str, Callable[[_ParsedOptions, str], None]] = {
-    "--speed": _read_speed,
-    "--seed": _read_seed,
-    "--scenario": _read_scenario,
-    "--players": _read_players,
-    "--farm": _read_farm,
+_OWN_OPTIONS: _Options = {
+    "--speed": ("speed", lambda name, value: float(_sim_value(name, value))),
+    "--seed": ("seed", _number(0, 10**9 - 1)),
+    "--scenario": ("scenario", _scenario),
+    "--players": ("players", _sim_value),
+    "--farm": ("farm", _number(1, MAX_FARM)),
 }

@@ -74,13 +74,6 @@ class MachineFactory(Protocol):
         """Return a new machine that has not booted."""
 
 
-class ProcessIdentity(msgspec.Struct, frozen=True):
-    """Start time and token that identify one run of a server."""
-
-    start_ms: int
-    instance_token: str
-
-
 class SimulatedServer:
     """One running server: implements `Outside` for its machine and the console for its RCON port."""
 
@@ -91,7 +84,8 @@ class SimulatedServer:
         pacer: Pacer,
         *,
         make_machine: MachineFactory,
-        identity: ProcessIdentity,
+        start_ms: int,
+        instance_token: str,
         on_exit: Callable[[SimulatedServer], None],
         servers: int = 1,
     ) -> None:
@@ -101,7 +95,8 @@ class SimulatedServer:
         self._client = client
         self._pacer = pacer
         self._make_machine = make_machine
-        self._identity = identity
+        self._start_ms = start_ms
+        self._instance_token = instance_token
         self._on_exit = on_exit
         self._post_interval_s = post_interval_s(servers)
         self._post_retry_s = retry_interval_s(servers)
@@ -111,7 +106,7 @@ class SimulatedServer:
         self._machine: GameMachine | None = None
         self._sender: LogSender | None = None
         self._speed = options.speed
-        self._sim_ms = float(identity.start_ms)
+        self._sim_ms = float(start_ms)
         self._real_s = self._loop.time()
         self._next: Wakeup | None = None
         self._requests: set[asyncio.Task[None]] = set()
@@ -129,7 +124,7 @@ class SimulatedServer:
     def boot(self) -> None:
         """Create and boot the machine, and start the clock."""
         self._machine = self._make_machine(
-            self.options, self, start_ms=self._identity.start_ms, instance_token=self._identity.instance_token
+            self.options, self, start_ms=self._start_ms, instance_token=self._instance_token
         )
         self._sender = LogSender(
             self._machine.stream,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from matchpod.cs2.log_lines.reader import Line
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.console.console import Console
+from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
@@ -113,37 +113,8 @@ class RecordingOutside:
         self._calls.append("drop connections")
 
 
-@dataclass(frozen=True)
-class FakeListener:
-    """A log listener."""
-
-    url: str
-    delay_ms: int
-    has_pending_request: bool = False
-    acknowledged_tick: int = 0
-
-
-@dataclass
-class FakeListeners:
-    """Log listeners that receive nothing."""
-
-    entries: list[FakeListener] = field(default_factory=list)
-    is_on: bool = False
-    records_early: bool = False
-
-    def add(self, url: str, delay_ms: int = 0) -> None:
-        self.entries.append(FakeListener(url, delay_ms))
-
-    def remove(self, url: str) -> bool:
-        before = len(self.entries)
-        self.entries = [listener for listener in self.entries if listener.url != url]
-        return len(self.entries) < before
-
-    def remove_all(self) -> None:
-        self.entries.clear()
-
-    def list(self) -> list[FakeListener]:
-        return self.entries
+def _no_headers() -> GameHeaders:
+    raise AssertionError("unexpected post")
 
 
 class ConsoleHarness:
@@ -160,14 +131,14 @@ class ConsoleHarness:
         self.door = Door(self.arena)
         self.game = RecordingGame(self.arena, self.calls)
         self.visitors = RecordingVisitors(self.arena, self.door, self.game, self.calls)
-        self.listeners = FakeListeners()
+        self.stream = LogStream(self.agenda, describe=_no_headers)
         self.console = Console(
             self.arena,
             self.game,
             self.door,
             self.visitors,
             outside=RecordingOutside(self.calls),
-            listeners=self.listeners,
+            stream=self.stream,
         )
 
     def execute(self, text: str) -> str:

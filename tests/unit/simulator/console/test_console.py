@@ -122,7 +122,7 @@ def test_invalid_scenario_is_rejected_with_the_list_of_valid_ones(harness: Conso
 
 def test_recording_without_listeners_is_switched_on(harness: ConsoleHarness) -> None:
     harness.execute("sv_log_http_record_before_any_listeners 1")
-    assert harness.listeners.records_early
+    assert harness.stream.records_early
 
 
 def test_setting_a_variable_postpones_the_arrival_of_players(harness: ConsoleHarness) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from matchpod.cs2.console_answers import LogListener, parse_log_listeners
-from tests.unit.simulator.console.console_harness import ConsoleHarness, FakeListener
+from matchpod.simulator.agenda import TICKS_PER_S
+from tests.unit.simulator.console.console_harness import ConsoleHarness
 
 
 @pytest.fixture
@@ -13,11 +14,16 @@ def harness() -> ConsoleHarness:
     return ConsoleHarness()
 
 
+def listeners_of(harness: ConsoleHarness) -> list[tuple[str, int]]:
+    """Return URL and delay in milliseconds."""
+    return [(listener.url, listener.delay_ticks * 1000 // TICKS_PER_S) for listener in harness.stream.listeners]
+
+
 def test_log_is_switched_on_and_off(harness: ConsoleHarness) -> None:
     assert harness.execute("log on") == "Server logging enabled.\n"
-    assert harness.listeners.is_on
+    assert harness.stream.is_on
     assert harness.execute("log off") == "Server logging disabled.\n"
-    assert not harness.listeners.is_on
+    assert not harness.stream.is_on
     assert harness.calls == ["restart countdown", "restart countdown"]
     assert harness.log.lines == []
 
@@ -40,7 +46,7 @@ def test_log_file_is_opened_and_closed_if_enabled(harness: ConsoleHarness) -> No
 
 def test_listener_is_added_and_any_players_are_expected(harness: ConsoleHarness) -> None:
     assert harness.execute('logaddress_add_http "http://h/a?b=c"') == ""
-    assert harness.listeners.entries == [FakeListener("http://h/a?b=c", 0)]
+    assert listeners_of(harness) == [("http://h/a?b=c", 0)]
     assert harness.calls == ["expect anyone", "restart countdown"]
 
 
@@ -52,18 +58,18 @@ def test_no_other_players_are_expected_if_the_plugin_has_a_match(harness: Consol
 
 def test_url_without_quotes_is_rejected(harness: ConsoleHarness) -> None:
     assert "Invalid parameters" in harness.execute("logaddress_add_http http://h/a")
-    assert harness.listeners.entries == []
+    assert harness.stream.listeners == []
 
 
 def test_listener_is_added_with_a_delay(harness: ConsoleHarness) -> None:
     assert harness.execute('logaddress_add_http_delayed 1.5 "http://h/a"') == ""
-    assert harness.listeners.entries == [FakeListener("http://h/a", 1500)]
+    assert listeners_of(harness) == [("http://h/a", 1500)]
 
 
 @pytest.mark.parametrize("rest", ["", '"http://h/a"', 'x "http://h/a"', '-1 "http://h/a"', 'inf "http://h/a"'])
 def test_invalid_delay_is_rejected(harness: ConsoleHarness, rest: str) -> None:
     assert "Invalid parameters" in harness.execute(f"logaddress_add_http_delayed {rest}")
-    assert harness.listeners.entries == []
+    assert harness.stream.listeners == []
 
 
 def test_listener_is_removed(harness: ConsoleHarness) -> None:
@@ -71,7 +77,7 @@ def test_listener_is_removed(harness: ConsoleHarness) -> None:
     assert harness.execute('logaddress_del_http "http://h/a"') == ""
     assert harness.execute('logaddress_del_http "http://h/a"') == "logaddress_del_http: no listener http://h/a\n"
     assert "Invalid parameters" in harness.execute("logaddress_del_http")
-    assert harness.listeners.entries == [FakeListener("http://h/b", 0)]
+    assert listeners_of(harness) == [("http://h/b", 0)]
 
 
 def test_all_listeners_are_removed(harness: ConsoleHarness) -> None:
@@ -80,10 +86,9 @@ def test_all_listeners_are_removed(harness: ConsoleHarness) -> None:
 
 
 def test_list_of_listeners_is_recognized_by_our_parser(harness: ConsoleHarness) -> None:
-    harness.listeners.entries = [
-        FakeListener("https://h/a", 0, has_pending_request=True, acknowledged_tick=77),
-        FakeListener("http://h/b", 0),
-    ]
+    harness.execute('logaddress_add_http "https://h/a"; logaddress_add_http "http://h/b"')
+    first = harness.stream.listeners[0]
+    first.requested_to, first.acknowledged_tick = 1, 77
     assert parse_log_listeners(harness.execute("logaddress_list_http")) == (
         LogListener(uri="https://h/a", has_pending_request=True, acknowledged_tick=77),
         LogListener(uri="http://h/b", has_pending_request=False, acknowledged_tick=0),

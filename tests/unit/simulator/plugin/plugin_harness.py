@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 
 from matchpod.core.model import Side
@@ -18,7 +19,7 @@ from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd
 from matchpod.simulator.plugin.match_plugin import MatchPlugin
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import PluginStage
 from matchpod.simulator.variables import Variables
 
 EVENTS_URL = "http://service.example/events/1"
@@ -141,7 +142,8 @@ class FakeConsole:
         return f"Unknown command '{name}'!\n"
 
     def execute(self, text: str, source: str) -> str:
-        return "".join(self._run(command) for command in text.split(";"))
+        commands = re.split(r"[;\n]", text)
+        return "".join(self._run(command.strip()) for command in commands if command.strip())
 
     def _run(self, command: str) -> str:
         self.executed.append(command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import PluginStage
 
 from .plugin_harness import PluginHarness, id64, match
 

@@ -9,7 +9,7 @@ from matchpod.cs2.console_answers import Get5State, parse_get5_status
 from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.flow.standing import GamePhase
 from matchpod.simulator.play.player import Participant
-from matchpod.simulator.plugin.status import PluginStage
+from matchpod.simulator.plugin.series import PluginStage
 
 from .plugin_harness import EVENTS_URL, MATCH_URL, PluginHarness, id64, match
 
@@ -96,9 +96,9 @@ def test_different_mode_reloads_the_map() -> None:
 def test_second_match_is_rejected() -> None:
     harness = loaded()
     answer = harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
-    assert harness.plugin.last_fault == "A match is already setup with id: 27, cannot load a new match!"
+    assert harness.course.last_fault == "A match is already setup with id: 27, cannot load a new match!"
     # It contains chat color codes: green and default.
-    assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {harness.plugin.last_fault}\n"
+    assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {harness.course.last_fault}\n"
     assert len(harness.outside.requests) == 1
 
 
@@ -141,16 +141,16 @@ def test_failed_request_loads_no_match() -> None:
     harness = PluginHarness()
     harness.outside.match = FetchResult(404)
     harness.load()
-    assert harness.plugin.last_fault == "HTTP request failed: 404"
+    assert harness.course.last_fault == "HTTP request failed: 404"
     harness.outside.match = FetchResult(None, reason="refused")
     harness.load()
-    assert harness.plugin.last_fault == "HTTP request failed: refused"
+    assert harness.course.last_fault == "HTTP request failed: refused"
     assert not harness.plugin.has_match
 
 
 def test_rejected_match_is_not_loaded() -> None:
     harness = loaded(matchid=2**31)
-    assert harness.plugin.last_fault == "matchid should be an integer!"
+    assert harness.course.last_fault == "matchid should be an integer!"
     status = parse_get5_status(harness.rcon("get5_status"))
     assert status is not None
     assert status.state is Get5State.NONE
@@ -353,7 +353,7 @@ def test_drawn_last_map_never_ends_the_series() -> None:
     assert harness.outside.events[-1] == "map_result"
     assert harness.plugin.has_match
     assert not harness.visitors.stays_after_map
-    assert "Index was out of range" in harness.plugin.last_fault
+    assert "Index was out of range" in harness.course.last_fault
 
 
 def test_undecided_series_is_shown_as_live_after_the_game_restarts() -> None:

@@ -33,8 +33,7 @@ def test_team_that_begins_as_ct_is_the_first_team_of_the_game(side: str, is_firs
     loaded = series(sides=[side])
     loaded.assign_sides(Side.CT)
     assert loaded.is_team1_first is is_first
-    assert (loaded.first_name == "Team Blue") is is_first
-    assert (loaded.second_name == "Team Red") is is_first
+    assert (loaded.names == ("Team Blue", "Team Red")) is is_first
 
 
 def test_teams_keep_their_sides_before_a_knife_round() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 
@@ -13,7 +12,7 @@ from matchpod.cs2.console_answers import Get5State, parse_get5_status
 from matchpod.cs2.log_lines.reader import Line
 from matchpod.simulator.agenda import Agenda
 from matchpod.simulator.console.console import Console
-from matchpod.simulator.console.parts import ListedListener
+from matchpod.simulator.log_stream import GameHeaders, LogStream
 from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
@@ -27,32 +26,20 @@ from .plugin_harness import MATCH_URL, START_MS, FakeOutside, match
 CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
 
 
-class Log:
-    """A log without listeners."""
+class Log(LogStream):
+    """A log without listeners that keeps all lines."""
 
-    is_on = True
-    records_early = False
-
-    def __init__(self) -> None:
+    def __init__(self, agenda: Agenda) -> None:
+        super().__init__(agenda, describe=_no_headers)
+        self.is_on = True
         self.texts: list[str] = []
 
     def write(self, line: Line) -> None:
         self.texts.append(line.text())
 
-    def begin_map(self) -> None:
-        """Do nothing: all lines are kept."""
 
-    def add(self, url: str, delay_ms: int = 0) -> None:
-        """Do nothing."""
-
-    def remove(self, url: str) -> bool:
-        return False
-
-    def remove_all(self) -> None:
-        """Do nothing."""
-
-    def list(self) -> Sequence[ListedListener]:
-        return []
+def _no_headers() -> GameHeaders:
+    raise AssertionError("unexpected post")
 
 
 class Server:
@@ -63,15 +50,13 @@ class Server:
         for name, value in {"sim_scenario": scenario, "sim_seed": seed, "game_mode": "1"}.items():
             assert self.variables.set(name, value) is None
         self.agenda = Agenda(START_MS)
-        self.log = Log()
+        self.log = Log(self.agenda)
         self.arena = Arena(self.agenda, self.log, self.variables)
         self.door = Door(self.arena)
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
         self.outside = FakeOutside()
-        self.console = Console(
-            self.arena, self.game, self.door, self.visitors, outside=self.outside, listeners=self.log
-        )
+        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=self.outside, stream=self.log)
         self.plugin = MatchPlugin(
             self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.outside
         )
@@ -189,7 +174,7 @@ def test_match_resumes_after_a_restored_round() -> None:
     server.load(cvars=CVARS | {"mp_maxrounds": "12"})
     server.wait_for("round_end", 3)
     assert server.rcon("css_restore 1") == ""
-    assert server.game.rounds_played == 1
+    assert server.game.standing.rounds_played == 1
     assert server.game.is_paused
     server.wait(15)
     assert not server.game.is_paused
@@ -280,7 +265,7 @@ def test_team_names_of_several_words_are_logged() -> None:
     server = Server()
     server.load(map_sides=["team1_t"])
     server.wait_for("going_live")
-    assert server.game.team_name(Side.CT) == "Team Red"
+    assert server.game.standing.team_name(Side.CT) == "Team Red"
     assert 'Team playing "CT": Team Red' in server.log.texts
 
 

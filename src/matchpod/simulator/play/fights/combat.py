@@ -12,7 +12,6 @@ from random import Random
 from matchpod.cs2.log_lines.player_lines import (
     Assisted,
     Attacked,
-    ItemTransfer,
     Killed,
     KilledOther,
     Suicide,
@@ -20,7 +19,8 @@ from matchpod.cs2.log_lines.player_lines import (
 )
 from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.fights.arsenal import Weapon, pick_up_name, weapon_named
+from matchpod.simulator.play.fights.arsenal import Weapon, weapon_named
+from matchpod.simulator.play.fights.economy import give_bomb
 from matchpod.simulator.play.fights.purse import change_money
 from matchpod.simulator.play.fights.terrain import Terrain, nearby_position
 from matchpod.simulator.play.fights.wounds import Hit
@@ -143,17 +143,10 @@ class Battle:
         if target == "chicken":
             self.arena.book.chicken_killed(killer)
 
-    def log_pick_up(self, player: Player, name: str) -> None:
-        """Log that a player picked up an item."""
-        if self.arena.variables.is_on("mp_logdetail_items"):
-            self.arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
-
     def pick_up_bomb(self, player: Player) -> None:
         """Give the dropped bomb to a player."""
         self.is_bomb_dropped = False
-        player.has_bomb = True
-        self.log_pick_up(player, "c4")
-        self.arena.log.write(Triggered(player.token, "Got_The_Bomb"))
+        give_bomb(self.arena, player)
 
     def self_token(self, player: Player) -> PlayerToken:
         """Return the second player token of a line in which players hit or blind themselves."""

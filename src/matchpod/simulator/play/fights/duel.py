@@ -12,7 +12,7 @@ from typing import NamedTuple
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.arsenal import ItemKind, Weapon, weapon_named
 from matchpod.simulator.play.fights.combat import Battle, best_weapon
-from matchpod.simulator.play.fights.terrain import nearby_position, reach_of
+from matchpod.simulator.play.fights.terrain import REACH, nearby_position
 from matchpod.simulator.play.fights.wounds import Hit, body_part, shot, stab, vital_part
 from matchpod.simulator.play.player import Player
 
@@ -67,7 +67,7 @@ def duel(
     rng = battle.rng
     weapon = choose_weapon(rng, killer)
     is_cheating = killer.person.is_cheater and weapon.kind in _GUNS
-    reach = _CHEATER_REACH if is_cheating else reach_of(weapon.kind)
+    reach = _CHEATER_REACH if is_cheating else REACH[weapon.kind]
     place = battle.terrain.place_attacker if is_located else battle.terrain.place_both
     distance = place(rng, killer, victim, reach)
     aim = _choose_aim(battle, killer, weapon)

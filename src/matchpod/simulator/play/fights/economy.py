@@ -86,10 +86,7 @@ class Economy:
         for player in arena.players:
             player.has_bomb = False
         if carriers:
-            carrier = carriers[int(rng.random() * len(carriers))]
-            carrier.has_bomb = True
-            log_pick_up(arena, carrier, "c4")
-            arena.log.write(Triggered(carrier.token, "Got_The_Bomb"))
+            give_bomb(arena, carriers[int(rng.random() * len(carriers))])
 
     def buy(self, arena: Arena, rng: Random, window_ms: int) -> Script[None]:
         """Let all players buy within the window. They leave the buy zone later, in the round itself."""
@@ -150,17 +147,13 @@ class Economy:
         """Swap the streaks when the teams change sides."""
         self._losses = {Side.CT: self._losses[Side.T], Side.T: self._losses[Side.CT]}
 
-    def snapshot(self) -> object:
+    def snapshot(self) -> dict[Side, int]:
         """Return the streaks, for `restore`."""
-        return self._losses[Side.CT], self._losses[Side.T]
+        return dict(self._losses)
 
-    def restore(self, snapshot: object) -> None:
+    def restore(self, snapshot: dict[Side, int]) -> None:
         """Restore the streaks from a snapshot."""
-        match snapshot:
-            case (int(ct), int(t)):
-                self._losses = {Side.CT: ct, Side.T: t}
-            case _:
-                raise TypeError("Not a snapshot of an economy.")
+        self._losses = dict(snapshot)
 
 
 def strip(player: Player) -> None:
@@ -175,6 +168,13 @@ def log_pick_up(arena: Arena, player: Player, name: str) -> None:
     """Log that a player picked up an item."""
     if arena.variables.is_on("mp_logdetail_items"):
         arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
+
+
+def give_bomb(arena: Arena, player: Player) -> None:
+    """Give the bomb to a player and log it."""
+    player.has_bomb = True
+    log_pick_up(arena, player, "c4")
+    arena.log.write(Triggered(player.token, "Got_The_Bomb"))
 
 
 def equip(player: Player, name: str) -> None:

@@ -11,8 +11,8 @@ from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.fights.arsenal import WEAPONS
 from matchpod.simulator.play.fights.combat import Battle, best_weapon
 from matchpod.simulator.play.fights.duel import duel, spray
-from matchpod.simulator.play.fights.economy import equip
-from matchpod.simulator.play.fights.terrain import reach_of
+from matchpod.simulator.play.fights.economy import equip, log_pick_up
+from matchpod.simulator.play.fights.terrain import REACH
 from matchpod.simulator.play.player import Player
 
 _FIGHT_MS = 1500
@@ -110,7 +110,7 @@ class Fights:
         """Let a helper wound the victim before the killer attacks."""
         battle, roll = self._battle, self._rng.random
         battle.read_log_settings()
-        battle.terrain.place_both(self._rng, helper, victim, reach_of(best_weapon(helper).kind))
+        battle.terrain.place_both(self._rng, helper, victim, REACH[best_weapon(helper).kind])
         yield from spray(battle, helper, victim, hits=2 + int(roll() * 2.5))
         soonest, latest = _SHARED_PAUSE_MS
         yield soonest + int(roll() * (latest - soonest))
@@ -139,7 +139,7 @@ def pick_up_gun(battle: Battle) -> None:
         if player.primary:
             guns.append(player.primary)
         equip(player, gun)
-        battle.log_pick_up(player, gun)
+        log_pick_up(battle.arena, player, gun)
 
 
 def _strength(player: Player) -> float:

@@ -27,7 +27,7 @@ _FIRST_DECISIVE_OVERTIME = 1
 """Index of the first overtime that must not end level: the second one."""
 
 
-def choose_winner(arena: Arena, rng: Random, *, round_number: int, team1_side: Side, score: tuple[int, int]) -> Side:
+def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:
     """Return the side that wins the round; the score is by team and before the round."""
     chance = rng.random()
     favourite = Side.CT if chance < _ct_chance(arena) else Side.T

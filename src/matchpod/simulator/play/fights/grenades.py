@@ -34,7 +34,7 @@ _FLIGHT_MS = {
 }
 _SMOKE_MS = 18_000
 _FIRE_TICK_MS = 203
-"""Fire deals damage about five times a second."""
+"""Interval between two hits by fire, which deals damage about five times per second."""
 
 _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.34}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.2}

@@ -12,7 +12,7 @@ from random import Random
 from matchpod.core.model import Side
 
 MIN_DEFUSE_TIMER_MS = 20_000
-"""With a shorter bomb timer, a defuse after a fight might not finish in time."""
+"""Shortest bomb timer with which a defuse is planned. With a shorter one it might not finish in time."""
 
 
 class RoundStyle(StrEnum):
@@ -33,11 +33,6 @@ class RoundPlan:
     t_left: int
     plant_after: float | None = None
     """Share of the deaths that come before the plant; None for a round without a plant."""
-
-    @property
-    def has_plant(self) -> bool:
-        """True if the bomb is planted."""
-        return self.plant_after is not None
 
 
 _ELIMINATION = {Side.CT: "CTs_Win", Side.T: "Terrorists_Win"}

@@ -16,7 +16,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.bomb import PLANT_MS, Bomb
 from matchpod.simulator.play.fights.combat import Battle
 from matchpod.simulator.play.fights.duel import duel
-from matchpod.simulator.play.fights.economy import equip
+from matchpod.simulator.play.fights.economy import equip, log_pick_up
 from matchpod.simulator.play.fights.falls import Fights, pick_up_gun
 from matchpod.simulator.play.fights.hostages import Hostages
 from matchpod.simulator.play.fights.round_plan import RoundPlan, RoundStyle, plan_round
@@ -114,7 +114,7 @@ class _RoundPlay:
 
     def _follow_plan(self, plan: RoundPlan, cts: int, ts: int) -> Script[None]:
         rng = self._rng
-        if self._style is RoundStyle.RETAKE and plan.has_plant:
+        if self._style is RoundStyle.RETAKE and plan.plant_after is not None:
             yield 200 + int(rng.random() * 400)
             yield from self._plant(_RETAKE_PLANT_MS)
         left_ms = (self._bomb.explodes_at_ms or self._ends_at_ms) - self._arena.clock_ms
@@ -247,4 +247,4 @@ class _RoundPlay:
             names.append("defuser")
         for name in names:
             equip(player, name)
-            self._battle.log_pick_up(player, name)
+            log_pick_up(self._arena, player, name)

@@ -9,7 +9,7 @@ from matchpod.simulator.play.fights.duel import duel, graze, spray
 from matchpod.simulator.play.fights.economy import log_buyzone_exit
 from matchpod.simulator.play.fights.grenades import throw
 from matchpod.simulator.play.fights.script_runner import ScriptRunner
-from matchpod.simulator.play.fights.terrain import reach_of
+from matchpod.simulator.play.fights.terrain import REACH
 from matchpod.simulator.play.player import Player
 
 _THROWN = 0.75
@@ -70,7 +70,7 @@ def _skirmish(battle: Battle) -> Script[None]:
     roll = battle.rng.random
     pair = [cts[int(roll() * len(cts))], ts[int(roll() * len(ts))]]
     attacker, victim = pair if roll() < 0.5 else reversed(pair)
-    battle.terrain.place_both(battle.rng, attacker, victim, reach_of(best_weapon(attacker).kind))
+    battle.terrain.place_both(battle.rng, attacker, victim, REACH[best_weapon(attacker).kind])
     yield from spray(battle, attacker, victim, hits=1 + int(roll() * 3))
     yield 120 + int(roll() * 300)
     if attacker.is_alive and victim.is_alive and roll() < 0.4:

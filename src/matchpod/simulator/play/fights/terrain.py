@@ -18,7 +18,7 @@ _AREAS = (
     (880, 2380, 138), (430, 1720, 120), (-1270, 640, -30), (2440, 1990, 134), (740, 560, 96),
 )  # fmt: skip
 
-_REACH = {
+REACH = {
     ItemKind.PISTOL: (180, 1100),
     ItemKind.SMG: (120, 800),
     ItemKind.SHOTGUN: (60, 350),
@@ -86,16 +86,9 @@ class Terrain:
             north = -north
         return x + east, y + north
 
-    def place(self, rng: Random, player: Player) -> Point:
-        """Place a player at a random point and return it."""
-        point = self.area(rng)
-        player.position = format_point(point)
-        return point
-
-
-def reach_of(kind: ItemKind) -> tuple[int, int]:
-    """Return the shortest and longest usual distance of a fight."""
-    return _REACH[kind]
+    def place(self, rng: Random, player: Player) -> None:
+        """Place a player at a random point."""
+        player.position = format_point(self.area(rng))
 
 
 def format_point(point: Point) -> str:

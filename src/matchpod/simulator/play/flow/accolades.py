@@ -17,7 +17,7 @@ from matchpod.simulator.play.counts.tally import Tally
 from matchpod.simulator.play.player import Player
 
 CONSOLATIONS = 6
-"""`gimme_01` to `gimme_06` are for players who earned no other award."""
+"""Number of consolation awards, `gimme_01` to `gimme_06`, for players who earned no other award."""
 
 _AWARDS: tuple[tuple[str, float, Callable[[Tally], float]], ...] = (
     ("5k", 100, lambda tally: tally.aces),

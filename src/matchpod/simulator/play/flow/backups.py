@@ -5,26 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matchpod.core.model import Side
-from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.player import Player
 
 MAX_BACKUPS = 100
-"""Only the newest are kept: more than a best of three with overtime writes. A real server keeps all on disk."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerBackup:
-    """The side, money and equipment of one player."""
-
-    side: Side
-    money: int
-    primary: str
-    pistol: str
-    grenades: tuple[str, ...]
-    armor: int
-    has_helmet: bool
-    has_kit: bool
-    has_taser: bool
+"""Maximum number of backups: more than a best of three with overtime writes. A real server keeps all on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +19,9 @@ class Backup:
     rounds_played: int
     score: tuple[int, int]
     team1_side: Side
-    players: dict[str, PlayerBackup]
-    economy: object
+    players: dict[str, Player]
+    """Copies of the players on a side, by player id."""
+    economy: dict[Side, int]
     """The snapshot made by `Economy.snapshot`."""
 
 
@@ -68,25 +53,7 @@ class Backups:
             del self._files[next(iter(self._files))]
 
 
-def back_up_players(arena: Arena) -> dict[str, PlayerBackup]:
-    """Return the state of all players on a side, by player id."""
-    return {
-        player.person.player_id: PlayerBackup(
-            side=Side(player.team),
-            money=player.money,
-            primary=player.primary,
-            pistol=player.pistol,
-            grenades=tuple(player.grenades),
-            armor=player.armor,
-            has_helmet=player.has_helmet,
-            has_kit=player.has_kit,
-            has_taser=player.has_taser,
-        )
-        for player in arena.playing
-    }
-
-
-def restore_player(player: Player, backup: PlayerBackup) -> None:
+def restore_player(player: Player, backup: Player) -> None:
     """Restore a player's money and equipment, as if the player had survived the previous round."""
     player.is_alive = True
     player.money = backup.money

@@ -46,10 +46,10 @@ class Game(Watcher):
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
-        self._standing = Standing(arena)
+        self.standing = Standing(arena)
         self._pauses = Pauses(arena, self._pauses_changed)
         self._warmup = Warmup(arena, self._pauses, self.end_warmup)
-        self._rounds = Rounds(arena, self._standing, self._pauses, self._rounds_over)
+        self.rounds = Rounds(arena, self.standing, self._pauses, self._rounds_over)
         self._requested_map = ""
         self._is_knife_next = False
         self._has_commenced = False
@@ -65,7 +65,7 @@ class Game(Watcher):
     @property
     def phase(self) -> GamePhase:
         """What is currently played."""
-        return self._standing.phase
+        return self.standing.phase
 
     @property
     def is_paused(self) -> bool:
@@ -73,32 +73,14 @@ class Game(Watcher):
         return self._pauses.is_on
 
     @property
-    def round_number(self) -> int:
-        """The current round, from 1; 0 outside a match."""
-        return self._rounds.number
-
-    @property
-    def rounds_played(self) -> int:
-        """Decided rounds of the match."""
-        return self._standing.rounds_played
-
-    @property
     def team1_side(self) -> Side:
         """The side of the team named by `mp_teamname_1`."""
-        return self._standing.team1_side
+        return self.standing.team1_side
 
     @property
     def score(self) -> tuple[int, int]:
         """Rounds won by team 1 and team 2."""
-        return self._standing.score
-
-    def side_score(self, side: Side) -> int:
-        """Return the rounds won by the team on a side."""
-        return self._standing.side_score(side)
-
-    def team_name(self, side: Side) -> str:
-        """Return the name of the team on a side; empty if it has none."""
-        return self._standing.team_name(side)
+        return self.standing.score
 
     # --- maps ------------------------------------------------------------------------------------------------------
 
@@ -107,10 +89,10 @@ class Game(Watcher):
         arena = self._arena
         self._cancel_plans()
         self._warmup.stop()
-        self._rounds.stop()
+        self.rounds.stop()
         self._pauses.clear()
         arena.book.close()
-        self._standing.phase = GamePhase.LOADING
+        self.standing.phase = GamePhase.LOADING
         self._requested_map = map_name
         arena.is_busy = True
         arena.map_number += 1
@@ -144,10 +126,10 @@ class Game(Watcher):
         arena.log.write(WorldTriggered("Warmup_Start"))
         arena.is_busy = False
         self._is_knife_next = self._has_commenced = False
-        self._standing.reset_sides()
-        self._standing.reset(GamePhase.WARMUP)
+        self.standing.reset_sides()
+        self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin(is_announced=True)
-        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self._rounds.freeze_time.begin(is_match_start=True))
+        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self.rounds.freeze_time.begin(is_match_start=True))
         for watcher in tuple(arena.watchers):
             watcher.map_loaded(arena.map_name)
         self._notify_warmup_began()
@@ -158,7 +140,7 @@ class Game(Watcher):
         """Go to warmup from any phase; team 1 begins as CT after it."""
         if self.phase is GamePhase.LOADING:
             return
-        self._standing.reset_sides()
+        self.standing.reset_sides()
         self._open_warmup()
         self._notify_warmup_began()
 
@@ -180,8 +162,8 @@ class Game(Watcher):
     def swap_teams(self) -> None:
         """Swap the sides of the teams and restart."""
         if self.phase is not GamePhase.LOADING:
-            self._standing.swap_teams()
-            self._rounds.economy.swap_sides()
+            self.standing.swap_teams()
+            self.rounds.economy.swap_sides()
             switch_sides(self._arena)
             self.restart(1)
 
@@ -196,7 +178,7 @@ class Game(Watcher):
         yield RESTART_NOTICE_MS
         unit = "second" if seconds == 1 else "seconds"
         self._arena.log.write(WorldTriggered(f"Restart_Round_({seconds}_{unit})"))
-        self._standing.write_scores()
+        self.standing.write_scores()
         yield seconds * 1000
         if self.phase is GamePhase.WARMUP:
             self._open_warmup()
@@ -206,23 +188,23 @@ class Game(Watcher):
 
     def _start(self) -> None:
         self._follow_up.cancel()
-        self._rounds.begin(is_knife=self._is_knife_next)
+        self.rounds.begin(is_knife=self._is_knife_next)
 
     def _open_warmup(self) -> None:
         self._follow_up.cancel()
-        self._rounds.stop()
+        self.rounds.stop()
         self._arena.book.close()
-        self._standing.reset(GamePhase.WARMUP)
-        self._rounds.economy.start_half(self._arena)
-        self._rounds.freeze_time.begin(is_match_start=True)
+        self.standing.reset(GamePhase.WARMUP)
+        self.rounds.economy.start_half(self._arena)
+        self.rounds.freeze_time.begin(is_match_start=True)
         self._warmup.begin()
 
     def _commence(self, player: Player) -> None:
         """Commence the game, still in warmup, when the first player has joined a side."""
         self._has_commenced = True
         self._arena.log.write(WorldTriggered("Game_Commencing"))
-        self._standing.write_teams()
-        self._rounds.economy.spawn(self._arena, player)
+        self.standing.write_teams()
+        self.rounds.economy.spawn(self._arena, player)
         self._open_warmup()
 
     # --- pauses and backups ----------------------------------------------------------------------------------------
@@ -241,16 +223,16 @@ class Game(Watcher):
 
     def backups(self) -> list[str]:
         """Return the names of the backup files, newest first."""
-        return self._rounds.backups.names()
+        return self.rounds.backups.names()
 
     @property
     def last_backup(self) -> str:
         """The newest backup file; empty if there is none."""
-        return self._rounds.backups.last
+        return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:
         """Restore a backup of this map, also in warmup or after the end; return False if there is none."""
-        arena, rounds = self._arena, self._rounds
+        arena, rounds = self._arena, self.rounds
         backup = rounds.backups.find(file)
         if backup is None or backup.map_name != arena.map_name or self.phase is GamePhase.LOADING:
             return False
@@ -258,7 +240,7 @@ class Game(Watcher):
         self._is_knife_next = False
         self._warmup.stop()
         rounds.stop()
-        reload_match(arena, self._standing, rounds.economy, backup)
+        reload_match(arena, self.standing, rounds.economy, backup)
         rounds.resume()
         for watcher in tuple(arena.watchers):
             watcher.restored(backup.rounds_played)
@@ -284,14 +266,14 @@ class Game(Watcher):
             self.load_map(self._requested_map)
             return
         sides = {player: player.team for player in played}
-        self._rounds.stop()
+        self.rounds.stop()
         unassign_players(arena, played)
-        self._standing.reset_score()
+        self.standing.reset_score()
         self._has_commenced = False
-        self._rounds.economy.start_half(arena)
-        self._rounds.freeze_time.begin(is_match_start=True)
-        self._standing.reset_sides()
-        self._standing.reset(GamePhase.WARMUP)
+        self.rounds.economy.start_half(arena)
+        self.rounds.freeze_time.begin(is_match_start=True)
+        self.standing.reset_sides()
+        self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin()
         self._rejoin_plan.call_in(REJOIN_MS, lambda: self._rejoin(sides))
         self._notify_warmup_began()
@@ -314,11 +296,11 @@ class Game(Watcher):
         """Commence the game with the first player, or let the player into the running game."""
         if player.is_playing and self.phase is GamePhase.WARMUP:
             if self._has_commenced:
-                self._rounds.economy.spawn(self._arena, player)
+                self.rounds.economy.spawn(self._arena, player)
             else:
                 self._commence(player)
         elif player.is_playing:
-            self._rounds.player_joined(player)
+            self.rounds.player_joined(player)
         self._warmup.update()
 
     def player_left(self, player: Player, reason: str) -> None:
@@ -332,7 +314,7 @@ class Game(Watcher):
             self._warmup.update()
 
     def _pauses_changed(self) -> None:
-        self._rounds.update_freeze()
+        self.rounds.update_freeze()
         self._warmup.update()
 
     def _cancel_plans(self) -> None:

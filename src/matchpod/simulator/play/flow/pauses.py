@@ -16,7 +16,7 @@ PAUSE, UNPAUSE = "mp_pause_match", "mp_unpause_match"
 TIMEOUTS = ("TimeOutTs", "TimeOutCTs")
 
 DEFAULT_TIMEOUT_S = 60.0
-"""A timeout in a real log ended after a minute."""
+"""Length of a timeout if `mp_team_timeout_time` is 0. In a real log, a timeout ended after a minute."""
 
 
 class Pauses:

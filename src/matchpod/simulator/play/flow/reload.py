@@ -46,6 +46,6 @@ def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
     """Return the player's side in the backup; a player who is not in it goes with their team."""
     player_backup = backup.players.get(player.person.player_id)
     if player_backup is not None:
-        return player_backup.side
+        return Side(player_backup.team)
     side = Side(player.team)
     return side if standing.team1_side is backup.team1_side else side.other

@@ -9,6 +9,7 @@ Watchers are notified last, and a script yields once after notifying them: they 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from matchpod.core.model import Side
@@ -20,7 +21,7 @@ from matchpod.simulator.play.fights.deathmatch import play_deathmatch
 from matchpod.simulator.play.fights.economy import Economy
 from matchpod.simulator.play.fights.fate import choose_winner
 from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
-from matchpod.simulator.play.flow.backups import Backup, Backups, back_up_players
+from matchpod.simulator.play.flow.backups import Backup, Backups
 from matchpod.simulator.play.flow.ending import MS_PER_MINUTE, deathmatch_score, write_game_over
 from matchpod.simulator.play.flow.freeze import FreezeTime
 from matchpod.simulator.play.flow.map_load import is_hostage_map
@@ -179,7 +180,7 @@ class Rounds:
 
     def _play_knife(self, rng: Random) -> Script[None]:
         side = self._standing.team1_side
-        winner = choose_winner(self._arena, rng, round_number=0, team1_side=side, score=(0, 0))
+        winner = choose_winner(self._arena, rng, team1_side=side, score=(0, 0))
         end = yield from play_round(self._arena, rng, winner, RoundStyle.KNIFE)
         self._standing.count_round(end.side)
         self._standing.write_round_end(end)
@@ -190,7 +191,7 @@ class Rounds:
     def _play_round(self, rng: Random, winner_rng: Random) -> Script[None]:
         arena, standing, number = self._arena, self._standing, self.number
         side = standing.team1_side
-        winner = choose_winner(arena, winner_rng, round_number=number, team1_side=side, score=standing.score)
+        winner = choose_winner(arena, winner_rng, team1_side=side, score=standing.score)
         end = yield from play_round(arena, rng, winner, self._style)
         standing.count_round(end.side)
         standing.write_round_end(end)
@@ -244,7 +245,9 @@ class Rounds:
                 rounds_played=standing.rounds_played,
                 score=standing.score,
                 team1_side=standing.team1_side,
-                players=back_up_players(arena),
+                players={
+                    player.person.player_id: replace(player, grenades=list(player.grenades)) for player in arena.playing
+                },
                 economy=self.economy.snapshot(),
             )
             self.backups.write(arena.variables.text("mp_backup_round_file"), backup)

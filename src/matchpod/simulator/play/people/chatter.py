@@ -5,7 +5,8 @@ Only messages meant for the plugin begin with `.` or `!`, because the plugin rea
 
 from __future__ import annotations
 
-from matchpod.simulator.agenda import ScheduledTask, Script
+from matchpod.simulator.agenda import Script
+from matchpod.simulator.play.flow.slot import TaskSlot
 from matchpod.simulator.play.people.crowd import Crowd
 from matchpod.simulator.play.people.stories import Story
 from matchpod.simulator.play.player import Player
@@ -46,7 +47,7 @@ class Chatter(Story):
 
     def __init__(self, crowd: Crowd) -> None:
         super().__init__(crowd)
-        self._deathmatch: ScheduledTask | None = None
+        self._deathmatch = TaskSlot(crowd.arena.agenda)
         self._is_warmup = True
 
     def map_loaded(self, map_name: str) -> None:
@@ -56,7 +57,7 @@ class Chatter(Story):
     def map_closing(self) -> None:
         """Cancel all planned messages."""
         self.cancel()
-        self._stop_deathmatch()
+        self._deathmatch.cancel()
 
     def warmup_began(self) -> None:
         """Allow `.ready` messages again."""
@@ -75,9 +76,9 @@ class Chatter(Story):
         self._is_warmup = False
         self.cancel()  # a match is often started twice within a few seconds
         self._schedule_chat("greeting", GREETERS, GREETINGS)
-        self._stop_deathmatch()
+        self._deathmatch.cancel()
         if self.is_deathmatch:
-            self._deathmatch = self._crowd.arena.agenda.start(self._chat_in_deathmatch())
+            self._deathmatch.start(self._chat_in_deathmatch())
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
         """Let some players comment on the round."""
@@ -88,7 +89,7 @@ class Chatter(Story):
 
     def map_ended(self) -> None:
         """Let most players write a farewell."""
-        self._stop_deathmatch()
+        self._deathmatch.cancel()
         self._schedule_chat("farewell", FAREWELL_SPEAKERS, FAREWELLS)
 
     def _schedule_chat(self, occasion: str, bounds: tuple[int, int], texts: tuple[str, ...]) -> None:
@@ -115,8 +116,3 @@ class Chatter(Story):
         while True:
             yield rng.randint(*DEATHMATCH_REMARK_MS)
             self._remark(0, rng.random())
-
-    def _stop_deathmatch(self) -> None:
-        if self._deathmatch is not None:
-            self._deathmatch.cancel()
-            self._deathmatch = None

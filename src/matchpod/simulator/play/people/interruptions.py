@@ -29,7 +29,7 @@ EARLY_RESTORE = (6, 3)
 ROUNDS_PAST_HALF = 2
 RESTORE_TALK_MS = 2_000
 RESTORE_PAUSE_MS = 10_000
-"""On many servers a restored match is paused until it is unpaused."""
+"""Time from a restore to the unpause: on many servers a restored match is paused until players unpause it."""
 
 RESTORE_REQUESTS = ("restore pls, he crashed", "admin can we restore that", "that round should not count, restore")
 

@@ -14,10 +14,10 @@ from matchpod.simulator.play.people.nicknames import NICKNAMES
 from matchpod.simulator.play.player import Participant
 
 MIN_ACCOUNT = 20_000_000
-"""Lower account numbers, of Steam's first years, are rare."""
+"""Lowest generated account number. Lower ones, of Steam's first years, are rare."""
 
 MAX_ACCOUNT = 1_900_000_000
-"""Up to account 2039734271 a SteamID64 begins with 7656119, which callers check; the newest accounts are close."""
+"""Highest one. Up to 2039734271 a SteamID64 begins with 7656119, which callers check; the newest are close to it."""
 
 MIN_SKILL, USUAL_SKILL, MAX_SKILL = 0.6, 1.0, 1.5
 MIN_HEADSHOTS, MAX_HEADSHOTS = 0.25, 0.6
@@ -37,7 +37,7 @@ KNIVES = (
 TEAM_SIZE = 5
 
 MAX_NAME_BYTES = 127
-"""A name has 128 bytes in the game, including the terminating zero."""
+"""Maximum length of a name. The game has 128 bytes for it, including the terminating zero."""
 
 _NAME_TRIES = 40
 """Number of random names tried before a number is appended to a taken one."""

@@ -6,15 +6,14 @@ which order and to which team depends only on the seed and the roster, not on wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from matchpod.cs2.steam_id import MAX_ACCOUNT, account_of
-from matchpod.simulator.agenda import ScheduledTask
+from matchpod.cs2.steam_id import MAX_ACCOUNT
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
+from matchpod.simulator.play.flow.slot import TaskSlot
 from matchpod.simulator.play.people.chatter import Chatter
 from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
 from matchpod.simulator.play.people.departures import AllLeave, RageQuit
@@ -25,6 +24,7 @@ from matchpod.simulator.play.people.stories import Story
 from matchpod.simulator.play.player import Participant, Player
 from matchpod.simulator.play.watcher import RoundEnd, Watcher
 from matchpod.simulator.scenarios import Scenario
+from matchpod.simulator.sim_settings import accounts_in
 
 PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
 """Number of players who come without a roster."""
@@ -52,9 +52,6 @@ STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
 }
 """The story of each scenario; in all other scenarios people just play."""
 
-_SEPARATORS = re.compile(r"[,;\s]+")
-_ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
-
 
 class Expectation(StrEnum):
     """Who is expected on the server."""
@@ -75,7 +72,7 @@ class Visitors(Watcher):
         self._story: Story | None = None
         self._expects = Expectation.NO_ONE
         self._are_players_invited = False
-        self._countdown: ScheduledTask | None = None
+        self._countdown = TaskSlot(arena.agenda)
         arena.watchers.append(self)
 
     @property
@@ -121,8 +118,7 @@ class Visitors(Watcher):
     def forget_roster(self) -> None:
         """Stop expecting people because the match was ended; connected players stay."""
         self._expects = Expectation.NO_ONE
-        if self._countdown is not None:
-            self._countdown.cancel()
+        self._countdown.cancel()
         self._crowd.uninvite(list(self._crowd.guests.values()))
         stranger = self._crowd.stranger
         if stranger is not None and stranger.player is None:
@@ -131,7 +127,7 @@ class Visitors(Watcher):
 
     def restart_countdown(self) -> None:
         """Restart the wait for people, unless it is over, because the server was just configured."""
-        if self._countdown is not None and not self._countdown.is_over:
+        if self._countdown.is_active:
             self._start_countdown()
 
     # --- events --------------------------------------------------------------------------------------------------
@@ -200,10 +196,8 @@ class Visitors(Watcher):
             self._story = None
 
     def _start_countdown(self) -> None:
-        if self._countdown is not None:
-            self._countdown.cancel()
         delay_ms = int(self._arena.variables.number("sim_roster_delay") * 1000)
-        self._countdown = self._arena.agenda.call_in(delay_ms, self._schedule_arrivals)
+        self._countdown.call_in(delay_ms, self._schedule_arrivals)
 
     def _schedule_arrivals(self) -> None:
         """Schedule the visits when the wait is over. Skipped during a map load, whose end restarts the wait."""
@@ -240,7 +234,7 @@ class Visitors(Watcher):
                 )
 
     def _invite_players(self) -> None:
-        accounts = _accounts_in(self._arena.variables.text("sim_players"))
+        accounts = accounts_in(self._arena.variables.text("sim_players"))
         count = len(accounts) or PLAYERS_BY_MODE.get(self._arena.variables.mode_name, DEFAULT_PLAYERS)
         count = min(count, self._door.max_players)
         people = make_people(self._arena.rng("visitors", "people"), count, accounts=accounts)
@@ -265,18 +259,6 @@ class Visitors(Watcher):
         person = make_people(rng, 1, taken_names=names)[0]
         stranger = self._crowd.stranger = Guest(person, 0, LAST_RANK)
         self._crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
-
-
-def _accounts_in(text: str) -> list[int]:
-    """Return the accounts in a list of SteamID64s and account numbers; anything else is ignored."""
-    accounts = []
-    for item in _SEPARATORS.split(text):
-        account = account_of(item)
-        if account is None and _ACCOUNT.fullmatch(item) and int(item) <= MAX_ACCOUNT:
-            account = int(item)
-        if account is not None:
-            accounts.append(account)
-    return _distinct(accounts)
 
 
 def _distinct(accounts: Sequence[int]) -> list[int]:

@@ -9,6 +9,7 @@ from matchpod.cs2.log_lines.player_lines import Assisted, Attacked, Killed, Kill
 from matchpod.simulator.play.counts.tally import Tally
 from matchpod.simulator.play.fights.arsenal import WEAPONS, weapon_named
 from matchpod.simulator.play.fights.combat import Battle, best_weapon
+from matchpod.simulator.play.fights.economy import log_pick_up
 from matchpod.simulator.play.fights.wounds import Hit
 from matchpod.simulator.play.player import Player
 from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
@@ -200,7 +201,7 @@ def test_picking_up_the_bomb_logs_two_lines(field: Battlefield) -> None:
 
 def test_pick_up_is_not_logged_if_disabled() -> None:
     field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
-    Battle(field.arena, FixedRng(0.5)).log_pick_up(field.ts[2], "ak47")
+    log_pick_up(field.arena, field.ts[2], "ak47")
     assert field.log.lines == []
 
 

@@ -238,11 +238,6 @@ def test_loss_streaks_are_swapped_and_restored() -> None:
     assert economy.snapshot() == snapshot
 
 
-def test_restore_rejects_a_value_of_another_type() -> None:
-    with pytest.raises(TypeError):
-        Battlefield().economy.restore("invalid")
-
-
 def test_left_buyzone_line_lists_items_as_in_a_real_log() -> None:
     field = Battlefield().spawn_all()
     player = field.ts[0]

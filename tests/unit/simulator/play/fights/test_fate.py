@@ -21,9 +21,7 @@ def play_rounds(field: Battlefield, rounds: int, seed: int, score: tuple[int, in
     """Choose the winners of `rounds` rounds with changing sides and return the score."""
     for number in range(rounds):
         side = Side.CT if number % 3 else Side.T
-        winner = choose_winner(
-            field.arena, Random(f"{seed}/{number}"), round_number=number + 1, team1_side=side, score=score
-        )
+        winner = choose_winner(field.arena, Random(f"{seed}/{number}"), team1_side=side, score=score)
         score = (score[0] + 1, score[1]) if winner is side else (score[0], score[1] + 1)
     return score
 
@@ -69,8 +67,7 @@ def test_one_sided_scenario_has_a_dominant_team() -> None:
 def test_equal_teams_win_equally_often() -> None:
     field = make_field()
     wins = sum(
-        choose_winner(field.arena, Random(seed), round_number=1, team1_side=Side.CT, score=(0, 0)) is Side.CT
-        for seed in range(1000)
+        choose_winner(field.arena, Random(seed), team1_side=Side.CT, score=(0, 0)) is Side.CT for seed in range(1000)
     )
     assert 440 < wins < 600
 
@@ -79,7 +76,7 @@ def test_skill_weapons_and_team_size_raise_the_chance_to_win() -> None:
     def share(field: Battlefield) -> float:
         return (
             sum(
-                choose_winner(field.arena, Random(seed), round_number=1, team1_side=Side.CT, score=(0, 0)) is Side.CT
+                choose_winner(field.arena, Random(seed), team1_side=Side.CT, score=(0, 0)) is Side.CT
                 for seed in range(400)
             )
             / 400

@@ -44,7 +44,7 @@ def test_no_defuse_is_planned_with_a_short_bomb_timer() -> None:
 
 
 def test_every_retake_has_a_plant() -> None:
-    assert all(plan.has_plant for winner in Side for plan in plans(winner, RoundStyle.RETAKE))
+    assert all(plan.plant_after is not None for winner in Side for plan in plans(winner, RoundStyle.RETAKE))
 
 
 def test_about_seven_of_ten_players_die() -> None:

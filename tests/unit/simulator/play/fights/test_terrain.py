@@ -6,7 +6,7 @@ from math import dist
 from random import Random
 
 from matchpod.simulator.play.fights.arsenal import ItemKind
-from matchpod.simulator.play.fights.terrain import Terrain, format_point, nearby_position, reach_of
+from matchpod.simulator.play.fights.terrain import REACH, Terrain, format_point, nearby_position
 from tests.unit.simulator.play.fights.battlefield import Battlefield
 
 
@@ -17,7 +17,7 @@ def coordinates(position: str) -> list[int]:
 def test_placed_players_have_the_returned_distance() -> None:
     field = Battlefield()
     one, other = field.cts[0], field.ts[0]
-    distance = Terrain("de_inferno").place_both(Random(1), one, other, reach_of(ItemKind.RIFLE))
+    distance = Terrain("de_inferno").place_both(Random(1), one, other, REACH[ItemKind.RIFLE])
     assert abs(dist(coordinates(one.position)[:2], coordinates(other.position)[:2]) - distance) < 2
 
 
@@ -27,7 +27,9 @@ def test_maps_have_different_points() -> None:
 
 def test_player_is_placed_at_the_returned_point() -> None:
     player = Battlefield().cts[0]
-    assert format_point(Terrain("de_nuke").place(Random(3), player)) == player.position
+    terrain = Terrain("de_nuke")
+    terrain.place(Random(3), player)
+    assert player.position == format_point(terrain.area(Random(3)))
 
 
 def test_nearby_position_is_close() -> None:
@@ -38,7 +40,7 @@ def test_placing_the_attacker_does_not_move_the_victim() -> None:
     field = Battlefield()
     one, other = field.cts[0], field.ts[0]
     other.position = "900 1200 64"
-    distance = Terrain("de_inferno").place_attacker(Random(1), one, other, reach_of(ItemKind.RIFLE))
+    distance = Terrain("de_inferno").place_attacker(Random(1), one, other, REACH[ItemKind.RIFLE])
     assert other.position == "900 1200 64"
     assert abs(dist(coordinates(one.position)[:2], (900, 1200)) - distance) < 2
 
@@ -48,7 +50,7 @@ def test_positions_stay_within_the_map() -> None:
     one, other = field.cts[0], field.ts[0]
     points = []
     for _ in range(400):
-        terrain.place_both(rng, one, other, reach_of(ItemKind.SNIPER))
+        terrain.place_both(rng, one, other, REACH[ItemKind.SNIPER])
         points += [coordinates(one.position), coordinates(other.position)]
     for axis in (0, 1):
         assert max(point[axis] for point in points) - min(point[axis] for point in points) <= 5500

@@ -7,7 +7,7 @@ from matchpod.simulator.play.flow.backups import MAX_BACKUPS, Backup, Backups
 
 
 def backup(rounds_played: int, map_name: str = "de_nuke") -> Backup:
-    return Backup(map_name, rounds_played, (rounds_played, 0), Side.CT, {}, None)
+    return Backup(map_name, rounds_played, (rounds_played, 0), Side.CT, {}, {})
 
 
 def test_files_are_named_by_prefix_and_rounds_played() -> None:

@@ -22,7 +22,10 @@ def test_game_over_is_logged_right_after_the_last_round() -> None:
     awards = [line for line in world if line.startswith("ACCOLADE, FINAL: ")]
     assert len(awards) == 4
     assert world[end + 1 :] == [*awards, *world[end - 3 : end], world[-1]]
-    ct, t = server.game.side_score(server.game.team1_side.other), server.game.side_score(server.game.team1_side)
+    ct, t = (
+        server.game.standing.side_score(server.game.team1_side.other),
+        server.game.standing.side_score(server.game.team1_side),
+    )
     assert world[-1].startswith(f"Game Over: competitive  de_nuke score {ct}:{t} after ")
     assert (server.game.phase, server.arena.book.is_open) == (GamePhase.OVER, False)
 

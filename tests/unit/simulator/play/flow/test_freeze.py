@@ -74,7 +74,7 @@ def test_statistics_block_has_the_next_round_number_and_the_current_score() -> N
     server.run_until("freeze 2")
     assert server.block_values("round_number") == ["1", "2"]
     scores = server.block_values("score_ct")[1], server.block_values("score_t")[1]
-    assert scores == (str(server.game.side_score(Side.CT)), str(server.game.side_score(Side.T)))
+    assert scores == (str(server.game.standing.side_score(Side.CT)), str(server.game.standing.side_score(Side.T)))
 
 
 def test_all_players_are_alive_in_freeze_time() -> None:

@@ -95,7 +95,7 @@ def test_map_load_aborts_a_match() -> None:
     server.game.load_map("de_mirage")
     server.wait(300)
     assert server.is_in(GamePhase.WARMUP)
-    assert (server.game.score, server.game.round_number) == ((0, 0), 0)
+    assert (server.game.score, server.game.rounds.number) == ((0, 0), 0)
     assert not server.arena.book.is_open
 
 
@@ -140,7 +140,7 @@ def test_end_of_warmup_starts_the_match() -> None:
     server.game.end_warmup()
     assert server.world_texts() == ['World triggered "Warmup_End"', *MATCH_START]
     assert server.watcher.events[-2:] == ["live", "freeze 1"]
-    assert (server.game.phase, server.game.round_number) == (GamePhase.LIVE, 1)
+    assert (server.game.phase, server.game.rounds.number) == (GamePhase.LIVE, 1)
 
 
 def test_warmup_can_be_ended_only_once() -> None:
@@ -167,7 +167,7 @@ def test_restart_is_announced_and_restarts_the_match() -> None:
     server.mark_log()
     server.wait(4)
     assert server.world_texts()[-8:] == MATCH_START
-    assert (server.game.score, server.game.rounds_played) == ((0, 0), 0)
+    assert (server.game.score, server.game.standing.rounds_played) == ((0, 0), 0)
     assert server.arena.book.rounds_played() == 0
 
 
@@ -315,7 +315,7 @@ def test_swapped_teams_begin_the_match_on_the_other_sides() -> None:
     ]
     server.game.end_warmup()
     assert server.is_team1_on(Side.T)
-    assert server.game.team_name(Side.CT) == "Blues"
+    assert server.game.standing.team_name(Side.CT) == "Blues"
     assert 'Team playing "CT": Blues' in server.world_texts()
     server.wait(2)
     assert 'World triggered "Restart_Round_(1_second)"' in server.world_texts()

@@ -46,7 +46,7 @@ def test_match_continues_from_the_backup() -> None:
     score = server.game.score
     server.run_until("end 3")
     assert server.game.restore("b_round01.txt")
-    assert (server.game.score, server.game.rounds_played, server.game.round_number) == (score, 1, 2)
+    assert (server.game.score, server.game.standing.rounds_played, server.game.rounds.number) == (score, 1, 2)
     assert server.arena.book.rounds_played() == 1
     server.run_until("over")
     assert sum(server.game.score) == 4
@@ -97,7 +97,7 @@ def test_match_can_be_restored_from_warmup() -> None:
     server.game.start_warmup()
     server.wait(30)
     assert server.game.restore("b_round02.txt")
-    assert (server.game.phase, server.game.rounds_played) == (GamePhase.LIVE, 2)
+    assert (server.game.phase, server.game.standing.rounds_played) == (GamePhase.LIVE, 2)
     assert server.arena.book.rounds_played() == 2
     server.run_until("over")
 

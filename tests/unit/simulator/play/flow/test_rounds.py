@@ -59,7 +59,7 @@ def test_round_is_counted_in_its_notice_and_in_the_scores() -> None:
     server.run_until("freeze 2")
     (notice,) = decisions(server)
     assert notice.ct + notice.t == 1
-    assert (server.game.side_score(Side.CT), server.game.side_score(Side.T)) == (notice.ct, notice.t)
+    assert (server.game.standing.side_score(Side.CT), server.game.standing.side_score(Side.T)) == (notice.ct, notice.t)
     assert server.arena.book.rounds_played() == 1
 
 
@@ -159,7 +159,7 @@ def test_game_without_players_is_idle_and_resumes_with_the_first_player() -> Non
     server.run_until("round 1")
     server.disconnect_all()
     server.wait(20)
-    played = server.game.rounds_played
+    played = server.game.standing.rounds_played
     server.mark_log()
     server.wait(3600)
     assert server.log_texts() == []
@@ -262,7 +262,7 @@ def test_time_advances_even_if_rounds_take_no_time() -> None:
     server.go_live({"mp_freezetime": "0", "mp_round_restart_delay": "0", "mp_maxrounds": "0", "mp_roundtime": "0.0001"})
     server.set({"mp_roundtime_defuse": "0.0001"})
     server.wait(20)
-    assert 10 < server.game.rounds_played < 250
+    assert 10 < server.game.standing.rounds_played < 250
 
 
 # --- random streams ------------------------------------------------------------------------------------------------
