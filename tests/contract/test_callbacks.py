@@ -30,7 +30,7 @@ from matchpod.service.webhook_signature import new_secret, verify
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState
-from matchpod.storage.rows import column_list, parameter_list, to_params
+from matchpod.storage.rows import insert
 from tests.contract import databases
 
 harness = databases.harness
@@ -131,8 +131,7 @@ class World:
                 id=name, server_id=f"srv_{name}", org_id=org_id, url=url, auth=VAULT.seal(auth) if auth else None,
                 body=b'{"of":"%b"}' % name.encode(), created_at_ms=self.clock.ms, next_at_ms=self.clock.ms,
             )  # fmt: skip
-            insert = f"INSERT INTO callbacks ({column_list(CallbackRow)}) VALUES ({parameter_list(CallbackRow)})"
-            await self.db.write([Statement(insert, to_params(row))])
+            await self.db.write([insert("callbacks", row)])
 
     async def row(self, name: str = "cb_1") -> CallbackRow:
         rows = await outbox.list_callbacks(self.db, org_id=None, state=None, limit=1000)
@@ -495,9 +494,7 @@ async def test_attempt_recorded_by_another_process_is_not_overwritten(
     async with running(world.dispatcher()):
         await until(lambda: len(world.receivers.requests) == 1)
         await db.write(
-            outbox.record_attempt(
-                "cb_1", number=1, at_ms=7, status=200, duration_ms=1, error=None, next_at_ms=None, delivered=True
-            )
+            outbox.record_attempt("cb_1", Delivery(status=200, duration_ms=1), number=1, at_ms=7, next_at_ms=None)
         )
         gate.set()
         await until(lambda: "duplicate callback delivery" in caplog.text)

@@ -15,7 +15,7 @@ from matchpod.service.history import recomputing
 from matchpod.service.history.differences import Part
 from matchpod.service.history.naming import map_id
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
-from matchpod.storage import history, map_events, raw_log
+from matchpod.storage import history, map_events, raw_log, stored_matches
 from matchpod.storage.history import MapStats
 from tests.contract import databases, driven_matches
 from tests.contract.ended_matches import ENDED_MS, SERVER_NAME, SPEED, game_id, store_match
@@ -266,7 +266,7 @@ async def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported
         *("changed", "unchanged"),
     ]
     assert findings[2].reason is not None
-    assert await make_recompute(db).count() == 5
+    assert await stored_matches.count(db) == 5
     assert [one.message for one in caplog.records] == ["match not recomputed"]
 
 

@@ -48,16 +48,16 @@ async def test_keys_are_found_by_hash_and_listed_by_organization(db: Database) -
     bare = msgspec.structs.replace(KEY, id="key_0", key_hash="aa", scopes=(), created_at_ms=2, expires_at_ms=9)
     other = msgspec.structs.replace(KEY, id="key_2", key_hash="bb", org_id="org_2")
     for key in (bare, KEY, other):
-        await api_keys.insert(db, key)
+        await db.write([api_keys.insert(key)])
     assert await api_keys.by_hash(db, "ff00") == KEY
     assert await api_keys.by_hash(db, "cc") is None
     assert await api_keys.list(db, "org_1") == [KEY, bare]
     with pytest.raises(DuplicateError):
-        await api_keys.insert(db, msgspec.structs.replace(KEY, id="key_3"))
+        await db.write([api_keys.insert(msgspec.structs.replace(KEY, id="key_3"))])
 
 
 async def test_key_is_revoked_once(db: Database) -> None:
-    await api_keys.insert(db, KEY)
+    await db.write([api_keys.insert(KEY)])
     assert await api_keys.revoke(db, "key_1", 5)
     assert not await api_keys.revoke(db, "key_1", 6)
     assert not await api_keys.revoke(db, "key_2", 6)
@@ -65,7 +65,7 @@ async def test_key_is_revoked_once(db: Database) -> None:
 
 
 async def test_expiry_of_a_key_can_only_be_moved_earlier(db: Database) -> None:
-    await api_keys.insert(db, KEY)
+    await db.write([api_keys.insert(KEY)])
     assert await api_keys.expire_at(db, "key_1", 50)
     assert not await api_keys.expire_at(db, "key_1", 60)
     assert await api_keys.expire_at(db, "key_1", 40)
@@ -74,7 +74,7 @@ async def test_expiry_of_a_key_can_only_be_moved_earlier(db: Database) -> None:
 
 
 async def test_last_use_of_a_key_only_moves_forward(db: Database) -> None:
-    await api_keys.insert(db, KEY)
+    await db.write([api_keys.insert(KEY)])
     assert await api_keys.mark_used(db, "key_1", 50)
     assert not await api_keys.mark_used(db, "key_1", 40)
     assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, last_used_at_ms=50)

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
-from matchpod.ports import Database, NothingChangedError, Statement
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, OutcomeRow
 from matchpod.storage.servers import HANDOVER_MS, ServerRow
@@ -43,15 +43,9 @@ async def running_server(db: Database) -> ServerRow:
 
 
 def end_statements(fence: int | None, *, kind: str = "match_over", callback_id: str = "cb_1") -> list[Statement]:
-    return outbox.end_statements(
-        server_id="srv_1",
-        expected_phases=OPEN_PHASES,
-        fence=fence,
-        status=ServerStatus.STOPPED,
-        outcome=OutcomeRow(server_id="srv_1", kind=kind, at_ms=50, result=b"{}", callback_body=b"[]"),
-        callback=callback(callback_id, server_id="srv_1"),
-        now_ms=50,
-    )
+    outcome = OutcomeRow(server_id="srv_1", kind=kind, at_ms=50, result=b"{}", callback_body=b"[]")
+    ended = callback(callback_id, server_id="srv_1")
+    return outbox.end_statements(outcome, ended, status=ServerStatus.STOPPED, fence=fence)
 
 
 async def store(db: Database, *rows: CallbackRow) -> None:
@@ -62,13 +56,8 @@ async def store(db: Database, *rows: CallbackRow) -> None:
 
 
 async def record(db: Database, number: int, *, next_at_ms: int | None = None, delivered: bool = False) -> None:
-    status, error = (200, None) if delivered else (None, "timeout")
-    await db.write(
-        outbox.record_attempt(
-            "cb_1", number=number, at_ms=60, status=status, duration_ms=7, error=error,
-            next_at_ms=next_at_ms, delivered=delivered,
-        )
-    )  # fmt: skip
+    delivery = Delivery(status=200, duration_ms=7) if delivered else Delivery(duration_ms=7, error="timeout")
+    await db.write(outbox.record_attempt("cb_1", delivery, number=number, at_ms=60, next_at_ms=next_at_ms))
 
 
 async def only_callback(db: Database) -> CallbackRow:
@@ -110,12 +99,7 @@ async def test_release_waits_until_the_lease_holder_has_noticed_the_end(
 async def test_match_without_callback_has_only_an_outcome(db: Database) -> None:
     await running_server(db)
     outcome = OutcomeRow(server_id="srv_1", kind="match_canceled", at_ms=50, callback_body=b"[]")
-    await db.write(
-        outbox.end_statements(
-            server_id="srv_1", expected_phases=[ServerPhase.RUNNING], fence=None, status=ServerStatus.FAILED,
-            outcome=outcome, callback=None, now_ms=50,
-        )
-    )  # fmt: skip
+    await db.write(outbox.end_statements(outcome, None, status=ServerStatus.FAILED, fence=None))
     assert await outbox.outcome_of(db, "srv_1") == outcome
     assert await outbox.list_callbacks(db, org_id=None, state=None, limit=10) == []
 

@@ -50,7 +50,7 @@ def run_process(folder: Path, change: Callable[[Service], Service]) -> int:
                 async with asyncio.timeout(START_S):
                     return await ServiceProcess(service, bound, url).run()
             finally:
-                await resources.close()
+                await resources.db.close()
 
     return asyncio.run(main())
 

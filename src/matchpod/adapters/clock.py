@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_NS_PER_MS = 1_000_000
-
 
 def since_boot_ns() -> int:
     """Return nanoseconds since boot, including time in suspend if the system supports it."""
@@ -29,4 +27,4 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since the epoch."""
-        return (self._offset_ns + self._monotonic_ns()) // _NS_PER_MS
+        return (self._offset_ns + self._monotonic_ns()) // 1_000_000

@@ -54,14 +54,15 @@ class HumanFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by its traceback if it has one."""
-        line = f"{_utc(record.created, '%H:%M:%S')} {record.levelname:<5} {_escaped(_message(record))}"
+        line = f"{_utc(record.created, '%H:%M:%S')} {record.levelname:<5} {escape_unprintable(_message(record))}"
         fields = [(name, value) for name, value in _fields(record) if value is not None]
         if record.name.partition(".")[0] != _OWN_LOGGER:
             fields.append(("logger", record.name))
         if fields:
-            line += "  " + " ".join(f"{_escaped(name)}={_format_value(_jsonable(value))}" for name, value in fields)
+            values = [f"{escape_unprintable(name)}={_format_value(_jsonable(value))}" for name, value in fields]
+            line += "  " + " ".join(values)
         trace = _traceback(record)
-        return "\n".join([line, *(f"    {_escaped(below)}" for below in trace.split("\n"))]) if trace else line
+        return "\n".join([line, *(f"    {escape_unprintable(one)}" for one in trace.split("\n"))]) if trace else line
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -86,6 +87,13 @@ def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
+
+
+def escape_unprintable(text: str) -> str:
+    """Escape everything that ends a line or controls a terminal: the text may come from callers and game servers."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _utc(seconds: float, form: str) -> str:
@@ -154,16 +162,7 @@ def _format_value(value: Plain | list[Plain]) -> str:
     if _BARE.fullmatch(value) and value.isprintable():
         return value
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_escaped(quoted)}"'
-
-
-def _escaped(text: str) -> str:
-    """Escape everything that ends a line or controls a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
+    return f'"{escape_unprintable(quoted)}"'
 
 
 def _truncated(text: str, limit: int) -> str:

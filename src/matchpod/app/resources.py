@@ -32,10 +32,6 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     clock: Clock
 
-    async def close(self) -> None:
-        """Close the database."""
-        await self.db.close()
-
 
 async def open_resources(settings: Settings) -> Resources:
     """Open the resources; raise ResourcesError if one cannot be opened."""

@@ -71,7 +71,7 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         if settings.database_url is None:
             stack.callback(_lock_folder(settings).release)
         resources = await open_resources(settings)
-        stack.push_async_callback(resources.close)
+        stack.push_async_callback(resources.db.close)
         if not resources.db.is_shared:
             # The folder is locked, so the holders of all leases are dead: there is no need to wait for their expiry.
             await servers.drop_leases(resources.db)

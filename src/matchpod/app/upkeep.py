@@ -18,14 +18,14 @@ from matchpod.service.runner.deps import Deps
 from matchpod.storage import servers, slots
 
 GAUGE_S: Final = 5.0
-"""Metrics are usually scraped every 15 s or less often."""
+"""Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
 CLOCK_S: Final = 60.0
-"""Clocks drift by seconds per day, or are set by hand."""
+"""Pause between two comparisons of clocks: they drift by seconds per day, or are set by hand."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
-"""After a start: late enough not to slow down the matches that are being resumed."""
+"""Delay of the first sweep after a start, so that it does not slow down the matches that are being resumed."""
 RETRY_S: Final = 10 * 60.0
-"""After a failed sweep; the database may have been unavailable."""
+"""Pause after a failed sweep; the database may have been unavailable."""
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.result import iso_time
+from matchpod.service.row_views import view_of
 from matchpod.storage.outbox import AttemptRow
 
 
@@ -22,9 +22,4 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def attempt_views(attempts: Sequence[AttemptRow]) -> list[AttemptView]:
     """Return the attempts as printed, in the same order."""
-    return [
-        AttemptView(
-            number=one.number, at=iso_time(one.at_ms), status=one.status, duration_ms=one.duration_ms, error=one.error
-        )
-        for one in attempts
-    ]
+    return [view_of(AttemptView, one) for one in attempts]

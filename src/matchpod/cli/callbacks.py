@@ -11,23 +11,18 @@ import typer
 from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import print_listing, print_note, short_time
-from matchpod.core.result import iso_time
+from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
 from matchpod.core.text_rules import printable
 from matchpod.ports import Database
 from matchpod.service.callbacks import MAX_ATTEMPTS
+from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow, CallbackState
 
 MAX_LISTED: Final = 10_000
-"""Each listed callback costs one more query."""
+"""Largest `--limit`: each listed callback costs one more query."""
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Callbacks and their delivery attempts.",
-)
+app = command_group("Callbacks and their delivery attempts.")
 
 
 class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -93,14 +88,13 @@ def _is_finished(attempts: Sequence[AttemptRow]) -> bool:
 
 
 def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -> CallbackView:
-    return CallbackView(
+    return view_of(
+        CallbackView,
+        row,
         callback_id=row.id,
         organization=organization,
-        server_id=row.server_id,
-        url=row.url,
         state=_state(row),
-        created_at=iso_time(row.created_at_ms),
-        next_attempt_at=None if row.next_at_ms is None else iso_time(row.next_at_ms),
+        next_attempt_at=time_text(row.next_at_ms),
         attempts=attempt_views(attempts),
     )
 
@@ -111,7 +105,7 @@ def _state(row: CallbackRow) -> CallbackState:
     return CallbackState.GIVEN_UP if row.delivered_at_ms is None else CallbackState.DELIVERED
 
 
-def _attempts_cell(attempts: Sequence[AttemptView]) -> str | None:
+def _attempts_cell(attempts: Sequence[AttemptView]) -> str:
     """Format all attempts for one table cell: status, duration and error."""
     return "; ".join(
         f"{one.number}: {one.status or 'no reply'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")

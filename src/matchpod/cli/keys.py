@@ -12,7 +12,7 @@ import typer
 
 from matchpod.cli.organizations import run_with_access
 from matchpod.cli.resources import fail
-from matchpod.cli.terminal import Columns, print_listing, print_note, short_time
+from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.core.text_rules import printable
 from matchpod.service.access import CACHE_MS
 from matchpod.service.principals import KeyView, NewKey, Role, Scope
@@ -25,14 +25,9 @@ _CACHE_S: Final = CACHE_MS // 1000
 _ORG = Annotated[str, typer.Option("--org", metavar="NAME", help="The organization.")]
 _KEY_ID = Annotated[str, typer.Argument(metavar="KEY_ID", help="The id of the key, as keys list shows it.")]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help=(
-        "API keys of organizations. A key is shown only once, when it is created."
-        f" A running service may accept a revoked key for up to {_CACHE_S} more seconds."
-    ),
+app = command_group(
+    "API keys of organizations. A key is shown only once, when it is created."
+    f" A running service may accept a revoked key for up to {_CACHE_S} more seconds."
 )
 
 
@@ -73,7 +68,7 @@ def create(
 @app.command("list")
 def list_keys(
     org: _ORG,
-    json: Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List the keys of an organization, including expired and revoked ones, oldest first. Times are UTC."""
     found = run_with_access(lambda access: access.keys(org))

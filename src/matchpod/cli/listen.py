@@ -17,7 +17,7 @@ import typer
 from matchpod import callback_receiver
 from matchpod.app import Resources, ResourcesError
 from matchpod.app.http_server import bind
-from matchpod.callback_receiver import Callback, CallbackReceiver, CallbackResult, ReceivedCallback
+from matchpod.callback_receiver import Callback, CallbackReceiver, ReceivedCallback
 from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.cli.terminal import print_note
 from matchpod.core.text_rules import printable
@@ -142,12 +142,9 @@ def _describe(received: ReceivedCallback) -> str:
 
 
 def _outcome_text(callback: Callback) -> str:
-    if callback.result is None:
+    result = callback.result
+    if result is None:
         return f"reason: {callback.reason or 'none'}"
-    return _result_text(callback.result)
-
-
-def _result_text(result: CallbackResult) -> str:
     if result.team1 is None or result.team2 is None:
         return f"winner: {result.winner_steam_id or 'none'} on {result.map or '?'}"
     maps = ", ".join(f"{one.team1_score}:{one.team2_score}" for one in result.maps)

@@ -12,28 +12,27 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
+from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import Columns, escape_unprintable, print_listing, short_time
+from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.result import iso_time
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import printable
 from matchpod.ports import NothingChangedError
 from matchpod.service.end_match import end_match
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
-from matchpod.storage import outbox, overview, servers
+from matchpod.service.row_views import view_of
+from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow
 
 MAX_LISTED: Final = 1_000
-"""More is not useful in a terminal."""
+"""Largest `--limit`: more is not useful in a terminal."""
 
-app = typer.Typer(
-    no_args_is_help=True, help="List, show and cancel matches of all organizations.", rich_markup_mode=None
-)
+app = command_group("List, show and cancel matches of all organizations.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
@@ -104,11 +103,8 @@ def list_matches(
     json: AsJson = False,
 ) -> None:
     """List matches, newest first."""
-
-    async def read(resources: Resources) -> list[ServerRow]:
-        return await overview.newest_servers(resources.db, status=status, limit=limit)
-
-    print_listing([_server_line(row) for row in run_with_resources(read)], _COLUMNS, as_json=json)
+    found = run_with_resources(lambda resources: servers.newest(resources.db, status=status, limit=limit))
+    print_listing([_server_line(row) for row in found], _COLUMNS, as_json=json)
 
 
 @app.command("show")
@@ -119,7 +115,7 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
         row = await servers.get(resources.db, server_id)
         if row is None:
             return None
-        callback = await overview.callback_of(resources.db, server_id)
+        callback = await outbox.callback_of(resources.db, server_id)
         attempts = await outbox.attempts_of(resources.db, callback.id) if callback else []
         return _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
 
@@ -166,51 +162,16 @@ def _page(
         server=_server_line(row),
         settings=msgspec.Raw(row.settings),
         outcome=_outcome_line(outcome) if outcome else None,
-        callback=_callback_line(callback, attempts) if callback else None,
+        callback=view_of(CallbackLine, callback, attempts=attempt_views(attempts)) if callback else None,
     )
 
 
 def _server_line(row: ServerRow) -> ServerLine:
-    return ServerLine(
-        server_id=row.id,
-        org_id=row.org_id,
-        region=row.region,
-        status=row.status,
-        phase=row.phase,
-        external_match_id=row.external_match_id,
-        created_at=iso_time(row.created_at_ms),
-        running_at=_time(row.running_at_ms),
-        ended_at=_time(row.ended_at_ms),
-        ip=row.ip,
-        port=row.port,
-        slot=row.slot,
-        held_by=row.lease_owner,
-        tries=row.tries,
-        error=row.error,
-    )
+    return view_of(ServerLine, row, server_id=row.id, held_by=row.lease_owner)
 
 
 def _outcome_line(outcome: OutcomeRow) -> OutcomeLine:
-    return OutcomeLine(
-        kind=outcome.kind,
-        reason=outcome.reason,
-        at=iso_time(outcome.at_ms),
-        result=None if outcome.result is None else msgspec.Raw(outcome.result),
-    )
-
-
-def _callback_line(callback: CallbackRow, attempts: Sequence[AttemptRow]) -> CallbackLine:
-    return CallbackLine(
-        id=callback.id,
-        url=callback.url,
-        delivered_at=_time(callback.delivered_at_ms),
-        next_at=_time(callback.next_at_ms),
-        attempts=attempt_views(attempts),
-    )
-
-
-def _time(at_ms: int | None) -> str | None:
-    return None if at_ms is None else iso_time(at_ms)
+    return view_of(OutcomeLine, outcome, result=None if outcome.result is None else msgspec.Raw(outcome.result))
 
 
 # --- pages as text ------------------------------------------------------------------------------------------------

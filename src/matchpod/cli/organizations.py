@@ -9,16 +9,11 @@ import typer
 
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import Columns, print_listing, print_note, short_time
+from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.service.access import Access, AccessError
 from matchpod.service.principals import OrganizationView
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Organizations: each sees only its own matches and has its own secret to sign callbacks.",
-)
+app = command_group("Organizations: each sees only its own matches and has its own secret to sign callbacks.")
 
 _T = TypeVar("_T")
 
@@ -45,7 +40,7 @@ def create(name: Annotated[str, typer.Argument(help="A unique name.")]) -> None:
 
 @app.command("list")
 def list_organizations(
-    json: Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List all organizations, by name. Times are UTC."""
     found = run_with_access(lambda access: access.organizations())

@@ -5,24 +5,24 @@ Writes only with --write. Exit code 1: the match could not be recomputed, or wit
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
-from io import TextIOWrapper
 from time import monotonic
 from typing import Annotated, Final
 
 import msgspec
 import typer
 
+from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
 from matchpod.cli.pruning import retention_of
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import NOTHING, escape_unprintable, print_note
+from matchpod.cli.terminal import NOTHING, print_note, replace_unencodable
 from matchpod.core.history_query import read_server_id
 from matchpod.core.text_rules import printable
 from matchpod.service.history.differences import Difference, Part
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
+from matchpod.storage import stored_matches
 
 SHOWN_DIFFERENCES: Final = 20
 """Per match: enough to see what kind of change it is. `--json` has them all."""
@@ -55,8 +55,7 @@ def recompute(
         fail("Give either a SERVER_ID or --all.", code=2)
     if server_id is not None and read_server_id(server_id) is None:
         fail(f'"{printable(server_id)}" is not a server id. Expected 1 to 64 letters, digits, _ and -.', code=2)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # the terminal may not be able to show all names
+    replace_unencodable()
     if server_id is None:
         _recompute_all(write=write, as_json=json)
     else:
@@ -64,10 +63,7 @@ def recompute(
 
 
 def _recompute_one(server_id: str, *, write: bool, as_json: bool) -> None:
-    async def work(resources: Resources) -> Finding | None:
-        return await _build_recompute(resources).one(server_id, write=write)
-
-    finding = run_with_resources(work)
+    finding = run_with_resources(lambda resources: _build_recompute(resources).one(server_id, write=write))
     if finding is None:
         fail(f"There is no server {server_id}.", code=2)
     if as_json:
@@ -85,7 +81,7 @@ def _recompute_all(*, write: bool, as_json: bool) -> None:
 
     async def work(resources: Resources) -> None:
         recompute = _build_recompute(resources)
-        async for finding in tally.count(recompute.all(write=write), await recompute.count()):
+        async for finding in tally.count(recompute.all(write=write), await stored_matches.count(resources.db)):
             if as_json:
                 _print_json(finding)
             elif finding.differences:

@@ -9,15 +9,13 @@ import typer
 
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
-from matchpod.cli.terminal import Columns, print_listing, print_note
+from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note
 from matchpod.core.text_rules import printable
+from matchpod.service.row_views import view_of
 from matchpod.storage import region_flags, slots
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Regions are defined in the settings. Activate or deactivate them here, also while the service runs.",
+app = command_group(
+    "Regions are defined in the settings. Activate or deactivate them here, also while the service runs."
 )
 
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
@@ -36,7 +34,7 @@ class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @app.command("list")
 def list_regions(
-    json: Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List the regions in the order of the settings, with their capacity and the slots in use."""
     columns: Columns[RegionLine] = {
@@ -68,10 +66,9 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
     flags = await region_flags.active_flags(resources.db)
     taken = await slots.taken(resources.db)
     return [
-        RegionLine(
-            code=region.code,
-            name=region.name,
-            location=region.location,
+        view_of(
+            RegionLine,
+            region,
             is_active=flags.get(region.code, True),
             capacity=region.fleet.capacity,
             taken=len(taken.get(region.code, {})),

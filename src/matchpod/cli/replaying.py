@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from matchpod import replay as recordings
+from matchpod.cli.resources import fail
+from matchpod.cli.terminal import print_note, replace_unencodable
 from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.result import build_result
 from matchpod.cs2.match_reader import MatchReader
@@ -46,23 +47,20 @@ def replay(
     try:
         _print_match(_replay(files, match_type, series_format), as_json=json)
     except recordings.ReplayError as exc:
-        typer.echo(f"matchpod: {exc}", err=True)
-        raise typer.Exit(2) from None
+        fail(str(exc), code=2)
     except BrokenPipeError:
         raise  # the reader of our output closed the pipe; typer exits quietly
     except OSError as exc:
-        typer.echo(f"matchpod: {exc}", err=True)
-        raise typer.Exit(1) from None
+        fail(str(exc))
 
 
 def _print_match(reader: MatchReader, *, as_json: bool) -> None:
     if as_json:
         if reader.match.outcome is None:
-            typer.echo("matchpod: the log ends before the match does; the result is partial", err=True)
+            print_note("the log ends before the match does; the result is partial")
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(build_result(reader.match)), indent=2) + b"\n")
     else:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # the terminal may not be able to show all names
+        replace_unencodable()
         console = Console()
         if not console.is_terminal:
             console = Console(width=PIPE_COLUMNS)

@@ -16,6 +16,7 @@ import typer
 
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import Resources, ResourcesError, check_vault_key, open_resources
+from matchpod.cli.terminal import print_note
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings, SettingsError, load_settings
 
@@ -49,7 +50,7 @@ def run_with_resources(work: Callable[[Resources], Awaitable[_T]], *, needs_key:
 def fail(*sentences: str, code: int = 1) -> NoReturn:
     """Print these sentences to standard error and exit."""
     for sentence in sentences:
-        typer.echo(f"matchpod: {sentence}", err=True)
+        print_note(sentence)
     raise typer.Exit(code)
 
 
@@ -60,7 +61,7 @@ async def _run(work: Callable[[Resources], Awaitable[_T]], settings: Settings, *
             await check_vault_key(resources)
         return await work(resources)
     finally:
-        await resources.close()
+        await resources.db.close()
 
 
 def _read_file(path: Path) -> bytes | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from matchpod.adapters.log_output import set_up_logging
-from matchpod.app import Resources, ResourcesError
+from matchpod.app import ResourcesError
 from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.storage.migrate import current_version
 
@@ -34,11 +34,8 @@ def serve() -> None:
 
 def migrate() -> None:
     """Migrate the database to the schema of this version, as every other command does too."""
-
-    async def read_version(resources: Resources) -> int:
-        return await current_version(resources.db)
-
-    typer.echo(f"The database has version {run_with_resources(read_version)}.")
+    version = run_with_resources(lambda resources: current_version(resources.db))
+    typer.echo(f"The database has version {version}.")
 
 
 def _own_command() -> str:

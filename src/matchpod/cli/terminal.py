@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
-from typing import Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 import typer
@@ -13,10 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from matchpod.adapters.log_output import escape_unprintable
+
 LINE_CHARACTERS: Final = 2_000
 """Longer than any line of a listing: each item is one line, even in a pipe or a narrow window, and ids are complete."""
 NOTHING: Final = "-"
 """Placeholder for a missing value, so that each line has the same number of columns."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")]
+"""The option of commands that list something."""
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
@@ -34,21 +39,24 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
         table.add_column(head, overflow="fold")
     for item in items:
         table.add_row(*(Text(escape_unprintable(cell(item) or NOTHING)) for cell in columns.values()))  # Text: plain
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # the terminal may not be able to show all names
+    replace_unencodable()
     Console(width=LINE_CHARACTERS).print(table, soft_wrap=True)
+
+
+def command_group(help_text: str) -> typer.Typer:
+    """A group of commands, such as `matchpod keys`."""
+    return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=help_text)
+
+
+def replace_unencodable() -> None:
+    """Print `?` for characters that standard output cannot encode: a terminal may not be able to show all names."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def short_time(at: str | None) -> str | None:
     """Shorten a time of the API for a table: `2026-01-31 18:05`, in UTC."""
     return None if at is None else at[:16].replace("T", " ")
-
-
-def escape_unprintable(text: str) -> str:
-    """Escape control and direction characters: the text comes from callers and game servers."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def print_note(sentence: str) -> None:

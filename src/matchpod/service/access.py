@@ -32,11 +32,11 @@ from matchpod.service.principals import (
     Scope,
     is_past,
     key_view,
-    organization_view,
     principal_of,
     scopes_of,
     state_of,
 )
+from matchpod.service.row_views import view_of
 from matchpod.storage import api_keys, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.organizations import Organization
@@ -145,18 +145,18 @@ class Access:
         """Create an organization with its own webhook secret; AccessError if the name is taken or invalid."""
         organization = self._new_organization(name)
         await self._insert_organization(organization)
-        return organization_view(organization)
+        return view_of(OrganizationView, organization)
 
     async def create_organization_with_key(self, name: str, *, key_name: str) -> NewKey:
         """Create an organization and an owner key with all scopes, in one transaction."""
         organization = self._new_organization(name)
         text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope))
-        await self._insert_organization(organization, api_keys.insert_statement(key))
+        await self._insert_organization(organization, api_keys.insert(key))
         return self._log_created(text, key)
 
     async def organizations(self) -> list[OrganizationView]:
         """All organizations, by name."""
-        return [organization_view(organization) for organization in await organizations.list(self._db)]
+        return [view_of(OrganizationView, organization) for organization in await organizations.list(self._db)]
 
     async def webhook_secret(self, org_name: str) -> str:
         """The secret that the organization's callbacks are signed with."""
@@ -207,7 +207,7 @@ class Access:
         organization = await self._organization(org_name)
         lifetime_ms = None if expires_in_s is None else expires_in_s * 1000
         text, key = self._new_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
-        await api_keys.insert(self._db, key)
+        await self._db.write([api_keys.insert(key)])
         return self._log_created(text, key)
 
     async def keys(self, org_name: str) -> list[KeyView]:
@@ -230,7 +230,7 @@ class Access:
         text, key = self._new_key(
             old.org_id, name=old.name, role=Role(old.role), scopes=scopes_of(old), lifetime_ms=lifetime_ms
         )
-        await api_keys.insert(self._db, key)
+        await self._db.write([api_keys.insert(key)])
         await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
         self._cache.clear()
         _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})

@@ -13,14 +13,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.model import PlayerId
 from matchpod.core.outcome import Outcome
 from matchpod.core.result import GAME, iso_time
-
-
-class CallbackSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The match of a callback; its session is the server's `gameId`."""
-
-    server_id: str
-    session_id: str
-    external_match_id: str | None = None
+from matchpod.storage.servers import ServerSummary
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,29 +31,22 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     connected_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
 
 
-def match_over(subject: CallbackSubject, *, at_ms: int, result: bytes) -> bytes:
-    """The callback of a finished match; the result is JSON."""
-    body = _body("match_over", subject, at_ms)
-    return msgspec.json.encode(msgspec.structs.replace(body, result=msgspec.Raw(result)))
+def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
+    """The callback of a match: a finished one has its result (JSON), a canceled one the reason.
 
-
-def match_canceled(subject: CallbackSubject, outcome: Outcome) -> bytes:
-    """The callback of a canceled match; the player lists are sent for an incomplete roster only."""
-    body = _body("match_canceled", subject, outcome.at_ms)
-    body = msgspec.structs.replace(body, reason=outcome.reason or msgspec.UNSET)
-    if outcome.reason is CancelReason.INCOMPLETE_ROSTER:
-        body = msgspec.structs.replace(
-            body, missing_players=outcome.missing_players, connected_players=outcome.connected_players
-        )
-    return msgspec.json.encode(body)
-
-
-def _body(event_type: str, subject: CallbackSubject, at_ms: int) -> _Body:
-    return _Body(
-        event_type=event_type,
+    The player lists are sent for an incomplete roster only.
+    """
+    is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
+    body = _Body(
+        event_type="match_canceled" if result is None else "match_over",
         game_id=GAME,
-        external_match_id=subject.external_match_id,
-        server_id=subject.server_id,
-        session_id=subject.session_id,
-        timestamp=iso_time(at_ms),
+        external_match_id=row.external_match_id,
+        server_id=row.id,
+        session_id=row.game_id,
+        timestamp=iso_time(outcome.at_ms),
+        result=msgspec.UNSET if result is None else msgspec.Raw(result),
+        reason=outcome.reason or msgspec.UNSET,
+        missing_players=outcome.missing_players if is_incomplete else msgspec.UNSET,
+        connected_players=outcome.connected_players if is_incomplete else msgspec.UNSET,
     )
+    return msgspec.json.encode(body)

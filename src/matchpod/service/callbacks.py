@@ -34,7 +34,7 @@ MAX_ATTEMPTS: Final = 2
 """Attempts without an operator, as documented for callers."""
 
 RETRY_AFTER_MS: Final = 5_000
-"""From the end of a failed attempt to the next one; a restarting receiver is back by then."""
+"""Time from the end of a failed attempt to the next one; a restarting receiver is back by then."""
 
 MAX_IN_FLIGHT: Final = 256
 """Concurrent attempts, one connection each. Even if all receivers hang, this allows 25 attempts per second."""
@@ -46,7 +46,7 @@ POLL_S: Final = 1.0
 """How often the outbox is polled without being woken: other processes end matches too."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Before the database is tried again after an error."""
+"""Pause before the database is tried again after an error."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -233,16 +233,7 @@ class CallbackDispatcher:
         is_last = delivery.is_success or number >= MAX_ATTEMPTS
         next_at_ms = None if is_last else self._clock.now_ms() + RETRY_AFTER_MS
         self._report(row, delivery, is_given_up=is_last and not delivery.is_success)
-        statements = outbox.record_attempt(
-            row.id,
-            number=number,
-            at_ms=began_ms,
-            status=delivery.status,
-            duration_ms=delivery.duration_ms,
-            error=delivery.error,
-            next_at_ms=next_at_ms,
-            delivered=delivery.is_success,
-        )
+        statements = outbox.record_attempt(row.id, delivery, number=number, at_ms=began_ms, next_at_ms=next_at_ms)
         try:
             await _retry_while_unavailable(lambda: self._db.write(statements))
         except NothingChangedError:

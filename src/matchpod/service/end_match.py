@@ -6,9 +6,9 @@ from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
-from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
+from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import history, outbox, snapshots
@@ -38,23 +38,17 @@ def end_match(
     """
     if outcome.is_finished != (result is not None):
         raise ValueError("a finished match has a result, a canceled one has none")
-    body = _body(row, outcome, result)
-    statements = outbox.end_statements(
+    body = callback_body(row, outcome, result)
+    stored = outbox.OutcomeRow(
         server_id=row.id,
-        expected_phases=OPEN_PHASES,
-        fence=fence,
-        status=final_status(outcome),
-        outcome=outbox.OutcomeRow(
-            server_id=row.id,
-            kind=MATCH_OVER if outcome.is_finished else MATCH_CANCELED,
-            reason=outcome.reason,
-            at_ms=outcome.at_ms,
-            result=result,
-            callback_body=body,
-        ),
-        callback=_callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms),
-        now_ms=outcome.at_ms,
+        kind=MATCH_OVER if outcome.is_finished else MATCH_CANCELED,
+        reason=outcome.reason,
+        at_ms=outcome.at_ms,
+        result=result,
+        callback_body=body,
     )
+    callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
+    statements = outbox.end_statements(stored, callback, status=final_status(outcome), fence=fence)
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Entries after this one are not part of the match, for every later reader of its log.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
@@ -79,10 +73,3 @@ def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> 
         created_at_ms=now_ms,
         next_at_ms=now_ms,
     )
-
-
-def _body(row: ServerRow, outcome: Outcome, result: bytes | None) -> bytes:
-    subject = CallbackSubject(server_id=row.id, session_id=row.game_id, external_match_id=row.external_match_id)
-    if result is not None:
-        return match_over(subject, at_ms=outcome.at_ms, result=result)
-    return match_canceled(subject, outcome)

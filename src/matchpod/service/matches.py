@@ -12,7 +12,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -40,7 +40,7 @@ from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.metrics import Metrics
-from matchpod.service.principals import Principal
+from matchpod.service.principals import Principal, require_own
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.storage import history, outbox, servers
@@ -53,8 +53,6 @@ MAX_IDEMPOTENCY_KEY: Final = 255
 """Characters: enough for a UUID or a compound key, short enough for any index."""
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
-
-_Row = TypeVar("_Row", bound=ServerSummary)
 
 _log = logging.getLogger(__name__)
 
@@ -122,7 +120,8 @@ class Matches:
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
         """The server, with the live state of its match while it is running."""
-        row = _require_own(principal, await servers.summary(self._db, server_id) if read_server_id(server_id) else None)
+        found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
+        row = require_own(principal, found, "server")
         match = None
         if row.status is ServerStatus.RUNNING:
             live = self._live.get(row.id)
@@ -212,7 +211,8 @@ class Matches:
     # --- access, cancellation and views ---------------------------------------------------------------------------
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
-        return _require_own(principal, await servers.get(self._db, server_id) if read_server_id(server_id) else None)
+        found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
+        return require_own(principal, found, "server")
 
     async def _cancel(self, row: ServerRow) -> bool:
         """End an open match; False if it has ended in the meantime."""
@@ -237,15 +237,6 @@ class Matches:
         if is_shown and row.rcon_password is not None:
             password = self._vault.open(row.rcon_password)
         return server_view(row, rcon_password=password, match=match)
-
-
-def _require_own(principal: Principal, row: _Row | None) -> _Row:
-    """Return the row; raise NotFoundError or ForbiddenError unless it exists and belongs to the caller."""
-    if row is None:
-        raise NotFoundError("There is no server with this id.")
-    if row.org_id != principal.org_id:
-        raise ForbiddenError("This server belongs to another organization.")
-    return row
 
 
 def _check_idempotency_key(key: str | None) -> None:

@@ -1,14 +1,15 @@
-"""Define roles, scopes and principals, and build the operator views of organizations and keys."""
+"""Define roles, scopes and principals, and the operator views of organizations and keys."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from matchpod.core.result import iso_time
+from matchpod.core.errors import ForbiddenError, NotFoundError
+from matchpod.service.row_views import view_of
 from matchpod.storage.api_keys import ApiKey
-from matchpod.storage.organizations import Organization
 
 
 class Role(StrEnum):
@@ -81,6 +82,25 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
         return f"NewKey({self.view.id})"
 
 
+class _Owned(Protocol):
+    """A row that belongs to an organization."""
+
+    @property
+    def org_id(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=_Owned)
+
+
+def require_own(principal: Principal, row: _Row | None, what: str) -> _Row:
+    """Return the row; raise NotFoundError or ForbiddenError unless it exists and belongs to the caller."""
+    if row is None:
+        raise NotFoundError(f"There is no {what} with this id.")
+    if row.org_id != principal.org_id:
+        raise ForbiddenError(f"This {what} belongs to another organization.")
+    return row
+
+
 def is_past(at_ms: int | None, now_ms: int) -> bool:
     """True if the time has passed; None never passes."""
     return at_ms is not None and at_ms <= now_ms
@@ -104,26 +124,6 @@ def principal_of(key: ApiKey) -> Principal:
     return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(scopes_of(key)))
 
 
-def organization_view(row: Organization) -> OrganizationView:
-    """The operator view of an organization."""
-    return OrganizationView(id=row.id, name=row.name, created_at=iso_time(row.created_at_ms))
-
-
 def key_view(key: ApiKey, now_ms: int) -> KeyView:
     """The operator view of a key."""
-    return KeyView(
-        id=key.id,
-        name=key.name,
-        prefix=key.prefix,
-        role=Role(key.role),
-        scopes=scopes_of(key),
-        state=state_of(key, now_ms),
-        created_at=iso_time(key.created_at_ms),
-        expires_at=_time(key.expires_at_ms),
-        revoked_at=_time(key.revoked_at_ms),
-        last_used_at=_time(key.last_used_at_ms),
-    )
-
-
-def _time(at_ms: int | None) -> str | None:
-    return None if at_ms is None else iso_time(at_ms)
+    return view_of(KeyView, key, role=Role(key.role), scopes=scopes_of(key), state=state_of(key, now_ms))

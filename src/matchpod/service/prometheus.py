@@ -11,6 +11,7 @@ import bisect
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -69,40 +70,43 @@ class _Metric:
         return f"{self.name}{suffix}{labels} {_number(number)}"
 
 
-class Counter(_Metric):
-    """A number that only grows; its name ends in `_total`."""
-
-    kind = "counter"
+class _Number(_Metric):
+    """A metric whose series are single numbers."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
         super().__init__(name, text, labels)
         # A metric without labels has its series from the start: a rate needs the initial zero.
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
-    def inc(self, *labels: str, amount: float = 1.0) -> None:
-        """Increment by `amount`."""
-        if not amount >= 0:
-            raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
-        key = self._key(labels, self._values)
-        self._values[key] = self._values.get(key, 0.0) + amount
-
     def value(self, *labels: str) -> float:
         """The current value."""
         return self._values.get(labels, 0.0)
+
+    def _add(self, amount: float, labels: Labels) -> None:
+        key = self._key(labels, self._values)
+        self._values[key] = self._values.get(key, 0.0) + amount
 
     def _samples(self) -> Iterator[str]:
         for labels, number in self._values.items():
             yield self._sample(labels, number)
 
 
-class Gauge(_Metric):
+class Counter(_Number):
+    """A number that only grows; its name ends in `_total`."""
+
+    kind = "counter"
+
+    def inc(self, *labels: str, amount: float = 1.0) -> None:
+        """Increment by `amount`."""
+        if not amount >= 0:
+            raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
+        self._add(amount, labels)
+
+
+class Gauge(_Number):
     """A number that goes up and down."""
 
     kind = "gauge"
-
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        super().__init__(name, text, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def set(self, number: float, *labels: str) -> None:
         """Set the value."""
@@ -110,22 +114,13 @@ class Gauge(_Metric):
 
     def add(self, amount: float, *labels: str) -> None:
         """Add an amount, which may be negative."""
-        key = self._key(labels, self._values)
-        self._values[key] = self._values.get(key, 0.0) + amount
+        self._add(amount, labels)
 
     def replace(self, numbers: Mapping[Labels, float]) -> None:
         """Replace all series. Those beyond the limit are summed."""
         self._values = {}
         for labels, number in numbers.items():
-            self.add(number, *labels)
-
-    def value(self, *labels: str) -> float:
-        """The current value."""
-        return self._values.get(labels, 0.0)
-
-    def _samples(self) -> Iterator[str]:
-        for labels, number in self._values.items():
-            yield self._sample(labels, number)
+            self._add(number, labels)
 
 
 class _Buckets:
@@ -181,6 +176,9 @@ class Histogram(_Metric):
             yield self._sample(labels, cumulative, suffix="_count")
 
 
+_M = TypeVar("_M", bound=_Metric)
+
+
 class Registry:
     """All metrics of one process."""
 
@@ -189,32 +187,27 @@ class Registry:
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         """Create and register a counter."""
-        counter = Counter(name, text, labels)
-        self._add(counter)
-        return counter
+        return self._add(Counter(name, text, labels))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
         """Create and register a gauge."""
-        gauge = Gauge(name, text, labels)
-        self._add(gauge)
-        return gauge
+        return self._add(Gauge(name, text, labels))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = DEFAULT_BUCKETS
     ) -> Histogram:
         """Create and register a histogram."""
-        histogram = Histogram(name, text, labels, buckets=buckets)
-        self._add(histogram)
-        return histogram
+        return self._add(Histogram(name, text, labels, buckets=buckets))
 
     def text(self) -> str:
         """All metrics in the text format, in the order of their creation."""
         return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.lines())
 
-    def _add(self, metric: _Metric) -> None:
+    def _add(self, metric: _M) -> _M:
         if metric.name in self._metrics:
             raise ValueError(f"metric {metric.name} already exists")
         self._metrics[metric.name] = metric
+        return metric
 
 
 def _escape(text: str, *, quoted: bool = False) -> str:

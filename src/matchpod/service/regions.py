@@ -11,6 +11,7 @@ from msgspec import Meta
 from matchpod.core.validation import RegionRules
 from matchpod.ports import Database, Fleet
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.row_views import view_of
 from matchpod.storage import region_flags
 
 
@@ -53,15 +54,7 @@ class Regions:
     async def views(self) -> list[RegionView]:
         """All regions, as returned by the API."""
         flags = await region_flags.active_flags(self._db)
-        return [
-            RegionView(
-                code=region.code,
-                name=region.name,
-                location=region.location,
-                is_active=flags.get(region.code, True),
-            )
-            for region in self.all()
-        ]
+        return [view_of(RegionView, region, is_active=flags.get(region.code, True)) for region in self.all()]
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
         """What validation needs to know about each region; whether it is active is read for the requested one only."""

@@ -33,7 +33,7 @@ POLL_S: Final = 0.5
 """How often due rows are polled without a notification: expired leases of other processes, and deadlines."""
 
 RENEW_S: Final = RENEW_MS / 1000
-"""Two renewals may fail before a lease is lost."""
+"""Pause between two renewals of the leases; two may fail before a lease is lost."""
 
 FREE_SLOTS_S: Final = 5.0
 """How often pending matches are woken if slots are free; releasing a slot wakes the next one at once."""
@@ -42,10 +42,10 @@ SWEEP_S: Final = 60.0
 """How often the fleets are searched for servers without a match."""
 
 RETRY_S: Final = 1.0
-"""Before a loop runs again after a failure."""
+"""Pause before a loop runs again after a failure."""
 
 CRASH_MS: Final = 2_000
-"""Before the step of a match is retried after an unexpected error."""
+"""Pause before the step of a match is retried after an unexpected error."""
 
 CRASHES: Final = 10
 """After this many failures in a row the match fails: better a failed match than one that never ends."""

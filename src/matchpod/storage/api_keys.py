@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement, Value
-from matchpod.storage.rows import column_list, from_row, parameter_list, to_params
+from matchpod.ports import Database, Statement
+from matchpod.storage import rows
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,29 +28,19 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at_ms: int | None = None
 
 
-_COLUMNS: Final = column_list(ApiKey)
-
-
-def insert_statement(key: ApiKey) -> Statement:
+def insert(key: ApiKey) -> Statement:
     """Insert a key; DuplicateError if its id or hash exists."""
-    return Statement(f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({parameter_list(ApiKey)})", to_params(key))
-
-
-async def insert(db: Database, key: ApiKey) -> None:
-    """Insert a key in a transaction of its own."""
-    await db.write([insert_statement(key)])
+    return rows.insert("api_keys", key)
 
 
 async def get(db: Database, key_id: str) -> ApiKey | None:
     """Return the key with this id, even if expired or revoked."""
-    row = await db.read_one(f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id", {"id": key_id})
-    return None if row is None else from_row(ApiKey, row)
+    return await rows.read_first(db, ApiKey, "FROM api_keys WHERE id = :id", {"id": key_id})
 
 
 async def by_hash(db: Database, key_hash: str) -> ApiKey | None:
     """Return the key with this hash, even if expired or revoked."""
-    row = await db.read_one(f"SELECT {_COLUMNS} FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
-    return None if row is None else from_row(ApiKey, row)
+    return await rows.read_first(db, ApiKey, "FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
 
 
 async def revoke(db: Database, key_id: str, now_ms: int) -> bool:
@@ -73,13 +62,10 @@ async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:
 
 async def list(db: Database, org_id: str) -> builtins.list[ApiKey]:
     """Return all keys of an organization, oldest first."""
-    rows = await db.read(
-        f"SELECT {_COLUMNS} FROM api_keys WHERE org_id = :org_id ORDER BY created_at_ms, id", {"org_id": org_id}
-    )
-    return [from_row(ApiKey, row) for row in rows]
+    rest = "FROM api_keys WHERE org_id = :org_id ORDER BY created_at_ms, id"
+    return await rows.read_all(db, ApiKey, rest, {"org_id": org_id})
 
 
 async def _set(db: Database, change: str, key_id: str, at_ms: int) -> bool:
-    params: dict[str, Value] = {"id": key_id, "at_ms": at_ms}
-    (rows,) = await db.write([Statement(f"UPDATE api_keys SET {change} RETURNING id", params)])
-    return bool(rows)
+    update = f"UPDATE api_keys SET {change} RETURNING id"
+    return bool(await rows.write_one(db, update, {"id": key_id, "at_ms": at_ms}))

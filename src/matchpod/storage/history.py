@@ -14,8 +14,7 @@ import msgspec
 
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Statement, Value
-from matchpod.storage import history_counts
-from matchpod.storage.rows import column_list, from_row, to_params
+from matchpod.storage import history_counts, rows
 
 
 class MapRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,8 +86,6 @@ class MatchHistory(msgspec.Struct, frozen=True):
     stats: tuple[MapStats, ...] = ()
 
 
-_MAP_COLUMNS: Final = column_list(MapRow)
-_SERIES_COLUMNS: Final = column_list(SeriesRow)
 _NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
 _COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
 _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
@@ -151,23 +148,23 @@ def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
         ("series", "id", () if history.series is None else (history.series,)),
         ("map_stats", "map_id", history.stats),
     ]
-    return [_insert_rows(table, rows, key if upsert else None) for table, key, rows in tables if rows]
+    return [_insert_rows(table, values, key if upsert else None) for table, key, values in tables if values]
 
 
-def _insert_rows(table: str, rows: Sequence[msgspec.Struct], key: str | None) -> Statement:
+def _insert_rows(table: str, values: Sequence[msgspec.Struct], key: str | None) -> Statement:
     """Insert all rows in one statement, as each one costs a round trip; `key` is the conflict column of an upsert."""
-    fields = rows[0].__struct_fields__
-    values = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(rows)))
-    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {values}"
+    fields = values[0].__struct_fields__
+    tuples = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(values)))
+    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {tuples}"
     if key is not None:
         changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
         sql += f" ON CONFLICT ({key}) DO UPDATE SET {changes}"
-    params = {f"{name}_{number}": value for number, row in enumerate(rows) for name, value in to_params(row).items()}
-    return Statement(sql, params)
+    params = [rows.to_params(value) for value in values]
+    return Statement(sql, {f"{name}_{number}": row[name] for number, row in enumerate(params) for name in fields})
 
 
 def _update(table: str, row: MapRow | SeriesRow) -> Statement:
-    params = {name: value for name, value in to_params(row).items() if name not in _KEPT_BY_REFRESH}
+    params = {name: value for name, value in rows.to_params(row).items() if name not in _KEPT_BY_REFRESH}
     changes = ", ".join(f"{name} = :{name}" for name in params)
     return Statement(f"UPDATE {table} SET {changes} WHERE id = :id", {**params, "id": row.id})
 
@@ -177,34 +174,25 @@ def _update(table: str, row: MapRow | SeriesRow) -> Statement:
 
 async def get_map(db: Database, map_id: str) -> MapRow | None:
     """Return the map with this id, of any organization."""
-    row = await db.read_one(f"SELECT {_MAP_COLUMNS} FROM maps WHERE id = :id", {"id": map_id})
-    return None if row is None else from_row(MapRow, row)
+    return await rows.read_first(db, MapRow, "FROM maps WHERE id = :id", {"id": map_id})
 
 
 async def get_series(db: Database, series_id: str) -> SeriesRow | None:
     """Return the series with this `id` or `series_id`, of any organization."""
-    sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE id = :id OR series_id = :id"
-    row = await db.read_one(sql, {"id": series_id})
-    return None if row is None else from_row(SeriesRow, row)
+    return await rows.read_first(db, SeriesRow, "FROM series WHERE id = :id OR series_id = :id", {"id": series_id})
 
 
 async def maps_of(db: Database, server_id: str) -> list[MapRow]:
     """Return the maps of a server's match, in the order they are played."""
-    rows = await db.read(
-        f"SELECT {_MAP_COLUMNS} FROM maps WHERE server_id = :server_id ORDER BY map_number", {"server_id": server_id}
-    )
-    return [from_row(MapRow, row) for row in rows]
+    rest = "FROM maps WHERE server_id = :server_id ORDER BY map_number"
+    return await rows.read_all(db, MapRow, rest, {"server_id": server_id})
 
 
 async def series_of(db: Database, server_id: str) -> SeriesRow | None:
     """Return the series of a server's match."""
-    sql = f"SELECT {_SERIES_COLUMNS} FROM series WHERE server_id = :server_id"
-    row = await db.read_one(sql, {"server_id": server_id})
-    return None if row is None else from_row(SeriesRow, row)
+    return await rows.read_first(db, SeriesRow, "FROM series WHERE server_id = :server_id", {"server_id": server_id})
 
 
 async def stats_of(db: Database, map_id: str) -> MapStats | None:
     """Return the final statistics of a map; None while there are none."""
-    sql = f"SELECT {column_list(MapStats)} FROM map_stats WHERE map_id = :map_id"
-    row = await db.read_one(sql, {"map_id": map_id})
-    return None if row is None else from_row(MapStats, row)
+    return await rows.read_first(db, MapStats, "FROM map_stats WHERE map_id = :map_id", {"map_id": map_id})

@@ -16,6 +16,7 @@ import msgspec
 
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Statement, Value
+from matchpod.storage.rows import read_number
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 """Counts are kept per UTC day: few enough to be summed, short enough to count the rows of a partial day."""
@@ -126,8 +127,7 @@ async def delete_empty(db: Database) -> int:
 
 async def count_empty(db: Database) -> int:
     """Return how many counts `delete_empty` would delete."""
-    rows = await db.read(f"SELECT COUNT(*) FROM history_counts WHERE {_EMPTY}")
-    return msgspec.convert(rows[0][0], int)
+    return await read_number(db, f"SELECT COUNT(*) FROM history_counts WHERE {_EMPTY}")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from matchpod.storage.history_counts import (
     skip_days,
     total_of_all_days,
 )
-from matchpod.storage.rows import column_list, from_row
+from matchpod.storage.rows import from_row, read_all, read_number
 
 DEEP_OFFSET: Final = 2_000
 """Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
@@ -80,11 +80,8 @@ async def list_maps(
     if start >= total:
         return total, []
     page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
-    rows = await db.read(
-        f"SELECT {column_list(MapRow)} FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id",
-        params,
-    )
-    return total, [from_row(MapRow, row) for row in rows]
+    rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id"
+    return total, await read_all(db, MapRow, rest, params)
 
 
 async def list_series(
@@ -176,8 +173,7 @@ async def _total(db: Database, selection: _Selection) -> int:
     for number, (lower, upper) in enumerate(edges):
         terms.append(f"({_count_between(selection, f'lower_{number}', f'upper_{number}')})")
         params |= {f"lower_{number}": lower, f"upper_{number}": upper}
-    ((total,),) = await db.read(f"SELECT {' + '.join(terms)}", params)
-    return msgspec.convert(total, int)
+    return await read_number(db, f"SELECT {' + '.join(terms)}", params)
 
 
 def _count_between(selection: _Selection, lower: str, upper: str) -> str:

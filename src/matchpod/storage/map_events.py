@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
+from matchpod.storage.rows import read_number, write_one
 
 MERGED_ITEMS: Final = 500
 """Items of a merged batch: enough to compress well (to a tenth), few enough to unpack for one page."""
@@ -170,14 +171,13 @@ def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
 
 async def prune(db: Database, before_ms: int) -> int:
     """Delete batches older than a time, except those of matches in progress; return the number of deleted items."""
-    delete = Statement(
+    delete = (
         "DELETE FROM map_events WHERE (map_id, first_seq) IN ("
-        f" SELECT old.map_id, old.first_seq {_OLD} ORDER BY old.at_ms LIMIT :limit) RETURNING count",
-        {"before_ms": before_ms, "limit": PRUNE_BATCHES},
+        f" SELECT old.map_id, old.first_seq {_OLD} ORDER BY old.at_ms LIMIT :limit) RETURNING count"
     )
     deleted = 0
     while True:
-        (rows,) = await db.write([delete])
+        rows = await write_one(db, delete, {"before_ms": before_ms, "limit": PRUNE_BATCHES})
         deleted += sum(count for (count,) in msgspec.convert(rows, list[tuple[int]]))
         if len(rows) < PRUNE_BATCHES:
             return deleted
@@ -187,8 +187,7 @@ async def count_prunable(db: Database, before_ms: int) -> int:
     """Return how many items `prune` would delete."""
     # In PostgreSQL the sum of BIGINTs is a NUMERIC.
     sql = f"SELECT CAST(COALESCE(SUM(old.count), 0) AS BIGINT) {_OLD}"
-    rows = await db.read(sql, {"before_ms": before_ms})
-    return msgspec.convert(rows[0][0], int)
+    return await read_number(db, sql, {"before_ms": before_ms})
 
 
 def _lines(body: bytes, is_compressed: int) -> list[bytes]:

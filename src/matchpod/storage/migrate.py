@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 
-import msgspec
-
 from matchpod.ports import Database, DuplicateError, Statement
+from matchpod.storage.rows import read_number, write_one
 from matchpod.storage.schema import MIGRATIONS
 
 
@@ -26,7 +25,7 @@ async def migrate(db: Database) -> int:
     """Apply the missing migrations and return the version; NewerSchemaError if the database is newer."""
     # If two replicas create the same table at once, PostgreSQL rejects one of them; the table exists.
     with contextlib.suppress(DuplicateError):
-        await db.write([Statement("CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)")])
+        await write_one(db, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)")
     version = await current_version(db)
     while version < len(MIGRATIONS):
         mark = Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": version + 1})
@@ -41,5 +40,4 @@ async def migrate(db: Database) -> int:
 
 async def current_version(db: Database) -> int:
     """Return the schema version; 0 if there are no tables yet."""
-    rows = await db.read("SELECT COALESCE(MAX(version), 0) FROM schema_versions")
-    return msgspec.convert(rows[0][0], int)
+    return await read_number(db, "SELECT COALESCE(MAX(version), 0) FROM schema_versions")

@@ -6,16 +6,15 @@ the callback is sent again with the same id and the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, Statement, Value
-from matchpod.storage.rows import column_list, from_row, parameter_list, to_params
+from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.ports import Database, Delivery, Statement, Value
+from matchpod.storage import rows
 from matchpod.storage.servers import HANDOVER_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
@@ -73,7 +72,6 @@ class CallbackState(StrEnum):
     GIVEN_UP = "given_up"
 
 
-_CALLBACK_COLUMNS: Final = column_list(CallbackRow)
 _STATE_CONDITIONS: Final = {
     CallbackState.WAITING: "next_at_ms IS NOT NULL",
     CallbackState.DELIVERED: "delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
@@ -85,67 +83,42 @@ _STATE_CONDITIONS: Final = {
 
 
 def end_statements(
-    *,
-    server_id: str,
-    expected_phases: Sequence[ServerPhase],
-    fence: int | None,
-    status: ServerStatus,
-    outcome: OutcomeRow,
-    callback: CallbackRow | None,
-    now_ms: int,
+    outcome: OutcomeRow, callback: CallbackRow | None, *, status: ServerStatus, fence: int | None
 ) -> list[Statement]:
     """End a match: set its phase and insert its outcome and its callback, all or nothing.
 
-    NothingChangedError if the match is in none of the expected phases or the fence, if given, is outdated.
+    NothingChangedError if the match is not open or the fence, if given, is outdated.
     The lease on the server ends, so the next write of its runner is rejected. The server is due for release now or,
     if there is no fence and another process holds the lease, after HANDOVER_MS.
     """
-    statements = [
-        _end_server(server_id, expected_phases, fence, status=status, now_ms=now_ms),
-        Statement(
-            f"INSERT INTO outcomes ({column_list(OutcomeRow)}) VALUES ({parameter_list(OutcomeRow)})",
-            to_params(outcome),
-        ),
-    ]
+    statements = [_end_server(outcome, status, fence), rows.insert("outcomes", outcome)]
     if callback is not None:
-        insert = f"INSERT INTO callbacks ({_CALLBACK_COLUMNS}) VALUES ({parameter_list(CallbackRow)})"
-        statements.append(Statement(insert, to_params(callback)))
+        statements.append(rows.insert("callbacks", callback))
     return statements
 
 
-def _end_server(
-    server_id: str, expected_phases: Sequence[ServerPhase], fence: int | None, *, status: ServerStatus, now_ms: int
-) -> Statement:
-    params: dict[str, Value] = {
-        "id": server_id,
-        "ending": ServerPhase.ENDING.value,
-        "status": status.value,
-        "now_ms": now_ms,
-    }
-    due = ":now_ms"
+def _end_server(outcome: OutcomeRow, status: ServerStatus, fence: int | None) -> Statement:
+    params: dict[str, Value] = {"id": outcome.server_id, "status": status.value, "now_ms": outcome.at_ms}
+    due, holds_lease = ":now_ms", " AND fence = :fence"
     if fence is None:
-        due = "CASE WHEN lease_until_ms > :now_ms THEN :handover_ms ELSE :now_ms END"
-        params["handover_ms"] = now_ms + HANDOVER_MS
-    params |= {f"phase_{number}": phase.value for number, phase in enumerate(expected_phases)}
-    phases = ", ".join(f":phase_{number}" for number in range(len(expected_phases)))
+        due, holds_lease = "CASE WHEN lease_until_ms > :now_ms THEN :handover_ms ELSE :now_ms END", ""
+        params["handover_ms"] = outcome.at_ms + HANDOVER_MS
+    else:
+        params["fence"] = fence
+    phases = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
     sql = (
-        f"UPDATE servers SET phase = :ending, status = :status, ended_at_ms = :now_ms, next_at_ms = {due},"
+        f"UPDATE servers SET phase = 'ending', status = :status, ended_at_ms = :now_ms, next_at_ms = {due},"
         # The callback has its own copy of `callback_auth`.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
-        f" WHERE id = :id AND phase IN ({phases})"
+        f" WHERE id = :id AND phase IN ({phases}){holds_lease}"
     )
-    if fence is not None:
-        sql += " AND fence = :fence"
-        params["fence"] = fence
     return Statement(sql, params, must_change=True)
 
 
 async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
     """Return how the match ended; None while it is in progress."""
-    rows = await db.read(
-        f"SELECT {column_list(OutcomeRow)} FROM outcomes WHERE server_id = :server_id", {"server_id": server_id}
-    )
-    return from_row(OutcomeRow, rows[0]) if rows else None
+    rest = "FROM outcomes WHERE server_id = :server_id"
+    return await rows.read_first(db, OutcomeRow, rest, {"server_id": server_id})
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
@@ -155,35 +128,33 @@ async def claim_callbacks(db: Database, *, owner: str, now_ms: int, limit: int) 
     """Claim due callbacks without a valid lease, longest overdue first; no two processes get the same one."""
     # The condition is repeated for the same reason as in servers.claim_due.
     is_due = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
-    claim = Statement(
+    claimed = await rows.write_one(
+        db,
         "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms"
         f" WHERE id IN (SELECT id FROM callbacks WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
-        f" RETURNING {_CALLBACK_COLUMNS}",
+        f" RETURNING {rows.column_list(CallbackRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, "limit": limit},
     )
-    (rows,) = await db.write([claim])
-    return sorted((from_row(CallbackRow, row) for row in rows), key=lambda row: (row.next_at_ms or 0, row.id))
+    callbacks = [rows.from_row(CallbackRow, row) for row in claimed]
+    return sorted(callbacks, key=lambda row: (row.next_at_ms or 0, row.id))
 
 
 def record_attempt(
-    callback_id: str,
-    *,
-    number: int,
-    at_ms: int,
-    status: int | None,
-    duration_ms: int,
-    error: str | None,
-    next_at_ms: int | None,
-    delivered: bool,
+    callback_id: str, delivery: Delivery, *, number: int, at_ms: int, next_at_ms: int | None
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
     `next_at_ms` None: no further attempt is scheduled, and the sealed authorization is deleted.
     """
     attempt = AttemptRow(
-        callback_id=callback_id, number=number, at_ms=at_ms, status=status, duration_ms=duration_ms, error=error
+        callback_id=callback_id,
+        number=number,
+        at_ms=at_ms,
+        status=delivery.status,
+        duration_ms=delivery.duration_ms,
+        error=delivery.error,
     )
-    is_last = delivered or next_at_ms is None
+    is_last = delivery.is_success or next_at_ms is None
     update = Statement(
         "UPDATE callbacks SET attempts = :number, next_at_ms = :next_at_ms, delivered_at_ms = :delivered_at_ms,"
         f"{' auth = NULL,' if is_last else ''} lease_owner = NULL, lease_until_ms = NULL"
@@ -192,22 +163,24 @@ def record_attempt(
             "id": callback_id,
             "number": number,
             "attempts_before": number - 1,
-            "next_at_ms": None if delivered else next_at_ms,
-            "delivered_at_ms": at_ms if delivered else None,
+            "next_at_ms": None if delivery.is_success else next_at_ms,
+            "delivered_at_ms": at_ms if delivery.is_success else None,
         },
         must_change=True,
     )
-    insert = f"INSERT INTO callback_attempts ({column_list(AttemptRow)}) VALUES ({parameter_list(AttemptRow)})"
-    return [update, Statement(insert, to_params(attempt))]
+    return [update, rows.insert("callback_attempts", attempt)]
 
 
 async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
     """Return the attempts that were made, in order."""
-    rows = await db.read(
-        f"SELECT {column_list(AttemptRow)} FROM callback_attempts WHERE callback_id = :id ORDER BY number",
-        {"id": callback_id},
-    )
-    return [from_row(AttemptRow, row) for row in rows]
+    rest = "FROM callback_attempts WHERE callback_id = :id ORDER BY number"
+    return await rows.read_all(db, AttemptRow, rest, {"id": callback_id})
+
+
+async def callback_of(db: Database, server_id: str) -> CallbackRow | None:
+    """Return the callback of a match; None while the match is in progress or if the caller asked for none."""
+    rest = "FROM callbacks WHERE server_id = :server_id"
+    return await rows.read_first(db, CallbackRow, rest, {"server_id": server_id})
 
 
 async def list_callbacks(
@@ -222,17 +195,11 @@ async def list_callbacks(
     if state is not None:
         conditions.append(_STATE_CONDITIONS[state])
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = await db.read(
-        f"SELECT {_CALLBACK_COLUMNS} FROM callbacks{where} ORDER BY created_at_ms DESC, id DESC LIMIT :limit", params
-    )
-    return [from_row(CallbackRow, row) for row in rows]
+    rest = f"FROM callbacks{where} ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
+    return await rows.read_all(db, CallbackRow, rest, params)
 
 
 async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
     """Make a callback due again, in any state; False if it does not exist."""
-    update = Statement(
-        "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL WHERE id = :id RETURNING id",
-        {"id": callback_id, "now_ms": now_ms},
-    )
-    (rows,) = await db.write([update])
-    return bool(rows)
+    update = "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL WHERE id = :id RETURNING id"
+    return bool(await rows.write_one(db, update, {"id": callback_id, "now_ms": now_ms}))

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Row, Statement, Value
+from matchpod.ports import Database, Row, Statement
+from matchpod.storage.rows import column_list, from_row, read_number, write_one
 
 COMPRESS_ENTRIES: Final = 100
 """Entries compressed per transaction: short enough that other writers hardly wait."""
@@ -69,7 +70,7 @@ async def newest_seq(db: Database, server_id: str) -> int:
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
     """Return at most `limit` entries after a number, in order."""
     rows = await db.read(
-        "SELECT server_id, seq, kind, received_ms, headers, body, is_compressed FROM raw_log"
+        f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
         " WHERE server_id = :server_id AND seq > :seq ORDER BY seq LIMIT :limit",
         {"server_id": server_id, "seq": seq, "limit": limit},
     )
@@ -101,14 +102,11 @@ async def compress(db: Database, server_id: str) -> None:
 
 async def prune(db: Database, before_ms: int) -> int:
     """Delete entries older than a time, except those of matches in progress; return how many."""
-    delete = Statement(
-        f"DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT old.server_id, old.seq {_OLD} LIMIT :limit)"
-        " RETURNING seq",
-        {"before_ms": before_ms, "limit": PRUNE_ENTRIES},
-    )
+    old = f"SELECT old.server_id, old.seq {_OLD} LIMIT :limit"
+    delete = f"DELETE FROM raw_log WHERE (server_id, seq) IN ({old}) RETURNING seq"
     deleted = 0
     while True:
-        (rows,) = await db.write([delete])
+        rows = await write_one(db, delete, {"before_ms": before_ms, "limit": PRUNE_ENTRIES})
         deleted += len(rows)
         if len(rows) < PRUNE_ENTRIES:
             return deleted
@@ -116,34 +114,19 @@ async def prune(db: Database, before_ms: int) -> int:
 
 async def count_prunable(db: Database, before_ms: int) -> int:
     """Return how many entries `prune` would delete."""
-    rows = await db.read(f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
-    return msgspec.convert(rows[0][0], int)
+    return await read_number(db, f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
 
 
 def _compress_statements(server_id: str, entries: list[tuple[int, bytes]]) -> list[Statement]:
-    statements = []
-    for seq, body in entries:
-        params: dict[str, Value] = {"server_id": server_id, "seq": seq, "body": zlib.compress(body)}
-        # The last condition prevents concurrent calls from compressing an entry twice.
-        statements.append(
-            Statement(
-                "UPDATE raw_log SET body = :body, is_compressed = 1"
-                " WHERE server_id = :server_id AND seq = :seq AND is_compressed = 0",
-                params,
-            )
-        )
-    return statements
+    # The last condition prevents concurrent calls from compressing an entry twice.
+    update = (
+        "UPDATE raw_log SET body = :body, is_compressed = 1"
+        " WHERE server_id = :server_id AND seq = :seq AND is_compressed = 0"
+    )
+    bodies = [(seq, zlib.compress(body)) for seq, body in entries]
+    return [Statement(update, {"server_id": server_id, "seq": seq, "body": body}) for seq, body in bodies]
 
 
 def _entry(row: Row) -> RawEntry:
-    server_id, seq, kind, received_ms, headers, body, is_compressed = msgspec.convert(
-        row, tuple[str, int, str, int, bytes, bytes, int]
-    )
-    return RawEntry(
-        server_id=server_id,
-        seq=seq,
-        kind=kind,
-        received_ms=received_ms,
-        headers=headers,
-        body=zlib.decompress(body) if is_compressed else body,
-    )
+    entry = from_row(RawEntry, row[:-1])
+    return msgspec.structs.replace(entry, body=zlib.decompress(entry.body)) if row[-1] else entry

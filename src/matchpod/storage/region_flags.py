@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database
+from matchpod.storage.rows import write_one
 
 
 async def active_flags(db: Database) -> dict[str, bool]:
@@ -21,9 +22,8 @@ async def is_active(db: Database, code: str) -> bool:
 
 async def set_active(db: Database, code: str, is_active: bool) -> None:
     """Switch a region on or off; persists across restarts."""
-    switch = Statement(
+    switch = (
         "INSERT INTO region_flags (code, is_active) VALUES (:code, :is_active)"
-        " ON CONFLICT (code) DO UPDATE SET is_active = excluded.is_active",
-        {"code": code, "is_active": int(is_active)},
+        " ON CONFLICT (code) DO UPDATE SET is_active = excluded.is_active"
     )
-    await db.write([switch])
+    await write_one(db, switch, {"code": code, "is_active": int(is_active)})

@@ -1,4 +1,4 @@
-"""Convert rows to structs and back. The fields of a struct are the columns of its table, in order.
+"""Read and write rows as structs. The fields of a struct are the columns of its table.
 
 Booleans are stored as 0 and 1, tuples of words as one text separated by spaces.
 """
@@ -12,19 +12,44 @@ from typing import TypeVar
 
 import msgspec
 
-from matchpod.ports import Row, Value
+from matchpod.ports import Database, Row, Statement, Value
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 
+async def read_first(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value]) -> _S | None:
+    """Return the first row of an indexed query, or None; `rest` follows the selected columns: `FROM …`."""
+    row = await db.read_one(f"SELECT {column_list(struct)} {rest}", params)
+    return None if row is None else from_row(struct, row)
+
+
+async def read_all(db: Database, struct: type[_S], rest: str, params: Mapping[str, Value] | None = None) -> list[_S]:
+    """Return all rows of a query; `rest` follows the selected columns: `FROM …`."""
+    return [from_row(struct, row) for row in await db.read(f"SELECT {column_list(struct)} {rest}", params)]
+
+
+async def read_number(db: Database, sql: str, params: Mapping[str, Value] | None = None) -> int:
+    """Return the only value of a query with one row and one column."""
+    ((number,),) = await db.read(sql, params)
+    return msgspec.convert(number, int)
+
+
+async def write_one(db: Database, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+    """Run one statement as a transaction, and return its rows (RETURNING)."""
+    (rows,) = await db.write([Statement(sql, params or {})])
+    return rows
+
+
+def insert(table: str, value: msgspec.Struct) -> Statement:
+    """Insert a row; DuplicateError if its key exists."""
+    parameters = ", ".join(f":{name}" for name in value.__struct_fields__)
+    return Statement(f"INSERT INTO {table} ({column_list(type(value))}) VALUES ({parameters})", to_params(value))
+
+
+@cache
 def column_list(struct: type[msgspec.Struct]) -> str:
-    """Return the columns of the struct's table, for a SELECT or an INSERT."""
+    """Return the columns of the struct's table, in the order that from_row expects."""
     return ", ".join(struct.__struct_fields__)
-
-
-def parameter_list(struct: type[msgspec.Struct]) -> str:
-    """Return the parameters for an INSERT of all columns, in the order of column_list."""
-    return ", ".join(f":{name}" for name in struct.__struct_fields__)
 
 
 def from_row(struct: type[_S], row: Row) -> _S:
@@ -51,7 +76,7 @@ def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tupl
 
 
 def to_params(value: msgspec.Struct) -> dict[str, Value]:
-    """Return the values for parameter_list."""
+    """Return the values of all columns."""
     return {name: _column(getattr(value, name)) for name in value.__struct_fields__}
 
 

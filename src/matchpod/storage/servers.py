@@ -13,7 +13,7 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement, Value
-from matchpod.storage.rows import column_list, from_row, parameter_list, plain, to_params
+from matchpod.storage import rows
 
 LEASE_MS: Final = 30_000
 """How long a lease lasts unless renewed: three missed renewals."""
@@ -83,8 +83,6 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     created_at_ms: int
 
 
-_COLUMNS: Final = column_list(ServerRow)
-_SUMMARY: Final = f"SELECT {column_list(ServerSummary)} FROM servers WHERE id = :id"
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 
 
@@ -95,10 +93,7 @@ async def create(
     db: Database, row: ServerRow, *, idempotency: Idempotency | None, also: Sequence[Statement] = ()
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS."""
-    statements = [
-        Statement(f"INSERT INTO servers ({_COLUMNS}) VALUES ({parameter_list(ServerRow)})", to_params(row)),
-        *also,
-    ]
+    statements = [rows.insert("servers", row), *also]
     if idempotency is not None:
         statements += _insert_key(idempotency, row.id)
     await db.write(statements)
@@ -135,22 +130,28 @@ async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) ->
 
 async def get(db: Database, server_id: str) -> ServerRow | None:
     """Return the server with this id, of any organization."""
-    return await _one(db, "id = :id", {"id": server_id})
+    return await rows.read_first(db, ServerRow, "FROM servers WHERE id = :id", {"id": server_id})
 
 
 async def summary(db: Database, server_id: str) -> ServerSummary | None:
     """Return the summary of the server with this id, of any organization."""
-    row = await db.read_one(_SUMMARY, {"id": server_id})
-    return None if row is None else from_row(ServerSummary, row)
+    return await rows.read_first(db, ServerSummary, "FROM servers WHERE id = :id", {"id": server_id})
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
     """Return the organization's newest server with this external match id."""
-    return await _one(
-        db,
-        "org_id = :org_id AND external_match_id = :external_id ORDER BY created_at_ms DESC, id DESC LIMIT 1",
-        {"org_id": org_id, "external_id": external_id},
+    rest = (
+        "FROM servers WHERE org_id = :org_id AND external_match_id = :external_id"
+        " ORDER BY created_at_ms DESC, id DESC LIMIT 1"
     )
+    return await rows.read_first(db, ServerRow, rest, {"org_id": org_id, "external_id": external_id})
+
+
+async def newest(db: Database, *, status: ServerStatus | None, limit: int) -> list[ServerRow]:
+    """Return servers of all organizations with one status or any, newest first: an id begins with its creation time."""
+    where = "" if status is None else " WHERE status = :status"
+    params: dict[str, Value] = {"limit": limit} if status is None else {"limit": limit, "status": status.value}
+    return await rows.read_all(db, ServerRow, f"FROM servers{where} ORDER BY id DESC LIMIT :limit", params)
 
 
 async def external_id_exists(db: Database, external_id: str) -> bool:
@@ -161,18 +162,18 @@ async def external_id_exists(db: Database, external_id: str) -> bool:
 
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
     """Return the server that posts its log with this token, even if its match has ended."""
-    return await _one(db, "log_token = :token", {"token": token})
+    return await rows.read_first(db, ServerRow, "FROM servers WHERE log_token = :token", {"token": token})
 
 
 async def by_report_token(db: Database, token: str) -> ServerRow | None:
     """Return the server whose plugin reports with this token, even if its match has ended."""
-    return await _one(db, "report_token = :token", {"token": token})
+    return await rows.read_first(db, ServerRow, "FROM servers WHERE report_token = :token", {"token": token})
 
 
 async def open_ids(db: Database) -> set[str]:
     """Return the ids of the servers that are not released yet."""
-    rows = await db.read("SELECT id FROM servers WHERE phase <> 'released'")
-    return {server_id for (server_id,) in msgspec.convert(rows, list[tuple[str]])}
+    found = await db.read("SELECT id FROM servers WHERE phase <> 'released'")
+    return {server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])}
 
 
 async def has_waiting_match(db: Database, region: str, before_ms: int) -> bool:
@@ -186,31 +187,21 @@ async def has_waiting_match(db: Database, region: str, before_ms: int) -> bool:
 
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
     """Return the number of unreleased servers by region and status."""
-    rows = await db.read(
-        "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
-    )
-    return {(region, status): count for region, status, count in msgspec.convert(rows, list[tuple[str, str, int]])}
-
-
-async def _one(db: Database, condition: str, params: dict[str, Value]) -> ServerRow | None:
-    row = await db.read_one(f"SELECT {_COLUMNS} FROM servers WHERE {condition}", params)
-    return None if row is None else from_row(ServerRow, row)
+    sql = "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
+    counted = msgspec.convert(await db.read(sql), list[tuple[str, str, int]])
+    return {(region, status): count for region, status, count in counted}
 
 
 async def prune_idempotency_keys(db: Database, before_ms: int) -> int:
     """Delete idempotency keys that were used before a time; return how many."""
-    delete = Statement(
-        "DELETE FROM idempotency_keys WHERE created_at_ms < :before_ms RETURNING server_id", {"before_ms": before_ms}
-    )
-    (rows,) = await db.write([delete])
-    return len(rows)
+    delete = "DELETE FROM idempotency_keys WHERE created_at_ms < :before_ms RETURNING server_id"
+    return len(await rows.write_one(db, delete, {"before_ms": before_ms}))
 
 
 async def count_prunable_idempotency_keys(db: Database, before_ms: int) -> int:
     """Return how many keys `prune_idempotency_keys` would delete."""
     sql = "SELECT COUNT(*) FROM idempotency_keys WHERE created_at_ms < :before_ms"
-    rows = await db.read(sql, {"before_ms": before_ms})
-    return msgspec.convert(rows[0][0], int)
+    return await rows.read_number(db, sql, {"before_ms": before_ms})
 
 
 # --- leases -------------------------------------------------------------------------------------------------------
@@ -221,32 +212,28 @@ async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> lis
     # The outer conditions repeat the inner ones: PostgreSQL rechecks them on a row that another process has changed
     # in the meantime, but does not run the subquery again.
     is_due = "phase <> 'released' AND next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
-    claim = Statement(
+    claimed = await rows.write_one(
+        db,
         "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
         f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
-        f" RETURNING {_COLUMNS}",
+        f" RETURNING {rows.column_list(ServerRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + LEASE_MS, "limit": limit},
     )
-    (rows,) = await db.write([claim])
-    return sorted((from_row(ServerRow, row) for row in rows), key=lambda row: (row.next_at_ms, row.id))
+    return sorted((rows.from_row(ServerRow, row) for row in claimed), key=lambda row: (row.next_at_ms, row.id))
 
 
 async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
     """Renew all leases of an owner; return the fence of each server it still holds."""
-    renewal = Statement(
-        "UPDATE servers SET lease_until_ms = :until_ms WHERE lease_owner = :owner RETURNING id, fence",
-        {"owner": owner, "until_ms": until_ms},
-    )
-    (rows,) = await db.write([renewal])
-    return dict(msgspec.convert(rows, list[tuple[str, int]]))
+    renewal = "UPDATE servers SET lease_until_ms = :until_ms WHERE lease_owner = :owner RETURNING id, fence"
+    held = await rows.write_one(db, renewal, {"owner": owner, "until_ms": until_ms})
+    return dict(msgspec.convert(held, list[tuple[str, int]]))
 
 
 async def drop_leases(db: Database) -> None:
     """End all leases, when a process starts that is the only user of the database."""
     for table in ("servers", "callbacks"):
-        await db.write(
-            [Statement(f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")]
-        )
+        drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
+        await rows.write_one(db, drop)
 
 
 # --- writes of the lease holder -----------------------------------------------------------------------------------
@@ -260,7 +247,7 @@ def change(server_id: str, fence: int, **columns: Value) -> Statement:
     assignments = ", ".join(f"{name} = :{name}" for name in columns)
     return Statement(
         f"UPDATE servers SET {assignments} WHERE id = :claimed_id AND fence = :claimed_fence",
-        {**plain(columns), "claimed_id": server_id, "claimed_fence": fence},
+        {**rows.plain(columns), "claimed_id": server_id, "claimed_fence": fence},
         must_change=True,
     )
 
@@ -305,6 +292,5 @@ def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
 
 async def wake(db: Database, server_id: str, now_ms: int) -> None:
     """Make a server due now; its lease stays valid."""
-    await db.write(
-        [Statement("UPDATE servers SET next_at_ms = :now_ms WHERE id = :id", {"id": server_id, "now_ms": now_ms})]
-    )
+    update = "UPDATE servers SET next_at_ms = :now_ms WHERE id = :id"
+    await rows.write_one(db, update, {"id": server_id, "now_ms": now_ms})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.ports import Database, Statement
+from matchpod.storage.rows import write_one
 
 
 async def reserve(db: Database, region: str, server_id: str, slots: Sequence[str]) -> str | None:
@@ -34,12 +35,11 @@ def free(server_id: str) -> Statement:
 
 async def free_orphaned(db: Database) -> int:
     """Free the slots of servers that are released or unknown; return how many."""
-    delete = Statement(
+    delete = (
         "DELETE FROM slots WHERE NOT EXISTS ("
         "SELECT 1 FROM servers WHERE servers.id = slots.server_id AND servers.phase <> 'released') RETURNING slot"
     )
-    (rows,) = await db.write([delete])
-    return len(rows)
+    return len(await write_one(db, delete))
 
 
 async def taken(db: Database) -> dict[str, dict[str, str]]:
@@ -58,10 +58,8 @@ async def _slot_of(db: Database, server_id: str) -> str | None:
 
 async def _try_reserve(db: Database, region: str, slot: str, server_id: str) -> bool:
     """Reserve a slot; False if it is taken or the match already has one."""
-    insert = Statement(
+    insert = (
         "INSERT INTO slots (region, slot, server_id) VALUES (:region, :slot, :server_id)"
-        " ON CONFLICT DO NOTHING RETURNING slot",
-        {"region": region, "slot": slot, "server_id": server_id},
+        " ON CONFLICT DO NOTHING RETURNING slot"
     )
-    (rows,) = await db.write([insert])
-    return bool(rows)
+    return bool(await write_one(db, insert, {"region": region, "slot": slot, "server_id": server_id}))

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from matchpod.ports import Database
-from matchpod.storage.rows import column_list, from_row
+from matchpod.storage.rows import read_all, read_number
 from matchpod.storage.servers import ServerRow
-
-_COLUMNS: Final = column_list(ServerRow)
 
 
 async def page_after(db: Database, server_id: str, *, limit: int) -> list[ServerRow]:
     """Return the servers of all organizations after an id, oldest first: an id begins with its creation time."""
-    rows = await db.read(
-        f"SELECT {_COLUMNS} FROM servers WHERE id > :id ORDER BY id LIMIT :limit", {"id": server_id, "limit": limit}
-    )
-    return [from_row(ServerRow, row) for row in rows]
+    rest = "FROM servers WHERE id > :id ORDER BY id LIMIT :limit"
+    return await read_all(db, ServerRow, rest, {"id": server_id, "limit": limit})
 
 
 async def count(db: Database) -> int:
-    """Return the number of servers."""
-    rows = await db.read("SELECT COUNT(*) FROM servers")
-    return msgspec.convert(rows[0][0], int)
+    """Return the number of servers: how many matches `page_after` lists in total."""
+    return await read_number(db, "SELECT COUNT(*) FROM servers")
 
 
 async def is_log_complete(db: Database, row: ServerRow) -> bool:

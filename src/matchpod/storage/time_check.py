@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from matchpod.ports import Database
+from matchpod.storage.rows import read_number
 
 _NOW: Final = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
 """PostgreSQL only: SQLite databases are not shared."""
@@ -14,7 +13,4 @@ _NOW: Final = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) A
 
 async def database_ms(db: Database) -> int | None:
     """Return the database's time in milliseconds since the epoch; None if the database is not shared."""
-    if not db.is_shared:
-        return None
-    rows = await db.read(_NOW)
-    return msgspec.convert(rows[0][0], int)
+    return await read_number(db, _NOW) if db.is_shared else None

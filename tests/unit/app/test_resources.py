@@ -35,14 +35,14 @@ async def test_folder_database_and_key_are_created(tmp_path: Path) -> None:
         assert resources.vault.open(resources.vault.seal("secret")) == "secret"
         assert resources.clock.now_ms() > 0
     finally:
-        await resources.close()
+        await resources.db.close()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "secret.key").stat().st_mode & 0o777 == 0o600
 
 
 async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
     resources = await open_resources(settings(tmp_path, secret_key=base64.b64encode(bytes(32)).decode()))
-    await resources.close()
+    await resources.db.close()
     assert not (tmp_path / "secret.key").exists()
 
 
@@ -105,7 +105,7 @@ async def start(wanted: Settings, *organizations: str, replaced: str | None = No
         for name in organizations:
             await access.create_organization(name)
     finally:
-        await resources.close()
+        await resources.db.close()
 
 
 def test_key_that_decrypts_no_stored_secret_is_rejected(tmp_path: Path) -> None:

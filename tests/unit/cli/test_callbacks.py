@@ -12,12 +12,12 @@ from typer.testing import CliRunner, Result
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli import app
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Delivery
 from matchpod.storage import organizations, outbox
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
-from matchpod.storage.rows import column_list, parameter_list, to_params
+from matchpod.storage.rows import insert
 
 AT_MS = 1_800_000_000_000
 
@@ -39,13 +39,9 @@ def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> No
 
 
 async def attempt(db: Database, name: str, number: int, status: int | None, *, is_last: bool) -> None:
-    is_delivered = status == 200
-    await db.write(
-        outbox.record_attempt(
-            name, number=number, at_ms=AT_MS, status=status, duration_ms=31, error=None if status else "refused",
-            next_at_ms=None if is_last else AT_MS + 5_000, delivered=is_delivered,
-        )
-    )  # fmt: skip
+    delivery = Delivery(status=status, duration_ms=31, error=None if status else "refused")
+    next_at_ms = None if is_last else AT_MS + 5_000
+    await db.write(outbox.record_attempt(name, delivery, number=number, at_ms=AT_MS, next_at_ms=next_at_ms))
 
 
 @pytest.fixture
@@ -63,8 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 id=name, server_id=f"srv_{number}", org_id="org_2" if name == "cb_zeta" else "org_1",
                 url="https://caller.example/", body=b"{}", created_at_ms=AT_MS + number, next_at_ms=AT_MS,
             )  # fmt: skip
-            insert = f"INSERT INTO callbacks ({column_list(CallbackRow)}) VALUES ({parameter_list(CallbackRow)})"
-            await db.write([Statement(insert, to_params(row))])
+            await db.write([insert("callbacks", row)])
         await attempt(db, "cb_delivered", 1, 200, is_last=True)
         await attempt(db, "cb_given_up", 1, 503, is_last=False)
         await attempt(db, "cb_given_up", 2, None, is_last=True)

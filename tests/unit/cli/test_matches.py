@@ -71,19 +71,10 @@ def busy(runner: CommandRunner) -> CommandRunner:
         at_ms = 1_770_000_120_000
         outcome = Outcome(at_ms=at_ms, reason=CancelReason.SERVER_LOST)
         await db.write(end_match(ended, outcome, fence=None, callback_id="msg_1"))
-        for number, delivery in enumerate((Delivery(status=500), Delivery(error="timeout\x1b[2J")), start=1):
-            await db.write(
-                outbox.record_attempt(
-                    "msg_1",
-                    number=number,
-                    at_ms=at_ms,
-                    status=delivery.status,
-                    duration_ms=12,
-                    error=delivery.error,
-                    next_at_ms=at_ms if number == 1 else None,
-                    delivered=False,
-                )
-            )
+        failed = (Delivery(status=500, duration_ms=12), Delivery(duration_ms=12, error="timeout\x1b[2J"))
+        for number, delivery in enumerate(failed, start=1):
+            next_at_ms = at_ms if number == 1 else None
+            await db.write(outbox.record_attempt("msg_1", delivery, number=number, at_ms=at_ms, next_at_ms=next_at_ms))
 
     on_database(runner, fill)
     return runner
@@ -149,9 +140,7 @@ def test_canceling_a_match_sends_a_callback(runner: CommandRunner) -> None:
     async def deliver(db: Database) -> None:
         (waiting,) = await outbox.list_callbacks(db, org_id=None, state=None, limit=2)
         await db.write(
-            outbox.record_attempt(
-                waiting.id, number=1, at_ms=0, status=204, duration_ms=1, error=None, next_at_ms=None, delivered=True
-            )
+            outbox.record_attempt(waiting.id, Delivery(status=204, duration_ms=1), number=1, at_ms=0, next_at_ms=None)
         )
 
     on_database(runner, deliver)

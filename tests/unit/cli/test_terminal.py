@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.cli.terminal import escape_unprintable, print_listing
+from matchpod.adapters.log_output import escape_unprintable
+from matchpod.cli.terminal import print_listing
 
 
 class Item(msgspec.Struct, frozen=True):

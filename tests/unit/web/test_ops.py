@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.service.callback_bodies import CallbackSubject, match_canceled, match_over
+from matchpod.service.callback_bodies import callback_body
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.storage import region_flags
 from matchpod.web.callback_schema import callback_schemas
@@ -17,11 +17,11 @@ from matchpod.web.docs import read_pages
 from matchpod.web.endpoint import EVENT_STREAM
 from matchpod.web.request_schema import create_match_schemas
 from matchpod.web.routes import ENDPOINTS
+from tests.unit.service.test_callback_bodies import SERVER
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 
 site = sites.site
-SUBJECT = CallbackSubject(server_id="srv_1", session_id="session")
 
 
 def test_process_is_alive_even_without_its_database(site: Site) -> None:
@@ -147,8 +147,8 @@ INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_pla
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("MatchOver", match_over(SUBJECT, at_ms=0, result=b"{}")),
-        ("MatchCanceled", match_canceled(SUBJECT, INCOMPLETE)),
+        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0), b"{}")),
+        ("MatchCanceled", callback_body(SERVER, INCOMPLETE, None)),
     ],
 )
 def test_callbacks_have_the_documented_fields(site: Site, name: str, body: bytes) -> None:

@@ -26,10 +26,10 @@ from matchpod.ports import (
 )
 
 CLEAN_TRIES = 3
-"""How often the cleanup of a server that accepts connections but does not answer is tried: it may be loading a map."""
+"""Attempts to clean up a server that accepts connections but does not answer: it may be loading a map."""
 
 CLEAN_PAUSE_S = 2.0
-"""Pause between two tries."""
+"""Pause between two attempts."""
 
 FAREWELL = "The match is over"
 """The kick reason shown to players who are still on the server."""

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.result import iso_time
+from matchpod.service.row_views import time_text
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
@@ -21,7 +21,6 @@ _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]
 _ENTRIES: Final = msgspec.json.Decoder(list[dict[str, object]])
-_EMPTY: Final = b"[]"
 
 
 class Part(StrEnum):
@@ -96,14 +95,9 @@ def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> 
 
 def _encoded(part: Part, stats: MapStats | None) -> bytes:
     if stats is None:
-        return _EMPTY
-    match part:
-        case Part.PLAYERS:
-            return stats.players
-        case Part.LEADERBOARD:
-            return stats.leaderboard
-        case _:
-            return stats.anti_cheat
+        return b"[]"
+    lists = {Part.PLAYERS: stats.players, Part.LEADERBOARD: stats.leaderboard, Part.ANTI_CHEAT: stats.anti_cheat}
+    return lists[part]
 
 
 def _decode(stored: bytes) -> list[dict[str, object]] | None:
@@ -122,11 +116,7 @@ def _compare_entries(
         before, after = old.get(key), new.get(key)
         one = _with_player(template, after or before or {})
         if before is None or after is None:
-            yield msgspec.structs.replace(
-                one,
-                old=msgspec.UNSET if before is None else before,
-                new=msgspec.UNSET if after is None else after,
-            )
+            yield msgspec.structs.replace(one, old=old.get(key, msgspec.UNSET), new=new.get(key, msgspec.UNSET))
         else:
             yield from _fields(_flatten(before), _flatten(after), one)
 
@@ -179,7 +169,7 @@ def _columns(row: MapRow | SeriesRow) -> dict[str, object]:
         if name in _NOT_COMPARED:
             continue
         if name.endswith(_TIME_SUFFIX):
-            columns[_camel(name.removesuffix("_ms"))] = None if value is None else iso_time(value)
+            columns[_camel(name.removesuffix("_ms"))] = time_text(value)
         else:
             columns[_API_NAMES.get(name) or _camel(name.removesuffix("_s"))] = value
     return columns

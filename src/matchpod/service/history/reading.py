@@ -7,12 +7,11 @@ agree with each other.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from matchpod.core import series as series_rules
-from matchpod.core.errors import ForbiddenError, NotFoundError
 from matchpod.core.history_query import (
     EventsQuery,
     LeaderboardQuery,
@@ -31,7 +30,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.history import rows, views
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.principals import Principal
+from matchpod.service.principals import Principal, require_own
 from matchpod.storage import history, history_lists, map_events, servers
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.servers import ServerRow, ServerSummary
@@ -39,8 +38,6 @@ from matchpod.storage.servers import ServerRow, ServerSummary
 _NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
 
 _LEADERBOARD: Final = msgspec.json.Decoder(list[LeaderboardPlayer])
-
-_Owned = TypeVar("_Owned", MapRow, SeriesRow, ServerSummary)
 
 
 class History:
@@ -71,7 +68,7 @@ class History:
     async def series(self, principal: Principal, series_id: str) -> views.SeriesDetail:
         """The series with this id (`ser_…` or UUID) and the scores of its maps."""
         key = read_series_id(series_id)
-        row = _require_own(principal, None if key is None else await history.get_series(self._db, key), "series")
+        row = require_own(principal, None if key is None else await history.get_series(self._db, key), "series")
         maps = await history.maps_of(self._db, row.server_id)
         if not _agree(row, maps):  # a map or the series ended between the two reads
             row = await history.get_series(self._db, row.id) or row
@@ -87,28 +84,29 @@ class History:
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
         """The map with the statistics of its players."""
-        return views.map_detail(*await self._current(await self._own_map(principal, map_id)))
+        return views.map_detail(*await self._current(await self.own_map(principal, map_id)))
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
         """The next items of the map's timeline."""
-        row = await self._own_map(principal, map_id)
+        row = await self.own_map(principal, map_id)
         found = await map_events.read_after(self._db, row.id, query.after_seq, limit=query.limit)
         return views.events_page(row.id, query, found)
 
     @unavailable_on_outage
     async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
         """The top players of the map."""
-        row, stats = await self._current(await self._own_map(principal, map_id))
+        row, stats = await self._current(await self.own_map(principal, map_id))
         players = _LEADERBOARD.decode(stats.leaderboard)
         return views.leaderboard_view(row, rank(players, sort_by=query.sort_by, limit=query.limit))
 
-    # --- for streams ----------------------------------------------------------------------------------------------
+    # --- rows, also for streams -----------------------------------------------------------------------------------
 
     @unavailable_on_outage
     async def own_map(self, principal: Principal, map_id: str) -> MapRow:
         """The stored row of the organization's map."""
-        return await self._own_map(principal, map_id)
+        key = read_map_id(map_id)
+        return require_own(principal, None if key is None else await history.get_map(self._db, key), "map")
 
     @unavailable_on_outage
     async def own_maps(self, principal: Principal, server_id: str) -> list[MapRow]:
@@ -116,15 +114,9 @@ class History:
         await self._own_server(principal, server_id)
         return await history.maps_of(self._db, server_id)
 
-    # --- rows -----------------------------------------------------------------------------------------------------
-
-    async def _own_map(self, principal: Principal, map_id: str) -> MapRow:
-        key = read_map_id(map_id)
-        return _require_own(principal, None if key is None else await history.get_map(self._db, key), "map")
-
     async def _own_server(self, principal: Principal, server_id: str) -> ServerSummary:
         key = read_server_id(server_id)
-        return _require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
+        return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
 
     async def _current(self, row: MapRow) -> tuple[MapRow, MapStats]:
         """The current state of the map and its statistics, both from the same moment."""
@@ -165,12 +157,3 @@ def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     return won == (series.team1_maps_won, series.team2_maps_won) and is_open == has_open
-
-
-def _require_own(principal: Principal, found: _Owned | None, what: str) -> _Owned:
-    """Return the row; raise NotFoundError or ForbiddenError unless it exists and belongs to the caller."""
-    if found is None:
-        raise NotFoundError(f"There is no {what} with this id.")
-    if found.org_id != principal.org_id:
-        raise ForbiddenError(f"This {what} belongs to another organization.")
-    return found

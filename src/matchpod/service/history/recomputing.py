@@ -80,10 +80,6 @@ class Recompute:
         row = await servers.get(self._db, server_id)
         return None if row is None else await self._try_recompute(row, write=write)
 
-    async def count(self) -> int:
-        """The number of matches that `all` processes."""
-        return await stored_matches.count(self._db)
-
     async def all(self, *, write: bool) -> AsyncIterator[Finding]:
         """Recompute all matches, oldest first, one at a time."""
         last = ""

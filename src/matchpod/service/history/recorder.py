@@ -18,7 +18,7 @@ from matchpod.service.history.rows import history_of
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.storage import history, map_events, servers
-from matchpod.storage.history import MapRow, MatchHistory
+from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
 FLUSH_MS: Final = 250
@@ -143,11 +143,5 @@ def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statem
 def _list_keys(current: MatchHistory) -> tuple[object, ...]:
     """The columns that lists are filtered, sorted and counted by."""
     series = current.series
-    return (
-        *(_key(one) for one in current.maps),
-        None if series is None else (series.id, series.status, series.sort_ms),
-    )
-
-
-def _key(one: MapRow) -> tuple[str, str, int, str]:
-    return one.id, one.status, one.sort_ms, one.map_name
+    maps = [(one.id, one.status, one.sort_ms, one.map_name) for one in current.maps]
+    return (*maps, None if series is None else (series.id, series.status, series.sort_ms))

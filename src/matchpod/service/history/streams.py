@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from matchpod.core.errors import UnavailableError
@@ -29,11 +30,11 @@ FULL_RETRY_S: Final = 5
 PAGE: Final = 200
 """Items sent at once, about 60 KB: buffered for a client that does not read, beyond the buffer of its connection."""
 POLL_S: Final = 1.0
-"""How late a reader gets items that another process stored."""
+"""Pause between two polls: how late a reader gets items that another process stored."""
 CHECK_POLLS: Final = 5
 """Every this many polls, check whether the map is over, and poll maps that this process records."""
 DATABASE_RETRY_S: Final = 1.0
-"""Before a reader tries again while the database is unavailable."""
+"""Pause before a reader tries again while the database is unavailable."""
 
 _log = logging.getLogger(__name__)
 
@@ -303,11 +304,9 @@ class _Poller:
     async def _pause(self) -> None:
         # Poll often only if another process may write. Otherwise items are published, and polling is a safeguard.
         pause_s = POLL_S if self._db.is_shared or self._is_over else POLL_S * CHECK_POLLS
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._woken.wait()
-        except TimeoutError:
-            pass
         self._woken.clear()
 
     async def _poll(self) -> None:

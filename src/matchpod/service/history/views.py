@@ -7,11 +7,9 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import asdict
 
 from matchpod.core.history_query import EventsQuery, ListQuery
 from matchpod.core.played_map import MapStatus
-from matchpod.core.result import iso_time
 from matchpod.core.result_shapes import (
     DETECTIONS,
     MOST_KILLS_FIRST,
@@ -22,6 +20,7 @@ from matchpod.core.result_shapes import (
     Team2Score,
 )
 from matchpod.core.stats.leaderboard import LeaderboardPlayer
+from matchpod.service.row_views import view_of
 from matchpod.service.server_views import ServerId
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 
@@ -182,13 +181,7 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, Sequence[MapRow]]]) -> SeriesPage:
     """A page of series, each with its maps."""
     items = tuple(
-        SeriesItem(
-            **asdict(_series_summary(series)),
-            maps=tuple(
-                SeriesMap(id=row.id, map_number=row.map_number, map_name=row.map_name, status=row.status)
-                for row in maps
-            ),
-        )
+        view_of(SeriesItem, series, duration=series.duration_s, maps=tuple(view_of(SeriesMap, row) for row in maps))
         for series, maps in found
     )
     return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
@@ -196,22 +189,23 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, S
 
 def series_detail(series: SeriesRow, maps: Sequence[MapRow]) -> SeriesDetail:
     """The view of a series with the scores of its maps."""
-    return SeriesDetail(**asdict(_series_summary(series)), maps=tuple(_series_map(row) for row in maps))
+    details = tuple(view_of(SeriesDetailMap, row, duration=row.duration_s) for row in maps)
+    return view_of(SeriesDetail, series, duration=series.duration_s, maps=details)
 
 
 def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
     """A page of maps."""
-    items = tuple(_map_summary(row) for row in rows)
+    items = tuple(view_of(MapSummary, row, map=row.map_name, duration=row.duration_s) for row in rows)
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
 def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
     """A map with its players; the stored statistics are included unchanged."""
-    return MapDetail(
-        **asdict(_map_summary(row)),
-        series_id=row.series_id,
-        map_number=row.map_number,
-        winner=row.winner,
+    return view_of(
+        MapDetail,
+        row,
+        map=row.map_name,
+        duration=row.duration_s,
         players=msgspec.Raw(stats.players),
         anti_cheat=msgspec.Raw(stats.anti_cheat),
         stats_version=stats.stats_version,
@@ -231,72 +225,4 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
 
 def leaderboard_view(row: MapRow, players: Sequence[LeaderboardPlayer]) -> LeaderboardView:
     """The leaderboard, in the given order of players."""
-    return LeaderboardView(
-        map_id=row.id,
-        series_id=row.series_id,
-        map_number=row.map_number,
-        map_name=row.map_name,
-        status=row.status,
-        started_at=_time(row.started_at_ms),
-        finished_at=_time(row.finished_at_ms),
-        players=tuple(players),
-    )
-
-
-def _series_summary(row: SeriesRow) -> SeriesSummary:
-    return SeriesSummary(
-        id=row.id,
-        series_id=row.series_id,
-        server_id=row.server_id,
-        server_name=row.server_name,
-        format=row.format,
-        team1_name=row.team1_name,
-        team2_name=row.team2_name,
-        team1_maps_won=row.team1_maps_won,
-        team2_maps_won=row.team2_maps_won,
-        status=row.status,
-        game_mode=row.game_mode,
-        started_at=_time(row.started_at_ms),
-        finished_at=_time(row.finished_at_ms),
-        duration=row.duration_s,
-        winner_team=row.winner_team,
-    )
-
-
-def _series_map(row: MapRow) -> SeriesDetailMap:
-    return SeriesDetailMap(
-        id=row.id,
-        map_number=row.map_number,
-        map_name=row.map_name,
-        status=row.status,
-        team1_score=row.team1_score,
-        team2_score=row.team2_score,
-        winner=row.winner,
-        player_count=row.player_count,
-        started_at=_time(row.started_at_ms),
-        finished_at=_time(row.finished_at_ms),
-        duration=row.duration_s,
-    )
-
-
-def _map_summary(row: MapRow) -> MapSummary:
-    return MapSummary(
-        id=row.id,
-        server_id=row.server_id,
-        server_name=row.server_name,
-        map=row.map_name,
-        game_mode=row.game_mode,
-        team1_name=row.team1_name,
-        team2_name=row.team2_name,
-        team1_score=row.team1_score,
-        team2_score=row.team2_score,
-        status=row.status,
-        started_at=_time(row.started_at_ms),
-        finished_at=_time(row.finished_at_ms),
-        duration=row.duration_s,
-        player_count=row.player_count,
-    )
-
-
-def _time(ms: int | None) -> str | None:
-    return None if ms is None else iso_time(ms)
+    return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players))

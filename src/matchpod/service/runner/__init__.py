@@ -1,1 +1,1 @@
-"""How is one match driven, from its creation to the release of its server? One step a phase, each safe to repeat."""
+"""Drive one match from its creation to the release of its server: one step per phase, each safe to repeat."""

@@ -29,13 +29,13 @@ POLL_S: Final = 0.2
 """How often a server is polled until it is ready."""
 
 LOAD_BEGINS_S: Final = 1.0
-"""A map load begins one frame after the command; until then the server still answers with the old map."""
+"""Pause after a map change: the load begins one frame later, and until then the server answers with the old map."""
 
 PLUGIN_S: Final = 20.0
-"""The plugin fetches its match from us and may load the map."""
+"""Time limit for the plugin to load its match: it fetches the match from us and may load the map."""
 
 LOG_S: Final = 15.0
-"""A server posts its log within a second; a DNS lookup may come first."""
+"""Time limit for the first log post: it comes within a second, but a DNS lookup may come first."""
 
 
 class ConfigurationError(Exception):

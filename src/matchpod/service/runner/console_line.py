@@ -9,7 +9,7 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 ANSWER_S = 5.0
-"""A server answers within a tick; if it does not, it is busy, loading, hung or gone."""
+"""Time limit for an answer. A server answers within a tick, unless it is busy, loading, hung or gone."""
 
 
 class ConsoleLine:

@@ -30,13 +30,16 @@ MAX_QUEUED: Final = 256
 """Queued effects: a kick for every listed player and many strangers, and a map load."""
 
 TRIES: Final = 5
+"""Attempts to execute a command."""
+
 RETRY_S: Final = 1.0
-"""A lost console is back after a second, unless the server is loading a map."""
+"""Pause between two attempts: a lost console is back after a second, unless the server is loading a map."""
 
 MAP_LOAD_S: Final = 120.0
-"""At the speed of a real server: a large workshop map on a slow disk."""
+"""Longest map load at the speed of a real server: a large workshop map on a slow disk."""
 
 MIN_MAP_LOAD_S: Final = 15.0
+"""The same at any speed."""
 
 WRONG_MAPS: Final = 3
 """After this many wrong maps the server is assumed to never load the right one."""

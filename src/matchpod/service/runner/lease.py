@@ -55,14 +55,7 @@ class Lease:
         status = status_of(phase) or self.row.status
         await self.change(*also, phase=phase, status=status, **columns)
 
-    async def release(self, next_at_ms: int, **columns: Value) -> None:
-        """End the lease; the match is due again at this time."""
-        await self.change(**columns, **_released(next_at_ms))
-
-    async def step_and_release(self, step: ServerStep, next_at_ms: int, **columns: Value) -> None:
-        """Change the phase and end the lease."""
-        await self.step(step, **columns, **_released(next_at_ms))
-
-
-def _released(next_at_ms: int) -> dict[str, Value]:
-    return {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
+    async def release(self, next_at_ms: int, *, step: ServerStep | None = None, **columns: Value) -> None:
+        """End the lease, and change the phase if a step is given; the match is due again at this time."""
+        columns |= {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
+        await (self.change(**columns) if step is None else self.step(step, **columns))

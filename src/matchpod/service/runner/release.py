@@ -23,7 +23,7 @@ from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0
-"""For kicking all players with a reason; a server that does not answer is released anyway."""
+"""Time limit for kicking all players with a reason; a server that does not answer is released anyway."""
 
 RELEASE_AGAIN_MS: Final = 2_000
 MAX_RELEASE_AGAIN_MS: Final = 60_000

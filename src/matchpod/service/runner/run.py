@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -166,11 +167,9 @@ class _Runner:
         waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
         if self._deps.db.is_shared:
             waits.append(POLL_S)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(min(waits, default=None)):
                 await self._live.woken.wait()
-        except TimeoutError:
-            pass
 
     # --- reading --------------------------------------------------------------------------------------------------
 

@@ -28,16 +28,16 @@ LOOK_AGAIN_MS: Final = 30_000
 """How often a pending match looks for a slot; it is also woken when one becomes free."""
 
 TRIES: Final = 3
-"""A server that does not start is replaced; after this many attempts the match fails."""
+"""Attempts to start a server; each one gets a new server, and after the last the match fails."""
 
 TRY_AGAIN_MS: Final = 1_000
-"""Between two attempts."""
+"""Pause between two attempts."""
 
 TRY_S: Final = 180.0
-"""For one attempt at the speed of a real server: process start, map load and settings."""
+"""Time limit of one attempt at the speed of a real server: process start, map load and settings."""
 
 MIN_TRY_S: Final = 60.0
-"""At any speed of the region: processes start slowly on a busy machine."""
+"""Shortest time limit of an attempt, at any speed: processes start slowly on a busy machine."""
 
 LOOK_S: Final = 2.0
 """How often the process of a server is probed while it is being configured."""
@@ -88,7 +88,7 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
         return False
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + deps.pending_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await lease.step_and_release(ServerStep.REGION_FULL, next_at_ms, was_pending=True)
+        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True)
         _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
     else:
         await lease.release(next_at_ms)

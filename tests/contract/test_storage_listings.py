@@ -7,7 +7,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
-from matchpod.storage import overview
+from matchpod.storage import outbox, servers
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
 
@@ -23,7 +23,7 @@ async def test_servers_are_listed_newest_first(db: Database) -> None:
     )
 
     async def ids(status: ServerStatus | None, limit: int) -> list[str]:
-        return [row.id for row in await overview.newest_servers(db, status=status, limit=limit)]
+        return [row.id for row in await servers.newest(db, status=status, limit=limit)]
 
     assert await ids(None, 10) == ["srv_3", "srv_2", "srv_1"]
     assert await ids(None, 2) == ["srv_3", "srv_2"]
@@ -34,9 +34,9 @@ async def test_servers_are_listed_newest_first(db: Database) -> None:
 async def test_callback_is_found_by_its_server(db: Database) -> None:
     row = server("srv_1", callback_url="https://example.net/")
     await create(db, row)
-    assert await overview.callback_of(db, "srv_1") is None
+    assert await outbox.callback_of(db, "srv_1") is None
     outcome = Outcome(at_ms=5, reason=CancelReason.SERVER_LOST)
     await db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
-    found = await overview.callback_of(db, "srv_1")
+    found = await outbox.callback_of(db, "srv_1")
     assert found is not None
     assert (found.id, found.url) == ("msg_1", "https://example.net/")
