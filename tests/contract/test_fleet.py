@@ -122,9 +122,7 @@ async def answer_of(server: GameServer, command: str) -> str:
 
 
 async def players_on(server: GameServer) -> tuple[StatusPlayer, ...]:
-    status = parse_status(await answer_of(server, "status"))
-    assert status is not None
-    return status.players
+    return parse_status(await answer_of(server, "status"))
 
 
 async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:

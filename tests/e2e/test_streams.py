@@ -76,7 +76,7 @@ class WebServer:
     @property
     def buffered(self) -> int:
         """Bytes buffered for all connections, without the system's own buffers."""
-        return sum(one.unsent_bytes for one in self.connections.open)
+        return sum(one.transport.get_write_buffer_size() for one in self.connections.open)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -163,7 +163,7 @@ def test_silently_vanished_client_times_out(site: Site) -> None:
             writer.write(web.request(path))
             await read_start(reader)
             (connection,) = web.connections.open
-            sock = connection.tcp_socket
+            sock = connection.transport.get_extra_info("socket")
             # The system does the rest; a broken network cannot be simulated here.
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == UNACKNOWLEDGED_MS
 

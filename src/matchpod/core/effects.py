@@ -12,7 +12,7 @@ import msgspec
 from matchpod.core.model import PlayerId
 
 UNKNOWN_USER_ID = -1
-"""The log line with the user id was lost; the player is identified by player id alone."""
+"""User id of a player whose log line with the user id was lost; only the player id is known."""
 
 
 class CancelReason(StrEnum):

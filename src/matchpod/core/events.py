@@ -20,6 +20,13 @@ class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
     at_ms: int
 
 
+class NamedEvent(Event, frozen=True):
+    """An event that carries the current name of a player."""
+
+    player_id: PlayerId
+    name: str
+
+
 # --- the server and its players ---------------------------------------------------------------------------------
 
 
@@ -39,36 +46,28 @@ class LogGap(Event, frozen=True):
     missing_bytes: int
 
 
-class PlayerConnected(Event, frozen=True):
+class PlayerConnected(NamedEvent, frozen=True):
     """A client opened a connection; it may still be loading the map."""
 
-    player_id: PlayerId
-    name: str
     user_id: int
 
 
-class PlayerEntered(Event, frozen=True):
+class PlayerEntered(NamedEvent, frozen=True):
     """A client finished loading and is in the game."""
 
-    player_id: PlayerId
-    name: str
     user_id: int
 
 
-class PlayerJoinedSide(Event, frozen=True):
+class PlayerJoinedSide(NamedEvent, frozen=True):
     """A player joined a side; None is spectating or unassigned. `team` is the caller's team, if known."""
 
-    player_id: PlayerId
-    name: str
     side: Side | None
     team: Team | None
 
 
-class PlayerDisconnected(Event, frozen=True):
+class PlayerDisconnected(NamedEvent, frozen=True):
     """A client disconnected. `is_map_change`: the logged reason is that of a map change, or of a quit to the menu."""
 
-    player_id: PlayerId
-    name: str
     reason: str
     is_map_change: bool
 
@@ -80,18 +79,13 @@ class PlayersSeen(Event, frozen=True):
     load_ms: int
 
 
-class PlayerRenamed(Event, frozen=True):
+class PlayerRenamed(NamedEvent, frozen=True):
     """A player changed their name."""
 
-    player_id: PlayerId
-    name: str
 
-
-class ChatMessage(Event, frozen=True):
+class ChatMessage(NamedEvent, frozen=True):
     """A player wrote a chat message. The text is untrusted."""
 
-    player_id: PlayerId
-    name: str
     is_team_only: bool
     text: str
 

@@ -19,24 +19,24 @@ from matchpod.core.stats import leaderboard
 from matchpod.core.stats.leaderboard import LeaderboardSort
 
 MAX_PAGE: Final = 1_000_000_000
-"""Beyond the end of any list, and small enough that `page * pageSize` fits in 64 bits."""
+"""Highest page number: beyond the end of any list, and `page * pageSize` fits in 64 bits."""
 
 DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
-"""As documented in the API."""
+"""Items per page, as documented in the API."""
 
 DEFAULT_EVENTS: Final = 100
 MAX_EVENTS: Final = 1000
-"""A few hundred kilobytes. A higher limit is reduced to this; the caller continues with `afterSeq`."""
+"""Items per response, a few hundred kilobytes. A higher limit is reduced; `afterSeq` gets the rest."""
 
 MAX_SEQ: Final = 2**53 - 1
-"""The largest integer that every JSON parser represents exactly."""
+"""Highest `afterSeq`: the largest integer that every JSON parser represents exactly."""
 
 MAX_MAP_NAME: Final = 128
-"""Longer than any known map name; servers may use any name."""
+"""Length of a map name in a filter. Longer than any known one; servers may use any name."""
 
 SERVER_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Broader than the ids we generate; keeps NUL and lone surrogates away from the database."""
+"""Pattern of server ids. Broader than those we generate; keeps NUL and lone surrogates from the database."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")

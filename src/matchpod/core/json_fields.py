@@ -15,7 +15,7 @@ from matchpod.core.errors import Fault, InvalidParamsError
 from matchpod.core.text_rules import nearest, printable
 
 MAX_FAULTS = 1000
-"""More than any legitimate body can have; further faults are only counted."""
+"""Faults that are listed, more than any legitimate body can have. Further ones are only counted."""
 
 TextRule = Callable[[str], str | None]
 """Returns None for a valid text, else an error message."""

@@ -33,6 +33,7 @@ from matchpod.core.events import (
     MapEnded,
     MapLive,
     MapLoading,
+    NamedEvent,
     ResultReported,
     RoundRestored,
     RoundStarted,
@@ -42,7 +43,7 @@ from matchpod.core.events import (
 from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
 from matchpod.core.outcome import Outcome
 from matchpod.core.phases import TRANSITIONS, MatchPhase, Trigger
-from matchpod.core.played_map import MapStatus, NamedEvent, PlayedMap, map_name, unknown_maps, winners_of
+from matchpod.core.played_map import MapStatus, PlayedMap, map_name, unknown_maps, winners_of
 from matchpod.core.presence import Presence
 from matchpod.core.reported_series import Report, ReportedSeries
 from matchpod.core.timers import SERIES_END_GRACE_MS, Alarm, Timers, to_ms
@@ -391,10 +392,5 @@ class Match(msgspec.Struct, kw_only=True):
         if not self._move(Trigger.CANCELED):
             return []
         self.current_map.cancel()
-        self.outcome = Outcome(
-            at_ms=now_ms,
-            reason=effect.reason,
-            missing_players=effect.missing_players,
-            connected_players=effect.connected_players,
-        )
+        self.outcome = Outcome(at_ms=now_ms, **msgspec.structs.asdict(effect))
         return [effect]

@@ -14,10 +14,10 @@ import msgspec
 PlayerId = str
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
-"""The game's own default; without a limit a deathmatch would never end."""
+"""Length of a deathmatch if the caller sets none: the game's default. Without a limit it would never end."""
 
 MAX_LISTED_PLAYERS = 32
-"""More players than any mode supports; a longer roster is a mistake by the caller."""
+"""Most players on the roster of a match. No mode supports as many, so a longer roster is a mistake."""
 
 
 class MatchType(StrEnum):

@@ -42,27 +42,20 @@ class Trigger(StrEnum):
     """The match was canceled without a result."""
 
 
-TRANSITIONS: Final[dict[tuple[MatchPhase, Trigger], MatchPhase]] = {
-    (MatchPhase.WARMUP, Trigger.ROSTER_READY): MatchPhase.STARTING,
-    (MatchPhase.WARMUP, Trigger.MAP_LIVE): MatchPhase.LIVE,
-    (MatchPhase.WARMUP, Trigger.MAP_REOPENED): MatchPhase.LIVE,
-    (MatchPhase.WARMUP, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
-    (MatchPhase.WARMUP, Trigger.DECIDED): MatchPhase.OVER,
-    (MatchPhase.WARMUP, Trigger.CANCELED): MatchPhase.OVER,
-    (MatchPhase.STARTING, Trigger.ROSTER_BROKEN): MatchPhase.WARMUP,
-    (MatchPhase.STARTING, Trigger.MAP_LIVE): MatchPhase.LIVE,
-    (MatchPhase.STARTING, Trigger.MAP_REOPENED): MatchPhase.LIVE,
-    (MatchPhase.STARTING, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
-    (MatchPhase.STARTING, Trigger.DECIDED): MatchPhase.OVER,
-    (MatchPhase.STARTING, Trigger.CANCELED): MatchPhase.OVER,
-    (MatchPhase.LIVE, Trigger.MAP_LIVE): MatchPhase.LIVE,
-    (MatchPhase.LIVE, Trigger.MAP_ENDED): MatchPhase.BETWEEN_MAPS,
-    (MatchPhase.LIVE, Trigger.DECIDED): MatchPhase.OVER,
-    (MatchPhase.LIVE, Trigger.SUSPENDED): MatchPhase.WARMUP,
-    (MatchPhase.LIVE, Trigger.CANCELED): MatchPhase.OVER,
-    (MatchPhase.BETWEEN_MAPS, Trigger.ROSTER_READY): MatchPhase.STARTING,
-    (MatchPhase.BETWEEN_MAPS, Trigger.MAP_LIVE): MatchPhase.LIVE,
-    (MatchPhase.BETWEEN_MAPS, Trigger.MAP_REOPENED): MatchPhase.LIVE,
-    (MatchPhase.BETWEEN_MAPS, Trigger.DECIDED): MatchPhase.OVER,
-    (MatchPhase.BETWEEN_MAPS, Trigger.CANCELED): MatchPhase.OVER,
+_WARMUP, _STARTING, _LIVE, _BETWEEN, _OVER = MatchPhase
+
+_STEPS: Final[dict[Trigger, tuple[tuple[MatchPhase, ...], MatchPhase]]] = {
+    Trigger.ROSTER_READY: ((_WARMUP, _BETWEEN), _STARTING),
+    Trigger.ROSTER_BROKEN: ((_STARTING,), _WARMUP),
+    Trigger.MAP_LIVE: ((_WARMUP, _STARTING, _LIVE, _BETWEEN), _LIVE),
+    Trigger.MAP_REOPENED: ((_WARMUP, _STARTING, _BETWEEN), _LIVE),
+    Trigger.MAP_ENDED: ((_WARMUP, _STARTING, _LIVE), _BETWEEN),
+    Trigger.DECIDED: ((_WARMUP, _STARTING, _LIVE, _BETWEEN), _OVER),
+    Trigger.SUSPENDED: ((_LIVE,), _WARMUP),
+    Trigger.CANCELED: ((_WARMUP, _STARTING, _LIVE, _BETWEEN), _OVER),
+}
+"""The phases in which each trigger has an effect, and the phase it leads to."""
+
+TRANSITIONS: Final = {
+    (phase, trigger): target for phase in MatchPhase for trigger, (phases, target) in _STEPS.items() if phase in phases
 }

@@ -12,17 +12,12 @@ from enum import StrEnum
 import msgspec
 
 from matchpod.core.events import (
-    ChatMessage,
     GameEvent,
     MapEnded,
     MapLive,
     MvpNamed,
+    NamedEvent,
     Paused,
-    PlayerConnected,
-    PlayerDisconnected,
-    PlayerEntered,
-    PlayerJoinedSide,
-    PlayerRenamed,
     RoundDecided,
     RoundRestored,
     RoundStarted,
@@ -33,10 +28,7 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Winner,
 from matchpod.core.stats.ledger import Ledger
 
 MAX_NAMES = 1024
-"""Far more than a server with 64 slots sees during one map; limits growth caused by forged ids."""
-
-NamedEvent = PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected | PlayerRenamed | ChatMessage
-"""Events that carry the current name of a player."""
+"""Player names stored per map, far more than a server with 64 slots sees; ids may be forged."""
 
 
 class MapStatus(StrEnum):
@@ -84,14 +76,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     @classmethod
     def upcoming(cls, settings: GameSettings, number: int) -> PlayedMap:
         """Return map `number` of the series, not played yet."""
+        is_deathmatch = settings.match_type is MatchType.DEATHMATCH
         return cls(
             number=number,
             name=map_name(settings, number),
-            ledger=Ledger(
-                is_free_for_all=settings.is_free_for_all,
-                has_respawns=settings.match_type is MatchType.DEATHMATCH,
-            ),
-            is_scored=settings.match_type is not MatchType.DEATHMATCH,
+            ledger=Ledger(settings.is_free_for_all, has_respawns=is_deathmatch),
+            is_scored=not is_deathmatch,
             team1_name=settings.team1.name if settings.team1 else None,
             team2_name=settings.team2.name if settings.team2 else None,
         )
@@ -136,21 +126,14 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     def cancel(self) -> None:
         """Cancel the map if it is not over; a live map ends at the time of its last event."""
-        if self.status is MapStatus.LIVE:
-            self.finished_at_ms = self.last_event_at_ms
         if self.status in _OPEN:
-            self.status = MapStatus.CANCELLED
-            self.round_number = None
-            self.is_paused = False
+            self._close(MapStatus.CANCELLED, self.last_event_at_ms)
 
     def end_without_result(self) -> None:
         """End a map whose end was lost: it keeps the last known score, and its winner is unknown."""
         end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
         self.ledger.apply(end)
-        self.status = MapStatus.FINISHED
-        self.finished_at_ms = self.last_event_at_ms
-        self.round_number = None
-        self.is_paused = False
+        self._close(MapStatus.FINISHED, self.last_event_at_ms)
 
     def set_result(self, team1: int, team2: int) -> None:
         """Set the final score and winner of a map whose end was lost."""
@@ -218,13 +201,16 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self._set_score(event.team1_score, event.team2_score)
 
     def _end(self, event: MapEnded) -> None:
-        self.status = MapStatus.FINISHED
-        self.finished_at_ms = event.at_ms
-        self.round_number = None
-        self.is_paused = False
+        self._close(MapStatus.FINISHED, event.at_ms)
         self._set_score(event.team1_score, event.team2_score)
         if self.is_scored:
             self.winner = Winner(event.winner) if event.winner else Winner.of(event.team1_score, event.team2_score)
+
+    def _close(self, status: MapStatus, at_ms: int | None) -> None:
+        self.status = status
+        self.finished_at_ms = at_ms
+        self.round_number = None
+        self.is_paused = False
 
     def _set_score(self, team1: int, team2: int) -> None:
         if self.is_scored:

@@ -26,7 +26,7 @@ from matchpod.core.events import (
 from matchpod.core.model import PlayerId, Side, Team, is_human
 
 MAX_SEEN_PLAYERS = 1024
-"""Far more than a server with 64 slots sees during a match; limits growth caused by forged ids."""
+"""Players that are tracked per match, far more than a server with 64 slots sees; ids may be forged."""
 
 NOT_LISTED = "You are not on the player list of this match"
 """Kick reason shown to a player who is not on the roster."""

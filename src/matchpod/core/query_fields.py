@@ -15,9 +15,9 @@ from matchpod.core.iso_dates import INVALID_DATE, Span, read_date
 from matchpod.core.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""Longer numbers exceed every limit here, and converting thousands of digits is expensive."""
+"""Digits of a number that are converted. A longer one exceeds every limit, and converting it is expensive."""
 MAX_HINTS: Final = 16
-"""Unknown parameters that get a hint: finding the nearest name is slow, and a query may have a thousand."""
+"""Unknown parameters that get a hint. Finding the nearest name is slow, and a query may have a thousand."""
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -13,28 +13,28 @@ import unicodedata
 from collections.abc import Iterable
 
 MAX_TEAM_NAME = 32
-"""Longer names do not fit on the scoreboard."""
+"""Characters of a team name. Longer names do not fit on the scoreboard."""
 
 MAX_EXTERNAL_ID = 255
-"""Enough for a UUID, a URL path or a compound key, and short enough for an indexed column."""
+"""Characters of an external id: enough for a URL path or a compound key, and fit for an indexed column."""
 
 MAX_URL = 2048
-"""The length that proxies and browsers commonly support."""
+"""Characters of a callback URL, as commonly supported by proxies and browsers."""
 
 MAX_AUTH_TOKEN = 4096
-"""Enough for a signed token; header blocks are commonly limited to 8 KiB."""
+"""Characters of a callback token: enough for a signed one. Headers are commonly limited to 8 KiB."""
 
 MAX_PASSWORD = 32
-"""The game compares about this many characters of `sv_password`."""
+"""Characters of a server password. The game compares about this many of `sv_password`."""
 
 MAX_QUOTED = 64
-"""Error messages quote at most this many characters of a caller's text, enough to identify it."""
+"""Characters of a caller's text that error messages quote, enough to identify it."""
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Control, format, lone surrogate, line and paragraph separator: invisible, and misread by some parsers."""
+"""Categories of invisible characters, which some parsers misread: control, format, surrogate, separator."""
 
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
-"""The match plugin executes team names unquoted: these end, comment out or expand a console command."""
+"""The match plugin executes team names unquoted: these would end, comment out or expand a command."""
 
 _PLAYER_ID = re.compile(r"7656119[0-9]{10}")
 _MAP = re.compile(r"[a-z0-9_]{1,64}|workshop/[0-9]{1,20}")

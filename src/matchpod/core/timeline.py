@@ -23,7 +23,7 @@ from matchpod.core.result_shapes import Score
 from matchpod.core.timeline_items import Person, TimelineItem
 
 MAX_ITEMS: Final = 100_000
-"""Per map: enough for a day of deathmatch with 20 players. Later items are dropped, except the end of the map."""
+"""Items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
 
 MAX_TEXT_CHARS: Final = 256
 """Maximum length of names, chat and server texts: twice what the game allows players to type."""

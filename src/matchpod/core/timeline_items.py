@@ -44,7 +44,7 @@ class TimelineItemBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     ]
 
 
-class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_live"):
+class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_live"):
     """The map is live. A second item on the same map means that it was restarted."""
 
     map_name: MapName
@@ -54,13 +54,13 @@ class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", g
     ]
 
 
-class RoundStartItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_start"):
+class RoundStartItem(TimelineItemBase, frozen=True, kw_only=True, tag="round_start"):
     """Freeze time ended."""
 
     team1_side: Team1Side
 
 
-class RoundEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_end"):
+class RoundEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="round_end"):
     """A round was decided; the winner is null after a draw and in free-for-all."""
 
     winner: Annotated[Team | None, Meta(description="The team that won; null after a draw, and if there are no teams.")]
@@ -69,7 +69,7 @@ class RoundEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", 
     score: Annotated[Score | None, Meta(description="The score including this round; null in a deathmatch.")]
 
 
-class KillItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="kill"):
+class KillItem(TimelineItemBase, frozen=True, kw_only=True, tag="kill"):
     """One player killed another."""
 
     killer: Annotated[Person, Meta(description="The player who killed.")]
@@ -85,7 +85,7 @@ class KillItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=F
     distance: Annotated[float | None, Meta(description="In game units; null if unknown.")]
 
 
-class AssistItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="assist"):
+class AssistItem(TimelineItemBase, frozen=True, kw_only=True, tag="assist"):
     """A player assisted the kill of an enemy; the item follows the kill."""
 
     player: Actor
@@ -93,41 +93,37 @@ class AssistItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc
     flash: Annotated[bool, Meta(description="Whether the player assisted by blinding the victim, not by damage.")]
 
 
-class BombPlantedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_planted"):
+class BombPlantedItem(TimelineItemBase, frozen=True, kw_only=True, tag="bomb_planted"):
     """The bomb was planted."""
 
     player: Actor
     site: Annotated[str | None, Meta(description="The bomb site as named by the server; null if unknown.")]
 
 
-class BombDefusedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_defused"):
+class BombDefusedItem(TimelineItemBase, frozen=True, kw_only=True, tag="bomb_defused"):
     """The bomb was defused; the player is null if unknown."""
 
     player: Annotated[Person | None, Meta(description="The player who did it; null if unknown.")]
 
 
-class BombExplodedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="bomb_exploded"):
+class BombExplodedItem(TimelineItemBase, frozen=True, kw_only=True, tag="bomb_exploded"):
     """The bomb exploded."""
 
 
-class PlayerConnectedItem(
-    TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_connected"
-):
+class PlayerConnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="player_connected"):
     """A player connected; they may still be loading the map."""
 
     player: Actor
 
 
-class PlayerDisconnectedItem(
-    TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="player_disconnected"
-):
+class PlayerDisconnectedItem(TimelineItemBase, frozen=True, kw_only=True, tag="player_disconnected"):
     """A player left the server; the reason is the one logged by the server, or empty."""
 
     player: Actor
     reason: Annotated[str, Meta(description="The reason given by the server, or empty.")]
 
 
-class ChatItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="chat"):
+class ChatItem(TimelineItemBase, frozen=True, kw_only=True, tag="chat"):
     """A player wrote a chat message. The text is untrusted."""
 
     player: Actor
@@ -135,38 +131,38 @@ class ChatItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=F
     team_only: Annotated[bool, Meta(description="Whether only the player's team can read it.")]
 
 
-class PausedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="paused"):
+class PausedItem(TimelineItemBase, frozen=True, kw_only=True, tag="paused"):
     """Play stops at the next freeze time; `by` is the source of the pause as logged."""
 
     by: RequestedBy
 
 
-class UnpausedItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="unpaused"):
+class UnpausedItem(TimelineItemBase, frozen=True, kw_only=True, tag="unpaused"):
     """Play resumed."""
 
     by: RequestedBy
 
 
-class SideSwapItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="side_swap"):
+class SideSwapItem(TimelineItemBase, frozen=True, kw_only=True, tag="side_swap"):
     """The teams changed sides."""
 
     team1_side: Team1Side
 
 
-class RoundRestoredItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="round_restored"):
+class RoundRestoredItem(TimelineItemBase, frozen=True, kw_only=True, tag="round_restored"):
     """A backup was restored: only the first `roundsKept` rounds still count. Items of dropped rounds stay."""
 
     rounds_kept: Annotated[int, Meta(description="The number of rounds that still count.")]
     score: Annotated[Score | None, Meta(description="The restored score; null in a deathmatch.")]
 
 
-class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="anti_cheat"):
+class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, tag="anti_cheat"):
     """A detection: a hint for human review, never a verdict."""
 
     detection: Annotated[AntiCheatEntry, Meta(description="The detection of the anti-cheat.")]
 
 
-class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc=False, tag="map_end"):
+class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
     """The map is over: finished with its final score, or cancelled with the score at that time."""
 
     status: Annotated[
@@ -180,21 +176,7 @@ class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, rename="camel", gc
 
 
 TimelineItem = (
-    MapLiveItem
-    | RoundStartItem
-    | RoundEndItem
-    | KillItem
-    | AssistItem
-    | BombPlantedItem
-    | BombDefusedItem
-    | BombExplodedItem
-    | PlayerConnectedItem
-    | PlayerDisconnectedItem
-    | ChatItem
-    | PausedItem
-    | UnpausedItem
-    | SideSwapItem
-    | RoundRestoredItem
-    | AntiCheatItem
-    | MapEndItem
-)
+    MapLiveItem | RoundStartItem | RoundEndItem | KillItem | AssistItem | BombPlantedItem | BombDefusedItem
+    | BombExplodedItem | PlayerConnectedItem | PlayerDisconnectedItem | ChatItem | PausedItem | UnpausedItem
+    | SideSwapItem | RoundRestoredItem | AntiCheatItem | MapEndItem
+)  # fmt: skip

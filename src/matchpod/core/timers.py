@@ -6,36 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
-JOIN_S = 300.0
-"""Time for all players to connect, as documented in the API."""
-
-ALL_LEFT_GRACE_S = 30.0
-"""A brief outage that disconnects all players must not end the match; half a minute is enough to reconnect."""
-
-IDLE_S = 600.0
-"""All players left before play began: long enough for them to come back, short enough to free the server."""
-
-MAX_DURATION_S = 6 * 3600.0
-"""Longer than any bo5; a match that still runs after this was abandoned."""
-
-TEAM_CHOICE_S = 20.0
-"""Time for a player in the game to get a side; the plugin or the player usually chooses within seconds."""
-
-MAP_CHANGE_GRACE_S = 120.0
-"""A slow client takes about a minute to load a map; after twice that, players are no longer expected back."""
-
-CLIENT_LOAD_S = 60.0
-"""If the log lost a player's entry line, the player counts as entered after this time on the server."""
-
-ASK_AGAIN_S = 60.0
-"""Repeat a lost start or map-change command after this time; both usually take half as long."""
-
 SERIES_END_GRACE_MS = 20_000
 """After a series is reported over, or won with unknown maps, time for the missing log lines and reports to arrive.
 Not scaled by `at_speed`: network delay does not depend on the game's speed."""
-
-DM_END_MARGIN_S = 30.0
-"""The game ends a deathmatch itself, but without a reliable log line, so our clock ends it a little later."""
 
 
 class Alarm(StrEnum):
@@ -54,16 +27,26 @@ class Alarm(StrEnum):
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them."""
 
-    join_s: float = JOIN_S
-    all_left_grace_s: float = ALL_LEFT_GRACE_S
-    idle_s: float = IDLE_S
-    max_duration_s: float = MAX_DURATION_S
-    team_choice_s: float = TEAM_CHOICE_S
-    map_change_grace_s: float = MAP_CHANGE_GRACE_S
-    client_load_s: float = CLIENT_LOAD_S
-    ask_again_s: float = ASK_AGAIN_S
-    dm_end_margin_s: float = DM_END_MARGIN_S
+    join_s: float = 300.0
+    """Time for all players to connect, as documented in the API."""
+    all_left_grace_s: float = 30.0
+    """Time to reconnect after all players left a live map: a brief network outage must not end the match."""
+    idle_s: float = 600.0
+    """Time to come back after all players left before play began; after it the server is freed."""
+    max_duration_s: float = 6 * 3600.0
+    """Length of a match. Longer than any bo5; a match that still runs after this was abandoned."""
+    team_choice_s: float = 20.0
+    """Time for a player in the game to get a side; the plugin or the player usually chooses within seconds."""
+    map_change_grace_s: float = 120.0
+    """Time for players to return after a map change: twice what a slow client takes to load a map."""
+    client_load_s: float = 60.0
+    """Time on the server after which a player counts as entered if the log lost the line of their entry."""
+    ask_again_s: float = 60.0
+    """Time after which a start or map change is requested again; both usually take half as long."""
+    dm_end_margin_s: float = 30.0
+    """Time after the end of a deathmatch until our clock ends it: the game's log line of it is unreliable."""
     dm_minute_s: float = 60.0
+    """Length of a minute of deathmatch."""
 
     def empty_grace_s(self, *, was_live: bool, is_live: bool) -> float:
         """How long a server may be empty. Between maps players may quit and rejoin, so they get more time."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 DIGEST_BYTES: Final = 16
-"""128 bits: a collision between two versions of our types is practically impossible."""
+"""Length of a digest. With 128 bits two versions of our types practically never collide."""
 
 
 def type_fingerprint(root: type) -> bytes:

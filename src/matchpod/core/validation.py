@@ -30,16 +30,16 @@ from matchpod.core.model import (
 GAME_TYPE = "cs2"
 
 MAX_ROUNDS = 200
-"""About eight hours of play, longer than any intended match."""
+"""Highest `maxRounds`: about eight hours of play, longer than any intended match."""
 
 MAX_FREEZE_TIME_S = 60
-"""The game's own limit of `mp_freezetime`."""
+"""Highest `freezeTime`: the game's own limit of `mp_freezetime`."""
 
 MAX_DM_MINUTES = 1440
-"""One day."""
+"""Highest `dmRoundMinutes`: one day."""
 
 MAX_MAP_POOL = 64
-"""Larger than any map pool in use; a series plays at most five maps."""
+"""Maps in the caller's list. Larger than any map pool in use; a series plays at most five maps."""
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 

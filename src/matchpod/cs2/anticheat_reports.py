@@ -15,19 +15,16 @@ from matchpod.core.model import PlayerId
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""A batch of observations is sent every 30 s with a few KB of telemetry per player."""
+"""Size of a post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
 
 MAX_DETECTIONS = 256
-"""More in one post indicate a faulty plugin; the rest is ignored."""
+"""Detections of a post that are read. More indicate a faulty plugin."""
 
 MAX_FREE_TEXT_CHARS = 4000
-"""A webhook message has at most 2000 characters, a log line fewer."""
+"""Characters of a message that is parsed. A webhook message has at most 2000, a log line fewer."""
 
 MAX_TEXT_CHARS = 500
-"""The longest reason a plugin writes has about 150 characters."""
-
-MAX_ROUND = 1000
-"""More rounds than any match; a larger number is invalid."""
+"""Characters of a text that are kept. The longest reason a plugin writes has about 150."""
 
 UNKNOWN_WEAPON = "unknown"
 """The weapon in CheatSuspected if the plugin sent none."""
@@ -52,17 +49,13 @@ _Fields = dict[str, object]
 
 
 class PluginDetection(msgspec.Struct, frozen=True, kw_only=True):
-    """A detection as the plugin reported it; `player_id` is None if it sent only a name.
+    """A detection as the plugin reported it."""
 
-    `round_number` is the plugin's count since the map was loaded, including warmup and knife rounds.
-    """
-
-    player_id: PlayerId | None
+    player_id: PlayerId
     name: str
     kind: str
     reason: str
     weapon: str = UNKNOWN_WEAPON
-    round_number: int | None = None
 
 
 def read_detections(body: bytes) -> list[PluginDetection]:
@@ -89,27 +82,25 @@ def _read_each(entries: list[object], read: Callable[[_Fields], PluginDetection 
 
 
 def _read_own(entry: _Fields) -> PluginDetection | None:
-    """Parse our own format: `{"steamId", "type", "reason", "weapon"}`, optionally `name` and `roundNumber`."""
-    return _for_steam_id(
+    """Parse our own format: `{"steamId", "type", "reason", "weapon"}` and optionally `name`."""
+    return _detection(
         entry.get("steamId"),
         name=_text(entry, "name"),
         kind=_text(entry, "type"),
         reason=_text(entry, "reason"),
         weapon=_text(entry, "weapon"),
-        round_number=_round(entry, "roundNumber"),
     )
 
 
 def _read_observation(entry: _Fields) -> PluginDetection | None:
     if entry.get("Source") != _DETECTION_SOURCE or entry.get("IsBot") is True:
         return None
-    return _for_steam_id(
+    return _detection(
         entry.get("SteamID"),
         name=_text(entry, "PlayerName"),
         kind=_text(entry, "Kind"),
         reason=_text(entry, "Summary"),
         weapon=_text(entry, "Weapon"),
-        round_number=_round(entry, "RoundNumber"),
     )
 
 
@@ -126,26 +117,16 @@ def _read_webhook(entry: _Fields) -> PluginDetection | None:
     reason = groups["reason"].strip()
     if reason.startswith("(") and reason.endswith(")"):
         reason = reason[1:-1]
-    return _for_steam_id(
+    return _detection(
         groups["id"].strip(), name=groups["name"], kind=groups["kind"], reason=reason, weapon=groups.get("weapon", "")
     )
 
 
-def _for_steam_id(
-    steam_id: object, *, name: str, kind: str, reason: str, weapon: str, round_number: int | None = None
-) -> PluginDetection | None:
-    """Return a detection for a Steam id; None if the id is not a player's."""
+def _detection(steam_id: object, *, name: str, kind: str, reason: str, weapon: str) -> PluginDetection | None:
+    """Return a detection; None if the id is not a player's, or without a kind."""
     player_id = to_id64(str(steam_id)) if isinstance(steam_id, str | int) else None
-    if player_id is None:
-        return None
-    return _detection(player_id, name=name, kind=kind, reason=reason, weapon=weapon, round_number=round_number)
-
-
-def _detection(
-    player_id: PlayerId | None, *, name: str, kind: str, reason: str, weapon: str = "", round_number: int | None = None
-) -> PluginDetection | None:
     kind = kind.strip()[:MAX_TEXT_CHARS]
-    if not kind:
+    if player_id is None or not kind:
         return None
     return PluginDetection(
         player_id=player_id,
@@ -154,15 +135,9 @@ def _detection(
         reason=reason.strip()[:MAX_TEXT_CHARS] or kind,
         # The game's log names weapons without this prefix.
         weapon=weapon.strip().removeprefix("weapon_")[:MAX_TEXT_CHARS] or UNKNOWN_WEAPON,
-        round_number=round_number,
     )
 
 
 def _text(entry: _Fields, key: str) -> str:
     value = entry.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _round(entry: _Fields, key: str) -> int | None:
-    value = entry.get(key)
-    return value if type(value) is int and 1 <= value <= MAX_ROUND else None

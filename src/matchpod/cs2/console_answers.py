@@ -12,13 +12,11 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from enum import StrEnum
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from typing import TypeGuard
 
 import msgspec
 
-from matchpod.core.model import Side
 from matchpod.cs2.steam_id import account_of
 
 MAX_OBJECT_STARTS = 16
@@ -31,26 +29,8 @@ class StatusPlayer(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `status`. It has no Steam id: join with the log by user id."""
 
     user_id: int
-    connected_s: int | None
-    ping: int
-    loss: int
-    state: str
-    address: str | None
     name: str
     is_bot: bool
-
-
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `status`; missing values are None."""
-
-    hostname: str | None = None
-    version: str | None = None
-    build: int | None = None
-    map: str | None = None
-    humans: int | None = None
-    bots: int | None = None
-    is_hibernating: bool | None = None
-    players: tuple[StatusPlayer, ...] = ()
 
 
 class StatusJsonClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +45,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to `status_json`, without empty slots."""
 
     map: str | None
-    is_hibernating: bool | None
     clients: tuple[StatusJsonClient, ...]
-    build_version: int | None
-    source_revision: str | None
 
     @property
     def humans(self) -> tuple[StatusJsonClient, ...]:
@@ -78,50 +55,11 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class LogListener(msgspec.Struct, frozen=True, kw_only=True):
-    """An address that the server sends its log to."""
-
-    uri: str
-    has_pending_request: bool
-    acknowledged_tick: int | None = None
-
-
-class Get5State(StrEnum):
-    """The state of the match plugin."""
-
-    NONE = "none"
-    PRE_VETO = "pre_veto"
-    VETO = "veto"
-    WARMUP = "warmup"
-    KNIFE = "knife"
-    WAITING_FOR_KNIFE_DECISION = "waiting_for_knife_decision"
-    GOING_LIVE = "going_live"
-    LIVE = "live"
-    PENDING_RESTORE = "pending_restore"
-    POST_GAME = "post_game"
-    UNKNOWN = "unknown"
-
-
-class Get5Team(msgspec.Struct, frozen=True, kw_only=True):
-    """A team as the match plugin reports it."""
-
-    name: str
-    series_score: int
-    map_score: int
-    side: Side | None
-    is_ready: bool
-
-
 class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `get5_status`; only the state is always present."""
+    """The answer to `get5_status`: the state of the match plugin, such as `none`, and the match it has loaded."""
 
-    state: Get5State
-    is_paused: bool
+    state: str
     match_id: str | None
-    map_number: int | None
-    round_number: int | None
-    team1: Get5Team | None
-    team2: Get5Team | None
 
 
 class CvarValue(msgspec.Struct, frozen=True):
@@ -140,16 +78,11 @@ class CvarValue(msgspec.Struct, frozen=True):
 
 # A name may contain quotes, so the address must not: a bot called `a 'b` has no address column.
 _ROW_BEFORE_NAME = re.compile(
-    r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+(?P<ping>[0-9]{1,10})\s+(?P<loss>[0-9]{1,10})"
-    r"\s+(?P<state>\S+)\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
+    r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
+    r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
 )
-_HEADER_LINE = re.compile(r"(hostname|version|players)\s*: (.*)")
-_VERSION = re.compile(r"([0-9.]{1,40})/[0-9]{1,10} ([0-9]{1,10})\b")
-_COUNTS = re.compile(r"([0-9]{1,6}) humans?, ([0-9]{1,6}) bots?")
-_MAP_LINE = re.compile(r"loaded spawngroup\(\s*1\)\s*: SV:\s*\[1: ([^\s|]+)")
 _PLAYERS_BEGIN = re.compile(r"-+players-+\s*")
 _PLAYERS_END = "#end"
-_CLOCK = re.compile(r"(?:([0-9]{1,4}):)?([0-9]{1,4}):([0-9]{2})")
 _NO_CHANNEL = "[NoChan]"
 _NO_ADDRESS = "unknown"
 
@@ -158,69 +91,38 @@ _OBJECT_START = re.compile(r"^\{", re.MULTILINE)
 _REST_OF_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INT64 = range(-(2**63), 2**63)
 
-_LISTENER_LINE = re.compile(r"\s*\"?(https?://[^\s\"]+)(.*)", re.IGNORECASE)
-_ACKNOWLEDGED = re.compile(r"\s*last acknowledged tick:?\s+([0-9]{1,10})\b")
+_LISTENER_LINE = re.compile(r"\s*\"?(https?://[^\s\"]+)", re.IGNORECASE)
 
 _CVAR_LINE = re.compile(r"\s*\"?([a-z_][a-z0-9_.]*)\"?\s*=\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _FLOAT32_TOLERANCE = 1e-6
 _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re.MULTILINE | re.IGNORECASE)
 
-# get5 prints `t`, MatchZy `terrorist`.
-_SIDES = {"ct": Side.CT, "t": Side.T, "terrorist": Side.T}
-_GET5_STATES = {state.value: state for state in Get5State}
 
-
-def parse_status(text: str) -> Status | None:
-    """Parse the answer to `status`."""
-    headers: dict[str, str] = {}
-    map_name: str | None = None
-    rows: list[StatusPlayer] = []
-    has_table = False
-    lines = _lines(text)  # one iterator for both loops, so that the second continues after the headers
-    for line in lines:
-        if _PLAYERS_BEGIN.fullmatch(line):
-            has_table = True
-            break
-        if header := _HEADER_LINE.match(line):
-            headers.setdefault(header[1], header[2].strip())
-        elif found := _MAP_LINE.match(line):
-            map_name = map_name or found[1]
-    for line in lines:
-        if line.startswith(_PLAYERS_END):
-            break
-        if row := _status_row(line):
-            rows.append(row)
-    if not headers and map_name is None and not has_table:
-        return None
-    return _status(headers, map_name, tuple(rows))
+def parse_status(text: str) -> tuple[StatusPlayer, ...]:
+    """Return the players in the answer to `status`."""
+    lines = dropwhile(lambda line: not _PLAYERS_BEGIN.fullmatch(line), _lines(text))
+    rows = map(_status_row, takewhile(lambda line: not line.startswith(_PLAYERS_END), lines))
+    return tuple(row for row in rows if row is not None)
 
 
 def parse_status_json(text: str) -> StatusJson | None:
     """Parse the answer to `status_json`."""
     root = _find_object(text, "server")
     server = root["server"] if root else None
-    if root is None or not isinstance(server, dict):
+    if not isinstance(server, dict):
         return None
     clients = server.get("clients")
     return StatusJson(
         map=_text(server, "map"),
-        is_hibernating=_flag(server, "hibernating"),
         clients=tuple(_json_clients(clients if isinstance(clients, list) else [])),
-        build_version=_number(root, "build_version"),
-        source_revision=_text(root, "build_source_revision"),
     )
 
 
-def parse_log_listeners(text: str) -> tuple[LogListener, ...]:
-    """Parse the answer to `logaddress_list_http`: each listener, followed by a line with its acknowledged tick."""
-    listeners: list[LogListener] = []
-    for line in _lines(text):
-        if found := _LISTENER_LINE.match(line):
-            listeners.append(LogListener(uri=found[1], has_pending_request="has pending request" in found[2]))
-        elif listeners and (tick := _ACKNOWLEDGED.match(line)):
-            listeners[-1] = msgspec.structs.replace(listeners[-1], acknowledged_tick=int(tick[1]))
-    return tuple(listeners)
+def parse_log_listeners(text: str) -> tuple[str, ...]:
+    """Return the addresses in the answer to `logaddress_list_http`, each of which begins a line."""
+    found = map(_LISTENER_LINE.match, _lines(text))
+    return tuple(listener[1] for listener in found if listener is not None)
 
 
 def parse_get5_status(text: str) -> Get5Status | None:
@@ -230,14 +132,9 @@ def parse_get5_status(text: str) -> Get5Status | None:
         return None
     match_id = root.get("matchid")
     return Get5Status(
-        state=_GET5_STATES.get(_text(root, "gamestate") or "", Get5State.UNKNOWN),
-        is_paused=_flag(root, "paused") or False,
+        state=_text(root, "gamestate") or "unknown",
         # get5 prints a string, MatchZy a number.
         match_id=str(match_id) if _is_int64(match_id) else _text(root, "matchid"),
-        map_number=_number(root, "map_number"),
-        round_number=_number(root, "round_number"),
-        team1=_get5_team(root.get("team1")),
-        team2=_get5_team(root.get("team2")),
     )
 
 
@@ -260,25 +157,6 @@ def _lines(text: str) -> Iterator[str]:
     return (line.removesuffix("\r") for line in text.split("\n"))
 
 
-def _status(headers: dict[str, str], map_name: str | None, players: tuple[StatusPlayer, ...]) -> Status:
-    version = _VERSION.match(headers.get("version", ""))
-    population = headers.get("players", "")
-    counts = _COUNTS.match(population)
-    is_hibernating = None
-    if "hibernating)" in population:
-        is_hibernating = "(not hibernating)" not in population
-    return Status(
-        hostname=headers.get("hostname"),
-        version=version[1] if version else None,
-        build=int(version[2]) if version else None,
-        map=map_name,
-        humans=int(counts[1]) if counts else None,
-        bots=int(counts[2]) if counts else None,
-        is_hibernating=is_hibernating,
-        players=players,
-    )
-
-
 def _status_row(line: str) -> StatusPlayer | None:
     before = _ROW_BEFORE_NAME.match(line)
     name = line[before.end() :].rstrip() if before else ""
@@ -288,19 +166,9 @@ def _status_row(line: str) -> StatusPlayer | None:
         return None
     return StatusPlayer(
         user_id=int(before["user_id"]),
-        connected_s=_seconds(before["time"]),
-        ping=int(before["ping"]),
-        loss=int(before["loss"]),
-        state=before["state"],
-        address=before["address"],
         name=name[:-1],
         is_bot=before["time"] == "BOT",
     )
-
-
-def _seconds(clock: str) -> int | None:
-    found = _CLOCK.fullmatch(clock)
-    return int(found[1] or 0) * 3600 + int(found[2]) * 60 + int(found[3]) if found else None
 
 
 def _find_object(text: str, key: str) -> _JsonObject | None:
@@ -324,19 +192,7 @@ def _json_clients(entries: list[object]) -> Iterator[StatusJsonClient]:
             continue
         steam_id64, name = _text(entry, "steamid64") or "0", _text(entry, "name") or ""
         if steam_id64 != "0" or name:
-            yield StatusJsonClient(steam_id64=steam_id64, name=name, is_bot=_flag(entry, "bot") or False)
-
-
-def _get5_team(entry: object) -> Get5Team | None:
-    if not isinstance(entry, dict):
-        return None
-    return Get5Team(
-        name=_text(entry, "name") or "",
-        series_score=_number(entry, "series_score") or 0,
-        map_score=_number(entry, "current_map_score") or 0,
-        side=_SIDES.get((_text(entry, "side") or "").lower()),
-        is_ready=_flag(entry, "ready") or False,
-    )
+            yield StatusJsonClient(steam_id64=steam_id64, name=name, is_bot=entry.get("bot") is True)
 
 
 def _text(entry: _JsonObject, key: str) -> str | None:
@@ -347,18 +203,8 @@ def _text(entry: _JsonObject, key: str) -> str | None:
     return value.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def _number(entry: _JsonObject, key: str) -> int | None:
-    value = entry.get(key)
-    return value if _is_int64(value) else None
-
-
 def _is_int64(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
-
-
-def _flag(entry: _JsonObject, key: str) -> bool | None:
-    value = entry.get(key)
-    return value if isinstance(value, bool) else None
 
 
 def _as_number(value: str) -> float | None:

@@ -16,19 +16,19 @@ from matchpod.core.text_rules import map_fault, team_name_fault, unprintable_in
 from matchpod.cs2.rcon import MAX_COMMAND_BYTES
 
 MAX_PLUGIN_MATCH_ID = 2**31 - 1
-"""MatchZy parses `matchid` as a 32-bit integer and rejects the whole match file if it is larger."""
+"""Highest match id for MatchZy, which parses 32 bits and rejects a match file with a larger one."""
 
 WARMUP_S = 9999
-"""Longer than we wait for any roster. The paused timer holds warmup; this covers the time until it is paused."""
+"""Length of warmup until its timer is paused, which holds it. Longer than we wait for any roster."""
 
 MATCH_END_DELAY_S = 120
-"""The server waits this long after a map, so that we choose the next map and the end of the log arrives."""
+"""Time the server waits after a map, so that we choose the next one and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
 """The game's maximum of `mp_roundtime`; it silently reduces larger values."""
 
 STATUS = "status"
-"""Ask for the map and the players, with user ids but without Steam ids; see `parse_status`."""
+"""Ask for the players, with user ids but without Steam ids; see `parse_status`."""
 
 STATUS_JSON = "status_json"
 """Ask for the map and the players, with Steam ids but without user ids; see `parse_status_json`."""
@@ -312,11 +312,7 @@ def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
     """Variables that hold warmup until play is started. The length comes first: changing it restarts the timer."""
     if not holds_warmup(settings):
         return {}
-    return {
-        "mp_warmuptime": str(WARMUP_S),
-        "mp_warmuptime_all_players_connected": "0",
-        "mp_warmup_pausetimer": "1",
-    }
+    return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
 
 
 def _default_cvars(settings: GameSettings) -> dict[str, str]:

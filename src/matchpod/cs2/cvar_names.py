@@ -135,4 +135,4 @@ weapon_sound_falloff_multiplier
 """
 
 CVAR_NAMES = frozenset(_PACKED.split())
-"""Spelled exactly as the server prints them."""
+"""The variables that callers may set, spelled exactly as the server prints them."""

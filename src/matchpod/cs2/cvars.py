@@ -14,13 +14,13 @@ from matchpod.core.validation import CvarFault, CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_TEXT_BYTES = 8192
-"""Enough for a tournament configuration with comments, which is stored with the match and sent line by line."""
+"""Size of the text, which is stored with the match: enough for a tournament configuration with comments."""
 
 MAX_LINES = 200
-"""Each setting costs a round trip to the server after every map load."""
+"""Lines of the text. Each setting costs a round trip to the server after every map load."""
 
 MAX_SUGGESTIONS = 20
-"""Finding the nearest of 500 names takes some milliseconds, so only the first faults get a suggestion."""
+"""Faults that get a suggestion. Finding the nearest of 500 names takes some milliseconds."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")

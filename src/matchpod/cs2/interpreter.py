@@ -21,7 +21,7 @@ from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
 MAX_USERS = 1024
-"""Far more players than join a server during one match."""
+"""Players whose user id is kept, far more than join a server during one match."""
 
 # Leaving to the main menu gives the same reason, so it is a hint but no proof of a map change.
 _MAP_CHANGE_REASONS = frozenset(

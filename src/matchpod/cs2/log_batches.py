@@ -16,23 +16,23 @@ import msgspec
 from matchpod.cs2.log_clock import parse_stamp
 
 MAX_LINE_BYTES = 64 * 1024
-"""Real lines have less than 1 KiB. The rest of a longer line is dropped, so that a cursor stays small."""
+"""Bytes of a line that are kept, so that a cursor stays small. Real lines have less than 1 KiB."""
 
 OPENING_LINES = 256
 """Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads
 began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
 
 HEAD_BYTES = 64
-"""A time stamp and the start of a line, compared when a post does not contain the whole first line."""
+"""First bytes of a load, compared if a post has no whole line: a time stamp and the start of a line."""
 
 LATE_MS = 5 * 60_000
-"""A post up to this much older than the newest is late; if it is older, the server's clock was set back."""
+"""Age up to which an older post is late; if it is older than that, the server's clock was set back."""
 
 MAX_HEADER_CHARS = 128
-"""Instance tokens have 16 characters, map names with a workshop path fewer than 100."""
+"""Characters of a header value. Instance tokens have 16, map names with a workshop path fewer than 100."""
 
 MAX_OFFSET_DIGITS = 15
-"""Enough for a thousand terabytes of log."""
+"""Digits of a byte offset, enough for a thousand terabytes of log."""
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,10 +22,10 @@ from matchpod.cs2.log_lines import world_lines
 from matchpod.cs2.sides import Sides
 
 CONFIRM_TIMEOUT_MS = 20_000
-"""The log normally arrives in well under a second; this gives a server time to resend after an outage of ours."""
+"""Time to wait for the second source of an end. The log takes under a second, or a resend after an outage."""
 
 MAX_ROUNDS = 1000
-"""No match is longer; larger numbers are invalid and would only cost memory."""
+"""Highest number of rounds. No match is longer; larger numbers are invalid and would cost memory."""
 
 _NO_SCORE = (0, 0)
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16}

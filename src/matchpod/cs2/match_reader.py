@@ -94,11 +94,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold(events, received_ms)
 
     def read_detection(self, found: PluginDetection, received_ms: int) -> ReadResult:
-        """Apply a detection of an anti-cheat plugin, for a player identified by id or by a unique name."""
-        player_id = found.player_id or self._find_player_by_name(found.name)
-        if not player_id:
-            return ReadResult()
-        suspected = CheatSuspected(received_ms, player_id, found.kind, found.reason, found.weapon, found.name)
+        """Apply a detection of an anti-cheat plugin."""
+        suspected = CheatSuspected(received_ms, found.player_id, found.kind, found.reason, found.weapon, found.name)
         return self._fold([suspected], received_ms)
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
@@ -190,10 +187,6 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 timeline.apply(event, match)
         timeline.add_map_ends(match)
         return ReadResult(events, effects)
-
-    def _find_player_by_name(self, name: str) -> str:
-        named = [player_id for player_id, seat in self.match.presence.connected.items() if seat.name == name]
-        return named[0] if len(named) == 1 else ""
 
 
 def _flow_after_setup(settings: GameSettings, before: MapFlow) -> MapFlow:

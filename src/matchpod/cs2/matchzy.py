@@ -16,19 +16,19 @@ from matchpod.core.model import PlayerId, Side, Team
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
-"""A round_end event with ten players has about 10 KB."""
+"""Size of an event that is parsed. A round_end with ten players has about 10 KB."""
 
 MAX_TEAM_PLAYERS = 32
-"""No mode has larger teams; the rest of a longer list is ignored."""
+"""Players of a team that are read. No mode has larger teams."""
 
 MAX_COUNT = 10**9
-"""A larger number is not a count of anything in a match."""
+"""Highest number that is accepted: a larger one is not a count of anything in a match."""
 
 MAX_TEXT_CHARS = 128
-"""Player and team names have at most 128 bytes in the game."""
+"""Characters of a text that are kept. Player and team names have at most 128 bytes in the game."""
 
 MAX_MATCH_ID_CHARS = 64
-"""MatchZy uses 64-bit match ids; compatible plugins use a string chosen by the caller."""
+"""Characters of a match id that are kept. MatchZy uses 64-bit numbers, other plugins the caller's string."""
 
 # The game's round end reasons, as the plugin passes them on; others (such as 16, game commencing) decide no round.
 _REASONS = {
@@ -49,48 +49,17 @@ _SIDES = {"2": Side.T, "3": Side.CT, "t": Side.T, "ct": Side.CT}
 
 # Fields that the plugin fills. These are always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
 # bomb_defuses bomb_plants 1k 1v3 1v4 1v5 first_kills_t first_kills_ct first_deaths_t first_deaths_ct trade_kills kast.
-_STATS = {
-    "kills": "kills",
-    "deaths": "deaths",
-    "assists": "assists",
-    "damage": "damage",
-    "utility_damage": "utility_damage",
-    "enemies_flashed": "enemies_flashed",
-    "headshot_kills": "headshot_kills",
-    "rounds_played": "rounds_played",
-    "double_kills": "2k",
-    "triple_kills": "3k",
-    "quad_kills": "4k",
-    "aces": "5k",
-    "clutch1v1": "1v1",
-    "clutch1v2": "1v2",
-    "score": "score",
-    "mvps": "mvp",
-}
+_STATS = ("kills", "deaths", "assists", "damage", "utility_damage", "enemies_flashed", "headshot_kills",
+          "rounds_played", "2k", "3k", "4k", "5k", "1v1", "1v2", "score", "mvp")  # fmt: skip
 
 
 class PlayerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The plugin's running statistics of a player on the current map; None if not sent."""
+    """The plugin's running statistics of a player on the current map, by the plugin's names, as far as sent."""
 
     player_id: PlayerId
     name: str
     team: Team
-    kills: int | None = None
-    deaths: int | None = None
-    assists: int | None = None
-    damage: int | None = None
-    utility_damage: int | None = None
-    enemies_flashed: int | None = None
-    headshot_kills: int | None = None
-    rounds_played: int | None = None
-    double_kills: int | None = None
-    triple_kills: int | None = None
-    quad_kills: int | None = None
-    aces: int | None = None
-    clutch1v1: int | None = None
-    clutch1v2: int | None = None
-    score: int | None = None
-    mvps: int | None = None
+    stats: dict[str, int] = {}
 
 
 class SeriesStart(msgspec.Struct, frozen=True, tag="series_start"):
@@ -259,8 +228,8 @@ def _player(entry: _Fields, team: Team) -> PlayerReport | None:
     if player_id is None:
         return None
     stats = _fields(entry, "stats")
-    counts = {field: _count(stats, key) for field, key in _STATS.items()}
-    return PlayerReport(player_id=player_id, name=_text(entry, "name"), team=team, **counts)
+    counts = {name: count for name in _STATS if (count := _count(stats, name)) is not None}
+    return PlayerReport(player_id=player_id, name=_text(entry, "name"), team=team, stats=counts)
 
 
 def _winner(event: _Fields) -> Team | None:

@@ -36,9 +36,9 @@ class PluginFacts(msgspec.Struct):
         match report:
             case RoundEndReport() if report.map_number == map_number:
                 out += [
-                    MvpNamed(at_ms, report.round_number, player.player_id, player.mvps)
+                    MvpNamed(at_ms, report.round_number, player.player_id, player.stats["mvp"])
                     for player in report.players
-                    if player.mvps is not None
+                    if "mvp" in player.stats
                 ]
             case MapResult() if report.map_number == map_number:
                 score = (report.team1_score, report.team2_score)

@@ -38,13 +38,13 @@ MIN_SIZE = 10
 """The size field of an empty packet, which counts id, type and two NULs."""
 
 MAX_RESPONSE_SIZE = 8 * 1024 * 1024
-"""CS2 sends an answer as one packet (cvarlist: hundreds of KB); a larger one does not come from a game server."""
+"""Size of an answer. CS2 sends it as one packet (cvarlist: hundreds of KB); no game server sends a larger one."""
 
 MAX_REQUEST_SIZE = 4096
-"""The classic packet limit, also kept low because clients can send packets before they authenticate."""
+"""Size of a request: the classic packet limit, low because clients send before they authenticate."""
 
 MAX_COMMAND_BYTES = 499
-"""Source truncates a command with its arguments at 512 bytes; send several commands instead."""
+"""Bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
 
 MAX_OUTSTANDING = 256
 """Maximum number of unanswered commands; a server this far behind is stuck."""
@@ -79,11 +79,6 @@ class FrameReader:
         self._max_size = max_size
         self._buffer = bytearray()
         self._fault: str | None = None
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Number of bytes of an incomplete packet; at most one packet of the maximum size."""
-        return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed."""
@@ -188,15 +183,10 @@ class ClientConnection:
     def __init__(self, *, mirrors: bool = True) -> None:
         self._mirrors = mirrors
         self._reader = FrameReader(MAX_RESPONSE_SIZE)
-        self._state = ClientState.NEW
+        self.state = ClientState.NEW
         self._last_id = 0
         self._auth_id = 0
         self._open: deque[_OpenCommand] = deque()
-
-    @property
-    def state(self) -> ClientState:
-        """The authentication state."""
-        return self._state
 
     @property
     def outstanding(self) -> tuple[int, ...]:
@@ -214,7 +204,7 @@ class ClientConnection:
     def command(self, text: str) -> Request:
         """Return a command to send; earlier commands may still be unanswered."""
         body = _encode_line(text)
-        if self._state is not ClientState.READY:
+        if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
         if len(self._open) >= MAX_OUTSTANDING:
             raise ValueError(f"{MAX_OUTSTANDING} commands are unanswered")
@@ -262,10 +252,10 @@ class ClientConnection:
             yield self._open.popleft().answer()
 
     def _advance(self, step: _AuthStep) -> bool:
-        after = _CLIENT_TRANSITIONS.get((self._state, step))
+        after = _CLIENT_TRANSITIONS.get((self.state, step))
         if after is None:
             return False
-        self._state = after
+        self.state = after
         return True
 
     def _new_id(self) -> int:
@@ -307,12 +297,7 @@ class ServerConnection:
 
     def __init__(self) -> None:
         self._reader = FrameReader(MAX_REQUEST_SIZE)
-        self._is_authenticated = False
-
-    @property
-    def is_authenticated(self) -> bool:
-        """True after `accept`."""
-        return self._is_authenticated
+        self.is_authenticated = False
 
     def receive(self, data: bytes) -> Iterator[ServerEvent]:
         """Append bytes and iterate over the client's requests; raise RconProtocolError if they are invalid.
@@ -325,7 +310,7 @@ class ServerConnection:
         for frame in frames:
             if frame.type == AUTH:
                 yield AuthAttempt(frame.id, _decode(frame.body))
-            elif not self._is_authenticated:
+            elif not self.is_authenticated:
                 yield NotAuthenticated(frame.id)
             elif frame.type == EXEC_COMMAND:
                 yield CommandReceived(frame.id, _decode(frame.body))
@@ -334,7 +319,7 @@ class ServerConnection:
 
     def accept(self, attempt_id: int) -> bytes:
         """Accept the password: an empty packet, then the auth response, like a game server."""
-        self._is_authenticated = True
+        self.is_authenticated = True
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + encode_frame(Frame(attempt_id, AUTH_RESPONSE))
 
     def refuse(self, attempt_id: int) -> bytes:
@@ -343,7 +328,7 @@ class ServerConnection:
 
     def deny(self) -> bytes:
         """Return only the refusal, for a command before authentication or after a password change."""
-        self._is_authenticated = False
+        self.is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 
     def answer(self, command_id: int, text: str, *, split_at: int | None = None) -> bytes:

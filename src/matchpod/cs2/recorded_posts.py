@@ -20,7 +20,7 @@ from matchpod.cs2.log_batches import LogPost, read_post
 from matchpod.cs2.log_clock import parse_stamp
 
 MAX_TIME_MS = 253_402_300_800_000
-"""The year 10000; later times cannot be represented as a date."""
+"""The first time that is rejected: the year 10000, which cannot be represented as a date."""
 
 _DAY_MS = 86_400_000
 _STAMP_CHARS = 25

@@ -11,13 +11,13 @@ from matchpod.core.model import PlayerId
 from matchpod.cs2.steam_id import to_id64
 
 MAX_PLAYERS: Final = 64
-"""A server has at most 64 clients."""
+"""Players in a report. A server has at most 64 clients."""
 
 MAX_SHOTS: Final = 100_000
-"""Per player and round. A deathmatch of a day with an automatic rifle stays below it."""
+"""Shots per player and round. A deathmatch of a day with an automatic rifle stays below it."""
 
 MAX_ROUNDS: Final = 200
-"""The longest match that can be requested."""
+"""Rounds of the longest match that can be requested."""
 
 MAX_MAPS: Final = 5
 """Maps in the longest series."""

@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
 
 MAX_MEMBERS = 1024
-"""Far more players than join a server during one match."""
+"""Players whose team is kept, far more than join a server during one match."""
 
 
 class Sides(msgspec.Struct):

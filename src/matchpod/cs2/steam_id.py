@@ -13,9 +13,7 @@ FIRST_ID64 = 76561197960265728
 """The 64-bit id of account 0, which is not a player: universe public, type individual, instance desktop."""
 
 MAX_ACCOUNT = 2**32 - 1
-"""An account number has 32 bits."""
-
-LAST_ID64 = FIRST_ID64 + MAX_ACCOUNT
+"""Highest account number, which has 32 bits."""
 
 _SEVENTEEN_DIGITS = re.compile(r"[1-9][0-9]{16}")
 

@@ -29,11 +29,6 @@ class KeptBytes:
     def __len__(self) -> int:
         return self._open_from + len(self._open)
 
-    @property
-    def held_bytes(self) -> int:
-        """Memory used by the bytes."""
-        return len(self._open) + sum(map(len, self._packed))
-
     def append(self, more: bytes) -> None:
         """Append bytes at the end."""
         self._open += more

@@ -72,10 +72,7 @@ class Application:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request; a websocket is closed and lifespan messages are acknowledged."""
-        if scope["type"] != "http":
-            await _handle_other(scope, receive, send)
-            return
+        """Answer one HTTP request."""
         started = self._monotonic()
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
         route, method = UNKNOWN_ROUTE, UNKNOWN_ROUTE
@@ -173,15 +170,3 @@ async def _send(send: Send, response: Response, request_id: str, *, is_head: boo
         del headers[:2]  # HTTP forbids them with this status
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})
-
-
-async def _handle_other(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1000})
-        return
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

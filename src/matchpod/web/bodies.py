@@ -8,10 +8,10 @@ from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
 from matchpod.web.asgi import Receive, Scope
 
 BODY_TIMEOUT_S = 30.0
-"""Enough for the largest body over a slow connection."""
+"""Time for a body to arrive: enough for the largest one over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
-"""The first digits of a longer number already exceed every limit, so the rest is not parsed."""
+"""Digits of a length that are parsed: the first digits of a longer one already exceed every limit."""
 
 
 class ClientDisconnectedError(Exception):

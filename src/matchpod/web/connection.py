@@ -26,7 +26,7 @@ from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.exchange import Exchange, format_head
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Path and headers of a request: far more than any proxy sends."""
+"""Size of the path and headers of a request: far more than any proxy sends."""
 HEAD_TIMEOUT_S: Final = 30.0
 """Time for the head of a request to arrive, from the start of the connection or its first byte. An idle connection is
 closed after the same time: longer than the pause between two log posts."""
@@ -82,7 +82,7 @@ class ApiConnection(asyncio.Protocol):
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport
+        self.transport: asyncio.Transport
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects_continue = False
@@ -106,7 +106,7 @@ class ApiConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's has no such base class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's has no such base class
         self._shared.open.add(self)
         self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
         self._check_deadline()
@@ -124,7 +124,7 @@ class ApiConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
-        if self._is_streaming or self._transport.is_closing():
+        if self._is_streaming or self.transport.is_closing():
             return
         if self._current is None and self._unparsed_bytes == 0:
             self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
@@ -142,7 +142,7 @@ class ApiConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
         if self._is_streaming:  # a client that disconnected looks the same, and a stream could last very long
-            self._transport.abort()
+            self.transport.abort()
             return False
         if self._current is None or not self._current.is_body_complete or self._waiting:
             return False
@@ -229,8 +229,8 @@ class ApiConnection(asyncio.Protocol):
             "query_string": url.query or b"",
             "root_path": "",
             "headers": self._headers,
-            "client": _address(self._transport.get_extra_info("peername")),
-            "server": _address(self._transport.get_extra_info("sockname")),
+            "client": _address(self.transport.get_extra_info("peername")),
+            "server": _address(self.transport.get_extra_info("sockname")),
             "extensions": {CONNECTION: self},
         }
 
@@ -248,19 +248,19 @@ class ApiConnection(asyncio.Protocol):
             await self._shared.app(exchange.scope, exchange.receive, exchange.send)
         except Exception:  # noqa: BLE001 - an application must not end the server
             _log.exception("application failed")
-        if exchange.is_response_complete or exchange.is_disconnected or self._transport.is_closing():
+        if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
             return
         if exchange.is_response_started:
-            self._transport.abort()  # the client must not read the response as complete
+            self.transport.abort()  # the client must not read the response as complete
         else:
             self._write_error(InternalServerError("Internal error."))
-            self._transport.close()
+            self.transport.close()
 
     def exchange_completed(self) -> None:
         """Answer the next request, wait for one, or close the connection."""
         exchange = self._current
         if exchange is None or self._is_streaming:
-            self._transport.close()
+            self.transport.close()
         elif exchange.is_body_complete:
             self._finish(exchange)
         else:
@@ -270,7 +270,7 @@ class ApiConnection(asyncio.Protocol):
 
     def _finish(self, exchange: Exchange) -> None:
         if not exchange.keep_alive:
-            self._transport.close()
+            self.transport.close()
             return
         self._current = None
         if self._waiting:
@@ -281,7 +281,7 @@ class ApiConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send data to the client."""
-        self._transport.write(data)
+        self.transport.write(data)
 
     async def drain(self) -> None:
         """Wait until the client has read enough of what was sent."""
@@ -292,13 +292,13 @@ class ApiConnection(asyncio.Protocol):
         """Stop reading from the client."""
         if not self._is_body_paused:
             self._is_body_paused = True
-            self._transport.pause_reading()
+            self.transport.pause_reading()
 
     def resume_body(self) -> None:
         """Resume reading from the client, unless other requests are queued."""
-        if self._is_body_paused and not self._waiting and not self._transport.is_closing():
+        if self._is_body_paused and not self._waiting and not self.transport.is_closing():
             self._is_body_paused = False
-            self._transport.resume_reading()
+            self.transport.resume_reading()
 
     def date(self) -> bytes:
         """The value of the `date` header."""
@@ -308,7 +308,7 @@ class ApiConnection(asyncio.Protocol):
         """Close the connection, after the response in progress if there is one."""
         self._waiting.clear()
         if self._current is None or self._current.is_response_complete:
-            self._transport.close()
+            self.transport.close()
         else:
             self._current.keep_alive = False
 
@@ -319,17 +319,6 @@ class ApiConnection(asyncio.Protocol):
         """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
 
-    @property
-    def tcp_socket(self) -> socket.socket:
-        """The socket of the connection."""
-        found: socket.socket = self._transport.get_extra_info("socket")
-        return found
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes buffered for the client, without the system's own buffer."""
-        return self._transport.get_write_buffer_size()
-
     def begin_stream(self) -> None:
         """Switch to streaming: later requests on this connection are ignored."""
         self._is_streaming = True
@@ -338,11 +327,12 @@ class ApiConnection(asyncio.Protocol):
         if self._current is not None:
             self._current.keep_alive = False
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
-            self.tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+            tcp_socket: socket.socket = self.transport.get_extra_info("socket")
+            tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
     def abort(self) -> None:
         """Drop the connection with all unsent data."""
-        self._transport.abort()
+        self.transport.abort()
 
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
@@ -355,7 +345,7 @@ class ApiConnection(asyncio.Protocol):
             current is self._newest and not current.is_body_complete and not current.is_response_started
         ):
             self._write_error(InvalidParamsError(reason))
-        self._transport.close()
+        self.transport.close()
 
     def _write_error(self, error: InvalidParamsError | InternalServerError) -> None:
         request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
@@ -367,18 +357,18 @@ class ApiConnection(asyncio.Protocol):
             (b"x-request-id", request_id.encode()),
             (b"connection", b"close"),
         ]
-        self._transport.write(format_head(response.status, headers) + response.body)
+        self.transport.write(format_head(response.status, headers) + response.body)
 
     def _check_deadline(self) -> None:
         """Close the connection at its deadline. One timer per connection, re-armed when it fires, is cheaper than one
         per request.
         """
         self._timer = None
-        if self._transport.is_closing():
+        if self.transport.is_closing():
             return
         now_s = self._loop.time()
         if self._deadline_s is not None and now_s >= self._deadline_s:
-            self._transport.close()
+            self.transport.close()
             return
         wait_s = HEAD_TIMEOUT_S if self._deadline_s is None else self._deadline_s - now_s
         self._timer = self._loop.call_later(wait_s, self._check_deadline)

@@ -1,15 +1,16 @@
-"""Build error responses: one body shape for all errors, with the headers of each status."""
+"""Errors of the web layer and their responses: one body shape for all, with the headers of each status."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from matchpod.core.errors import (
     Fault,
+    ForbiddenError,
     InvalidParamsError,
     MatchpodError,
     MethodNotAllowedError,
@@ -18,6 +19,12 @@ from matchpod.core.errors import (
     UnavailableError,
 )
 from matchpod.web.endpoint import Header, Response
+
+ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, UnavailableError)
+"""The errors of every endpoint."""
+
+WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
+"""The errors of every endpoint that needs a key."""
 
 _encoder = msgspec.json.Encoder()
 

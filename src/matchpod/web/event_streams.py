@@ -43,13 +43,13 @@ OPENING: Final = b"retry: 2000\n\n"
 """Sent at once, so that a client sees the stream open; it is to reconnect after 2 s."""
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
-"""Sent when idle: proxies close connections idle for 30 s or more, and sending detects a vanished client."""
+"""Idle time until a heartbeat. Proxies close connections idle for 30 s; sending detects a vanished client."""
 CHECK_KEY_S: Final = 30.0
 """How often the key is checked again, before the next frame is sent."""
 SEND_TIMEOUT_S: Final = 10.0
 """Time for a client to read; after a timeout it gets everything when it reconnects."""
 CLOSING_SEND_TIMEOUT_S: Final = 0.2
-"""The same while the service stops."""
+"""Time for a client to read while the service stops."""
 
 QUERY: Final = "lastEventId"
 HEADER: Final = "Last-Event-ID"
@@ -159,13 +159,9 @@ class _Sender:
         self._timeout_s = SEND_TIMEOUT_S
         self._timeout: asyncio.Timeout | None = None
 
-    async def start(self, message: Message) -> bool:
-        """Send status and headers; False after a timeout."""
-        return await self._send_message(message)
-
     async def body(self, part: bytes, *, is_last: bool = False) -> bool:
         """Send a part of the body; False after a timeout."""
-        return await self._send_message({"type": "http.response.body", "body": part, "more_body": not is_last})
+        return await self.message({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     def shorten_timeout(self) -> None:
         """Wait only briefly from now on, as the stream is being closed."""
@@ -173,7 +169,8 @@ class _Sender:
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + CLOSING_SEND_TIMEOUT_S)
 
-    async def _send_message(self, message: Message) -> bool:
+    async def message(self, message: Message) -> bool:
+        """Send a message; False after a timeout."""
         if self._connection is not None and self._connection.has_room:
             await self._send(message)  # without a timer, which would cost half as much as the sending
             return True
@@ -217,7 +214,7 @@ async def _send_frames(stream: EventStream, sender: _Sender, start: Message, wat
     check_at = loop.time() + CHECK_KEY_S
     is_authorized = True
     frames: bytes | None = OPENING
-    if not await sender.start(start):
+    if not await sender.message(start):
         return StreamEnd.SLOW
     while frames is not None and is_authorized:
         if not await sender.body(frames or HEARTBEAT):

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from matchpod.web.asgi import Message, Scope
 
 MAX_BUFFERED_BODY: Final = 64 * 1024
-"""Bytes of a body that wait for the application before reading from the client pauses."""
+"""Bytes of a body that may wait for the application; beyond that, reading from the client pauses."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_CONTENT, NOT_MODIFIED = 204, 304

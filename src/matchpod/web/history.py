@@ -2,60 +2,47 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from matchpod.core.history_query import (
-    read_events_query,
-    read_leaderboard_query,
-    read_maps_query,
-    read_series_query,
-)
+from matchpod.core.history_query import read_events_query, read_leaderboard_query, read_maps_query, read_series_query
 from matchpod.web.endpoint import Call, Response, Site
-from matchpod.web.matches import NO_STORE
+from matchpod.web.matches import private_json
 from matchpod.web.query_strings import query_of
-
-_encoder = msgspec.json.Encoder()
 
 
 async def list_series(site: Site, call: Call) -> Response:
     """List the series of the organization."""
     query = read_series_query(query_of(call))
-    return _json_response(await site.services.history.series_list(call.caller, query))
+    return private_json(await site.services.history.series_list(call.caller, query))
 
 
 async def get_series(site: Site, call: Call) -> Response:
     """Get a series with its maps."""
-    return _json_response(await site.services.history.series(call.caller, call.params[0]))
+    return private_json(await site.services.history.series(call.caller, call.params[0]))
 
 
 async def list_server_series(site: Site, call: Call) -> Response:
     """List the series of a server."""
     query = read_series_query(query_of(call))
-    return _json_response(await site.services.history.server_series(call.caller, call.params[0], query))
+    return private_json(await site.services.history.server_series(call.caller, call.params[0], query))
 
 
 async def list_maps(site: Site, call: Call) -> Response:
     """List the maps of the organization."""
     query = read_maps_query(query_of(call))
-    return _json_response(await site.services.history.maps(call.caller, query))
+    return private_json(await site.services.history.maps(call.caller, query))
 
 
 async def get_map(site: Site, call: Call) -> Response:
     """Get a map with its players."""
-    return _json_response(await site.services.history.map(call.caller, call.params[0]))
+    return private_json(await site.services.history.map(call.caller, call.params[0]))
 
 
 async def get_events(site: Site, call: Call) -> Response:
     """Get the next items of a map's timeline."""
     query = read_events_query(query_of(call))
-    return _json_response(await site.services.history.events(call.caller, call.params[0], query))
+    return private_json(await site.services.history.events(call.caller, call.params[0], query))
 
 
 async def get_leaderboard(site: Site, call: Call) -> Response:
     """Get the leaderboard of a map."""
     query = read_leaderboard_query(query_of(call))
-    return _json_response(await site.services.history.leaderboard(call.caller, call.params[0], query))
-
-
-def _json_response(view: object) -> Response:
-    return Response(_encoder.encode(view), headers=NO_STORE)
+    return private_json(await site.services.history.leaderboard(call.caller, call.params[0], query))

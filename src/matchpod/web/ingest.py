@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from matchpod.core.errors import InvalidParamsError, MatchpodError, UnauthorizedError
-from matchpod.service.ingest import BAD_REQUEST, GONE, MAX_BODY_BYTES, STORED, TOKEN_HEADER, UNKNOWN
+from matchpod.core.errors import InvalidParamsError, UnauthorizedError
+from matchpod.service import ingest
+from matchpod.service.ingest import MAX_BODY_BYTES, TOKEN_HEADER
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Response, Site
 from matchpod.web.errors import GoneError, InternalServerError
@@ -53,16 +54,14 @@ def _body(call: Call) -> Callable[[], Awaitable[bytes]]:
 
 
 def _status_response(status: int) -> Response:
-    if status == STORED:
-        return _STORED
-    raise _error(status)
-
-
-def _error(status: int) -> MatchpodError:
-    if status == GONE:
-        return GoneError("This match has ended or does not exist.")
-    if status == UNKNOWN:
-        return UnauthorizedError("The token is missing or belongs to no match.")
-    if status == BAD_REQUEST:
-        return InvalidParamsError("The request body is not what a game server sends.")
-    return InternalServerError(f"unexpected ingest status {status}")
+    match status:
+        case ingest.STORED:
+            return _STORED
+        case ingest.GONE:
+            raise GoneError("This match has ended or does not exist.")
+        case ingest.UNKNOWN:
+            raise UnauthorizedError("The token is missing or belongs to no match.")
+        case ingest.BAD_REQUEST:
+            raise InvalidParamsError("The request body is not what a game server sends.")
+        case _:
+            raise InternalServerError(f"unexpected ingest status {status}")

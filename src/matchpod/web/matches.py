@@ -29,14 +29,12 @@ async def create(site: Site, call: Call) -> Response:
     """Create a match."""
     key = call.header(b"idempotency-key")
     body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
-    server = await site.services.matches.create(call.caller, body, key)
-    return Response(_encoder.encode(server), 201, headers=NO_STORE)
+    return private_json(await site.services.matches.create(call.caller, body, key), 201)
 
 
 async def get_server(site: Site, call: Call) -> Response:
     """Get a server with its live match."""
-    server = await site.services.matches.get(call.caller, call.params[0])
-    return Response(_encoder.encode(server), headers=NO_STORE)
+    return private_json(await site.services.matches.get(call.caller, call.params[0]))
 
 
 async def cancel(site: Site, call: Call) -> Response:
@@ -47,10 +45,14 @@ async def cancel(site: Site, call: Call) -> Response:
 
 async def by_external_id(site: Site, call: Call) -> Response:
     """Get a match by the caller's own id."""
-    match = await site.services.matches.by_external_id(call.caller, call.params[0])
-    return Response(_encoder.encode(match), headers=NO_STORE)
+    return private_json(await site.services.matches.by_external_id(call.caller, call.params[0]))
 
 
 async def list_regions(site: Site, _: Call) -> Response:
     """List the regions."""
     return Response(_encoder.encode(await site.services.regions.views()))
+
+
+def private_json(view: object, status: int = 200) -> Response:
+    """Return a response that no proxy may cache."""
+    return Response(_encoder.encode(view), status, headers=NO_STORE)

@@ -112,11 +112,7 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
 
 
 def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
-    operation: Schema = {
-        "operationId": endpoint.name,
-        "tags": [endpoint.tag.value],
-        "summary": endpoint.summary,
-    }
+    operation: Schema = {"operationId": endpoint.name, "tags": [endpoint.tag.value], "summary": endpoint.summary}
     if description := _description(endpoint):
         operation["description"] = description
     if endpoint.access is not None:

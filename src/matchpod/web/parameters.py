@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from matchpod.core import history_query
 from matchpod.core.played_map import MapStatus
 from matchpod.core.stats import leaderboard
@@ -71,12 +73,7 @@ TOKEN: Final = Parameter(
     text="The token of the match that the game server was configured with.",
     schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
 )
-TOKEN_HEADER: Final = Parameter(
-    name=ingest.TOKEN_HEADER,
-    place="header",
-    text="The token of the match that the game server was configured with.",
-    schema={"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"},
-)
+TOKEN_HEADER: Final = replace(TOKEN, name=ingest.TOKEN_HEADER, place="header")
 FILE: Final = Parameter(
     name="file",
     place="path",
@@ -115,11 +112,7 @@ MAP_NAME: Final = _query(
     "`workshop/987654321/de_name`.",
     {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
 )
-DATE_FROM: Final = _query(
-    "dateFrom",
-    f"Only those that started at this time or later. {_DATE_FORMS}",
-    _DATE,
-)
+DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", _DATE)
 DATE_TO: Final = _query(
     "dateTo",
     "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",

@@ -54,10 +54,7 @@ def _create_match(regions: Sequence[str]) -> Schema:
         {
             "region": {"type": "string", "enum": list(regions), "description": "The code of a region."},
             "gameType": {"type": "string", "enum": [GAME_TYPE]},
-            "gameSettings": {
-                "oneOf": choices,
-                "description": "What to play; the fields depend on matchType.",
-            },
+            "gameSettings": {"oneOf": choices, "description": "What to play; the fields depend on matchType."},
             "callbackUrl": _text(
                 1,
                 text_rules.MAX_URL,

@@ -6,6 +6,7 @@ The router and the description of the API are both built from this list; the end
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from matchpod.core.errors import (
@@ -24,11 +25,19 @@ from matchpod.service.regions import RegionView
 from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters
 from matchpod.web.endpoint import Endpoint, Tag
-from matchpod.web.errors import GoneError
-from matchpod.web.failures import ANYWHERE, WITH_KEY
+from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError
 from matchpod.web.history_routes import HISTORY
 
 _MANAGERS: Final = (Role.OWNER, Role.ADMIN)
+
+_ingest_post: Final = partial(
+    Endpoint,
+    method="POST",
+    tag=Tag.INGEST,
+    returns=matches.Accepted,
+    errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+)
+_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError,))
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     # --- the API ------------------------------------------------------------------------------------------------------
@@ -105,53 +114,38 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     ),
     *HISTORY,
     # --- from game servers --------------------------------------------------------------------------------------------
-    Endpoint(
-        method="POST",
+    _ingest_post(
         path=LOGS_PATH,
         name="takeLog",
-        tag=Tag.INGEST,
         summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
-        returns=matches.Accepted,
         errors=(*ANYWHERE, PayloadTooLargeError, GoneError),
         handler=ingest.post_log,
     ),
-    Endpoint(
-        method="POST",
+    _ingest_post(
         path=REPORTS_PATH,
         name="takeReport",
-        tag=Tag.INGEST,
         summary="Store a report of the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         raw_body="application/json",
-        returns=matches.Accepted,
-        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
         handler=ingest.post_report,
     ),
-    Endpoint(
-        method="POST",
+    _ingest_post(
         path=SHOTS_PATH,
         name="takeShots",
-        tag=Tag.INGEST,
         summary="Store the shots of all players in a round, counted by a plugin",
         parameters=(parameters.TOKEN,),
         body="ShotsReport",
         text="Absolute counts of one round: repeat or correct a report by sending it again, in any order.",
-        returns=matches.Accepted,
-        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
         handler=ingest.post_shots,
     ),
-    Endpoint(
-        method="POST",
+    _ingest_post(
         path=ANTICHEAT_PATH,
         name="takeDetection",
-        tag=Tag.INGEST,
         summary="Store a detection of an anti-cheat plugin",
         parameters=(parameters.TOKEN,),
         raw_body="application/json",
-        returns=matches.Accepted,
-        errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
         handler=ingest.post_detection,
     ),
     Endpoint(
@@ -166,61 +160,45 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
-    Endpoint(
-        method="GET",
+    _operation(
         path="/healthz",
         name="getHealth",
-        tag=Tag.OPERATIONS,
         summary="Liveness of the process",
         returns=ops.Health,
-        errors=(MatchpodError,),
         handler=ops.healthz,
     ),
-    Endpoint(
-        method="GET",
+    _operation(
         path="/readyz",
         name="getReadiness",
-        tag=Tag.OPERATIONS,
         summary="Readiness of the process, with reasons if it is not ready",
         returns=ops.Health,
         errors=ANYWHERE,
         handler=ops.readyz,
     ),
-    Endpoint(
-        method="GET",
+    _operation(
         path="/metrics",
         name="getMetrics",
-        tag=Tag.OPERATIONS,
         summary="Metrics for Prometheus",
         content_type=CONTENT_TYPE,
-        errors=(MatchpodError,),
         handler=ops.metrics,
     ),
-    Endpoint(
-        method="GET",
+    _operation(
         path="/openapi.json",
         name="getDescription",
-        tag=Tag.OPERATIONS,
         summary="This description as OpenAPI",
         returns=dict,
-        errors=(MatchpodError,),
         handler=ops.openapi,
     ),
-    Endpoint(
-        method="GET",
+    _operation(
         path="/docs",
         name="getDocumentation",
-        tag=Tag.OPERATIONS,
         summary="This description as a page",
         content_type="text/html; charset=utf-8",
-        errors=(MatchpodError,),
         handler=ops.docs,
     ),
-    Endpoint(
-        method="GET",
+    _operation(
         path="/docs/assets/{file}",
         name="getDocumentationFile",
-        tag=Tag.OPERATIONS,
         summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",

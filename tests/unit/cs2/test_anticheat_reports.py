@@ -90,14 +90,7 @@ def test_only_brackets_around_all_details_are_removed() -> None:
 
 def test_batch_of_observations_is_parsed() -> None:
     assert read_detections(batch(observation(), observation(RoundNumber=0, Weapon=""))) == [
-        PluginDetection(
-            player_id=PLAYER,
-            name="Ic3",
-            kind="RapidFire",
-            reason="RapidFire -> Player: 3",
-            weapon="ak47",
-            round_number=7,
-        ),
+        PluginDetection(player_id=PLAYER, name="Ic3", kind="RapidFire", reason="RapidFire -> Player: 3", weapon="ak47"),
         PluginDetection(player_id=PLAYER, name="Ic3", kind="RapidFire", reason="RapidFire -> Player: 3"),
     ]
 
@@ -109,11 +102,9 @@ def test_own_format_is_parsed_as_object_and_as_list() -> None:
     assert read_detections(body([entry, {**entry, "steamId": "[U:1:37572195]"}])) == [found, found]
 
 
-def test_own_format_may_contain_name_and_round() -> None:
+def test_own_format_may_contain_a_name() -> None:
     entry = {"steamId": int(PLAYER), "type": "aim", "name": "Ic3", "roundNumber": 4}
-    assert read_detections(body(entry)) == [
-        PluginDetection(player_id=PLAYER, name="Ic3", kind="aim", reason="aim", round_number=4)
-    ]
+    assert read_detections(body(entry)) == [PluginDetection(player_id=PLAYER, name="Ic3", kind="aim", reason="aim")]
 
 
 # --- other input ------------------------------------------------------------------------------------------------
@@ -172,12 +163,6 @@ def test_number_of_detections_is_bounded() -> None:
 def test_long_texts_are_truncated() -> None:
     (found,) = read_detections(batch(observation(Kind="k" * 999, Summary="s" * 999, PlayerName="n" * 999)))
     assert {len(found.kind), len(found.reason), len(found.name)} == {MAX_TEXT_CHARS}
-
-
-@pytest.mark.parametrize("number", [True, "7", 1.5, -1, 10**6])
-def test_invalid_round_number_is_none(number: object) -> None:
-    (found,) = read_detections(batch(observation(RoundNumber=number)))
-    assert found.round_number is None
 
 
 def test_name_cannot_forge_the_id_in_a_webhook() -> None:

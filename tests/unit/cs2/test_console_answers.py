@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.model import Side
 from matchpod.cs2.console_answers import (
     MAX_OBJECT_STARTS,
     CvarValue,
-    Get5State,
-    LogListener,
-    Status,
+    Get5Status,
+    StatusJson,
     StatusJsonClient,
     StatusPlayer,
     parse_cvar,
@@ -29,68 +27,38 @@ from matchpod.cs2.console_answers import (
 NOISE = 'L 01/19/2026 - 19:02:08: "Eve<2><[U:1:7]><CT>" say "hostname : owned"'
 
 
-def status_with(*rows: str) -> Status:
+def status_with(*rows: str) -> tuple[StatusPlayer, ...]:
     """Parse a `status` answer with these lines in its player table."""
-    answer = parse_status("\n".join(["---------players--------", *rows, "#end"]))
-    assert answer is not None
-    return answer
+    return parse_status("\n".join(["---------players--------", *rows, "#end"]))
 
 
-def names(status: Status | None) -> list[str]:
-    assert status is not None
-    return [player.name for player in status.players]
+def names(players: tuple[StatusPlayer, ...]) -> list[str]:
+    return [player.name for player in players]
 
 
 # --- status ---
 
 
 def test_status_of_a_server_with_bots_is_parsed(corpus: Path) -> None:
-    answer = parse_status((corpus / "status_1.41.2.8_bots_hibernating.txt").read_text())
-    assert answer is not None
-    assert answer.hostname == "Larry's Server"
-    assert (answer.version, answer.build) == ("1.41.2.8", 10603)
-    assert answer.map == "de_inferno"
-    assert (answer.humans, answer.bots, answer.is_hibernating) == (0, 5, True)
-    assert names(answer) == ["Rebel", "Rock", "Ricksaw", "Commando", "Shamat"]
-    assert all(player.is_bot and player.address is None and player.connected_s is None for player in answer.players)
+    players = parse_status((corpus / "status_1.41.2.8_bots_hibernating.txt").read_text())
+    assert names(players) == ["Rebel", "Rock", "Ricksaw", "Commando", "Shamat"]
+    assert all(player.is_bot for player in players)
 
 
 def test_status_of_an_empty_server_is_parsed(corpus: Path) -> None:
-    answer = parse_status((corpus / "status_1.41.8.1_empty.txt").read_text())
-    assert answer == Status(
-        hostname="CS2 Zombie Escape Mella Server",
-        version="1.41.8.1",
-        build=10896,
-        map="ze_winter_warehouse_p",
-        humans=0,
-        bots=0,
-        is_hibernating=False,
-    )
+    assert parse_status((corpus / "status_1.41.8.1_empty.txt").read_text()) == ()
 
 
 def test_status_of_a_server_with_players_is_parsed(corpus: Path) -> None:
-    answer = parse_status((corpus / "status_1.41.8.1_two_humans_partial.txt").read_text())
-    assert answer is not None
-    assert (answer.humans, answer.map) == (2, None)
-    assert answer.players[0] == StatusPlayer(
-        user_id=0,
-        connected_s=440,
-        ping=179,
-        loss=0,
-        state="active",
-        address="203.0.113.2:29415",
-        name="Player One",
-        is_bot=False,
-    )
+    players = parse_status((corpus / "status_1.41.8.1_two_humans_partial.txt").read_text())
+    assert players[0] == StatusPlayer(user_id=0, name="Player One", is_bot=False)
 
 
 def test_rows_without_a_channel_are_skipped(corpus: Path) -> None:
-    answer = parse_status((corpus / "status_rows_mixed.txt").read_text())
-    assert names(answer) == ["Nickname", "Aspirant", "Rex", "nikita ", "Ariel"]
-    assert answer is not None
-    assert [player.user_id for player in answer.players] == [2, 14, 15, 65280, 12]
-    assert [player.is_bot for player in answer.players] == [False, True, True, False, False]
-    assert (answer.hostname, answer.humans, answer.is_hibernating) == (None, None, None)
+    players = parse_status((corpus / "status_rows_mixed.txt").read_text())
+    assert names(players) == ["Nickname", "Aspirant", "Rex", "nikita ", "Ariel"]
+    assert [player.user_id for player in players] == [2, 14, 15, 65280, 12]
+    assert [player.is_bot for player in players] == [False, True, True, False, False]
 
 
 def test_name_ends_at_the_last_quote() -> None:
@@ -99,8 +67,7 @@ def test_name_ends_at_the_last_quote() -> None:
 
 
 def test_quoted_word_in_a_bot_name_is_not_an_address() -> None:
-    (player,) = status_with("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'").players
-    assert (player.name, player.address) == ("Big 'Bad' Wolf", None)
+    assert names(status_with("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'")) == ["Big 'Bad' Wolf"]
 
 
 def test_name_that_imitates_a_row_is_a_name() -> None:
@@ -112,9 +79,8 @@ def test_unicode_line_separator_does_not_end_a_row() -> None:
     assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'a\u2028b\x1cc'")) == ["a\u2028b\x1cc"]
 
 
-def test_connection_time_includes_hours() -> None:
-    (player,) = status_with("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'").players
-    assert player.connected_s == 3723
+def test_connection_time_may_include_hours() -> None:
+    assert names(status_with("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'")) == ["x"]
 
 
 def test_row_without_closing_quote_is_skipped() -> None:
@@ -123,27 +89,13 @@ def test_row_without_closing_quote_is_skipped() -> None:
 
 def test_unrelated_lines_are_skipped() -> None:
     row = "   2    00:40    0    0     active 786432 127.0.0.1:65498 'Nick'"
-    text = "\r\n".join(
-        [NOISE, "hostname : real", "hostname : late", NOISE, "---------players--------", NOISE, row, "#end", row]
-    )
-    answer = parse_status(text)
-    assert answer is not None
-    assert answer.hostname == "real"
-    assert names(answer) == ["Nick"]
-
-
-def test_map_is_the_spawngroup_with_number_one() -> None:
-    text = "loaded spawngroup(  2)  : SV:  [2: prefabs/x | main lump]\nloaded spawngroup(  1)  : SV:  [1: de_nuke | m]"
-    assert parse_status(text) == Status(map="de_nuke")
-
-
-def test_unparseable_headers_give_none() -> None:
-    assert parse_status("version  : soon\nplayers  : many\n") == Status()
+    text = "\r\n".join([NOISE, row, "hostname : real", NOISE, "---------players--------", NOISE, row, "#end", row])
+    assert names(parse_status(text)) == ["Nick"]
 
 
 @pytest.mark.parametrize("text", ["", "Unknown command 'status'!", NOISE, "map : de_dust2"])
-def test_other_text_is_not_a_status(text: str) -> None:
-    assert parse_status(text) is None
+def test_other_text_has_no_players(text: str) -> None:
+    assert parse_status(text) == ()
 
 
 # --- status_json ---
@@ -152,8 +104,7 @@ def test_other_text_is_not_a_status(text: str) -> None:
 def test_status_json_of_a_real_server_is_parsed(corpus: Path) -> None:
     answer = parse_status_json((corpus / "status_json_build2000696.json").read_text())
     assert answer is not None
-    assert (answer.map, answer.is_hibernating) == ("de_dust2", False)
-    assert (answer.build_version, answer.source_revision) == (2000696, "10299884")
+    assert answer.map == "de_dust2"
     assert answer.humans == (StatusJsonClient(steam_id64="76561197997837923", name="LarryCucumber", is_bot=False),)
     assert [client.name for client in answer.clients if client.is_bot][:2] == ["Rebel", "Rip"]
     assert all(client.steam_id64 != "0" for client in answer.clients)
@@ -204,11 +155,14 @@ def test_control_character_in_a_name_is_kept() -> None:
 
 
 def test_fields_of_the_wrong_type_count_as_missing() -> None:
-    text = '{"build_version": true, "server": {"map": 7, "hibernating": "no", "clients": ["x", {"name": 1}, null]}}'
-    answer = parse_status_json(text)
+    answer = parse_status_json('{"server": {"map": 7, "clients": ["x", {"name": 1}, null]}}')
+    assert answer == StatusJson(map=None, clients=())
+
+
+def test_client_is_a_bot_only_if_the_flag_is_true() -> None:
+    answer = parse_status_json(status_json({"steamid64": "76561197997837923", "bot": "no", "name": "x"}))
     assert answer is not None
-    assert (answer.map, answer.is_hibernating, answer.build_version) == (None, None, None)
-    assert answer.clients == ()
+    assert len(answer.humans) == 1
 
 
 def test_status_json_without_a_client_list_has_no_clients() -> None:
@@ -239,17 +193,14 @@ def test_invalid_or_other_json_is_not_status_json(text: str) -> None:
 # --- logaddress_list_http ---
 
 
-def test_listeners_are_listed_with_their_ticks() -> None:
+def test_listeners_are_listed() -> None:
     text = (
         "http://10.0.0.1:8080/ingest/abc?x=1 - no pending request\n"
         "    last acknowledged tick 3391\n"
         "https://logs.example/CS2Logs - has pending request\n"
         f"{NOISE}\n"
     )
-    assert parse_log_listeners(text) == (
-        LogListener(uri="http://10.0.0.1:8080/ingest/abc?x=1", has_pending_request=False, acknowledged_tick=3391),
-        LogListener(uri="https://logs.example/CS2Logs", has_pending_request=True),
-    )
+    assert parse_log_listeners(text) == ("http://10.0.0.1:8080/ingest/abc?x=1", "https://logs.example/CS2Logs")
 
 
 @pytest.mark.parametrize(
@@ -281,28 +232,19 @@ LIVE = {
 
 def test_get5_status_of_a_live_match_is_parsed() -> None:
     answer = parse_get5_status(f"{NOISE}\n{json.dumps(LIVE)}\n{NOISE}")
-    assert answer is not None
-    assert (answer.state, answer.is_paused, answer.match_id) == (Get5State.LIVE, True, "27")
-    assert (answer.map_number, answer.round_number) == (0, 4)
-    assert answer.team1 is not None
-    assert (answer.team1.name, answer.team1.series_score, answer.team1.map_score) == ("Alpha", 1, 3)
-    assert (answer.team1.side, answer.team1.is_ready) == (Side.CT, True)
-    assert answer.team2 is not None
-    assert (answer.team2.side, answer.team2.is_ready) == (Side.T, False)
+    assert answer == Get5Status(state="live", match_id="27")
 
 
 def test_get5_status_without_a_match_has_only_its_state() -> None:
     answer = parse_get5_status('{\n  "plugin_version": "0.15.0",\n  "gamestate": "none"\n}')
-    assert answer is not None
-    assert answer.state is Get5State.NONE
-    assert (answer.match_id, answer.map_number, answer.team1, answer.team2) == (None, None, None, None)
+    assert answer == Get5Status(state="none", match_id=None)
 
 
-@pytest.mark.parametrize("gamestate", ['"overtime_break"', "7", "null", "[]"])
-def test_unrecognized_state_is_unknown(gamestate: str) -> None:
+@pytest.mark.parametrize("gamestate", ["7", "null", "[]"])
+def test_state_that_is_no_text_is_unknown(gamestate: str) -> None:
     answer = parse_get5_status(f'{{"gamestate": {gamestate}}}')
     assert answer is not None
-    assert answer.state is Get5State.UNKNOWN
+    assert answer.state == "unknown"
 
 
 @pytest.mark.parametrize(("written", "read"), [('"m-1"', "m-1"), ("1700000000123", "1700000000123"), ("true", None)])
@@ -310,22 +252,6 @@ def test_match_id_may_be_text_or_number(written: str, read: str | None) -> None:
     answer = parse_get5_status(f'{{"gamestate": "live", "matchid": {written}}}')
     assert answer is not None
     assert answer.match_id == read
-
-
-def test_both_names_of_the_terrorist_side_are_known() -> None:
-    for word in ("t", "terrorist"):
-        answer = parse_get5_status(f'{{"gamestate": "live", "team1": {{"side": "{word}"}}}}')
-        assert answer is not None
-        assert answer.team1 is not None
-        assert answer.team1.side is Side.T
-
-
-def test_team_without_fields_is_empty() -> None:
-    answer = parse_get5_status('{"gamestate": "live", "team1": {"side": "spec"}, "team2": "x"}')
-    assert answer is not None
-    assert answer.team1 is not None
-    assert (answer.team1.name, answer.team1.map_score, answer.team1.side) == ("", 0, None)
-    assert answer.team2 is None
 
 
 def test_server_without_the_plugin_has_no_get5_status() -> None:

@@ -92,9 +92,12 @@ def test_round_end_has_the_statistics_that_the_plugin_fills() -> None:
         team2_score=2,
         players=(
             PlayerReport(
-                player_id=PLAYER, name="Ann", team=Team.TEAM1, kills=17, deaths=6, assists=5, damage=1668,
-                utility_damage=40, enemies_flashed=3, headshot_kills=9, rounds_played=15, double_kills=4,
-                triple_kills=2, quad_kills=1, aces=0, clutch1v1=1, clutch1v2=0, score=41, mvps=3,
+                player_id=PLAYER, name="Ann", team=Team.TEAM1,
+                stats={
+                    "kills": 17, "deaths": 6, "assists": 5, "damage": 1668, "utility_damage": 40, "enemies_flashed": 3,
+                    "headshot_kills": 9, "rounds_played": 15, "2k": 4, "3k": 2, "4k": 1, "5k": 0, "1v1": 1, "1v2": 0,
+                    "score": 41, "mvp": 3,
+                },
             ),
         ),
     )  # fmt: skip
@@ -186,13 +189,13 @@ def test_other_events_keep_their_name(event: str) -> None:
 def test_bots_and_invalid_ids_are_skipped(entry: object) -> None:
     real = {"steamid": int(PLAYER), "name": "Ann", "stats": {"mvp": 3}}
     report = read_round(team1=team(13, entry), team2=team(2, entry, real))
-    assert report.players == (PlayerReport(player_id=PLAYER, name="Ann", team=Team.TEAM2, mvps=3),)
+    assert report.players == (PlayerReport(player_id=PLAYER, name="Ann", team=Team.TEAM2, stats={"mvp": 3}),)
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "3", None, True, 10**12])
-def test_invalid_count_is_none(number: object) -> None:
+def test_invalid_count_is_left_out(number: object) -> None:
     report = read_round(team1=team(13, {"steamid": PLAYER, "stats": {"mvp": number, "kills": 2}}))
-    assert (report.players[0].mvps, report.players[0].kills) == (None, 2)
+    assert report.players[0].stats == {"kills": 2}
 
 
 def test_number_of_players_is_bounded() -> None:

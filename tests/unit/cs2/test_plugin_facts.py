@@ -21,7 +21,8 @@ SERIES_END = SeriesEnd("27", 1, 0, Team.TEAM1)
 def round_end(
     number: int = 1, mvps: int | None = 1, map_number: int = 1, score: tuple[int, int] = (1, 0)
 ) -> RoundEndReport:
-    player = PlayerReport(player_id=id64(1), name="Ann", team=Team.TEAM1, mvps=mvps)
+    stats = {} if mvps is None else {"mvp": mvps}
+    player = PlayerReport(player_id=id64(1), name="Ann", team=Team.TEAM1, stats=stats)
     return RoundEndReport("27", map_number, number, Side.CT, RoundEndReason.CTS_WIN, *score, (player,))
 
 

@@ -232,16 +232,6 @@ def http_scope(method: str, path: str, headers: Iterable[tuple[bytes, bytes]] = 
     return {"type": "http", "method": method, "path": path, "headers": list(headers)}
 
 
-def test_lifespan_messages_are_acknowledged(site: Site) -> None:
-    sent = exchange(site, {"type": "lifespan"}, [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
-    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-
-
-def test_websockets_are_closed(site: Site) -> None:
-    sent = exchange(site, {"type": "websocket", "path": "/"}, [{"type": "websocket.connect"}])
-    assert [message["type"] for message in sent] == ["websocket.close"]
-
-
 def test_path_is_used_if_the_raw_path_is_missing(site: Site) -> None:
     sent = exchange(site, http_scope("GET", "/healthz"), [])
     assert sent[0]["status"] == 200

@@ -119,8 +119,7 @@ class StaticFleet:
 
 
 async def _kick_all(console: RemoteConsole) -> None:
-    status = parse_status(await console.run(STATUS))
-    for player in status.players if status else ():
+    for player in parse_status(await console.run(STATUS)):
         if not player.is_bot:
             await console.run(kick_command(player.user_id, FAREWELL))
 

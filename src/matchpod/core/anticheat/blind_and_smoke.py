@@ -21,7 +21,7 @@ GUNS = AIMED | SNIPERS
 """Guns that fire one bullet per shot and are aimed at a target."""
 
 MIN_DISTANCE = 500
-"""Game units, 12.7 m. A closer enemy can be heard, and is visible as a silhouette in smoke."""
+"""Distance from which a kill counts, in game units: 12.7 m. A closer enemy is heard, or seen in smoke."""
 
 MIN_HEADSHOTS = 6
 MIN_HEADSHOT_PERCENT = 20

@@ -7,7 +7,7 @@ import msgspec
 from matchpod.core.model import PlayerId, Team
 
 MAX_DETECTIONS = 500
-"""More than can be reviewed; keeps result and callback small if a detector misbehaves."""
+"""Detections stored per match, more than can be reviewed. Keeps results small if a detector misbehaves."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):

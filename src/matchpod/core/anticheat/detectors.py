@@ -25,7 +25,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = get_args(Detector)
 """All detector classes. A detector has `of(match_type)`, `observe(kill)` and `new_map()`, and tracks one player."""
 
 MAX_PLAYERS = 1024
-"""Far more than a server with 64 slots sees during a match; limits growth caused by forged ids."""
+"""Players that are observed per match, far more than a server with 64 slots sees; ids may be forged."""
 
 GAMEPLAY_CVARS = ("mp_damage_", "weapon_accuracy_", "weapon_air_spread_", "sv_flashed_amount_for_blind_kill")
 """Prefixes of cvars that affect headshots or blind kills; with them the thresholds do not apply."""

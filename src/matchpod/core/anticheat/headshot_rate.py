@@ -28,16 +28,16 @@ BASE_PERCENT = 70
 """Assumed headshot percentage of the best honest player."""
 
 DEATHMATCH_BASE_PERCENT = 80
-"""Higher, because players practise headshots in deathmatch, where a miss costs no round."""
+"""The same in deathmatch. Higher, because players practise headshots there, where a miss costs no round."""
 
 MAX_CHANCE = 1 / 2000
-"""A rate is reported if the best honest player reaches it with a lower probability."""
+"""Probability below which a rate is reported: that the best honest player reaches it."""
 
 GROWTH = 10
-"""On a later map the rate is reported again only if its probability has dropped by this factor."""
+"""Factor by which the probability must drop for another report on a later map."""
 
 MIN_KILLS = 22
-"""Fewer kills are never enough, so their probability is not computed: 0.70 ** 21 is above MAX_CHANCE."""
+"""Kills needed for a report. Fewer are never enough, as 0.70 ** 21 is above MAX_CHANCE."""
 
 _SMALLEST_CHANCE = 1e-9
 

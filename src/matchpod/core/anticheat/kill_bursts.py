@@ -22,20 +22,20 @@ WINDOW_MS = 1000
 """Maximum time between the first and last kill of a burst, exclusive."""
 
 MIN_DISTANCE = 500
-"""Game units, 12.7 m. At close range honest players can kill three enemies in a second, as in a real log."""
+"""Distance from which a headshot counts: 12.7 m. Closer, a real log has three honest ones in a second."""
 
 BOLT_ACTION = frozenset({"awp", "ssg08"})
-"""Their cycle times are 1.46 s and 1.25 s; switching to another such rifle takes at least a second."""
+"""Rifles with cycle times of 1.46 s and 1.25 s; switching to another such rifle takes a second or more."""
 
 SINGLE_SHOT = (PISTOLS - {"cz75a", "glock"}) | BOLT_ACTION
-"""One bullet per click, so every headshot was aimed. The CZ75 is automatic and the Glock has a burst mode."""
+"""Guns with one bullet per click: each headshot was aimed. The CZ75 is automatic, the Glock has bursts."""
 
 SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
 """Automatic guns: several headshots in one spray can be luck, up to a point."""
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""A real log has four honest rifle headshots within three seconds, and two within one second twice."""
+"""Headshots in a burst. A real log has 4 honest rifle headshots within 3 s, and twice 2 within 1 s."""
 
 MIN_BURSTS = 2
 """Bursts needed for the first report, and for each further one."""

@@ -5,7 +5,7 @@ Our counts take precedence: they include the last round, which the game's block 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
@@ -28,53 +28,32 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-class _Column(msgspec.Struct, frozen=True):
-    """One statistic that both count, with its tolerance: a share of the game's value plus a fixed slack."""
-
-    field: str
-    ours: Callable[[PlayerLine], float]
-    game: Callable[[GameCount], float]
-    share: float = 0.0
-    slack: float = 0.0
-
-
-# Not compared: mvps (the game is our source) and blind kills (meaning not verified).
-_COLUMNS = (
-    _Column("kills", lambda line: line.kills, lambda game: game.kills),
-    _Column("deaths", lambda line: line.deaths, lambda game: game.deaths),
-    _Column("assists", lambda line: line.all_assists, lambda game: game.assists),
+# The columns that both count, each with its tolerance: a share of the game's value plus a fixed slack. Not compared:
+# mvps (the game is our source) and blind kills (meaning not verified).
+_TOLERANCES: dict[str, tuple[float, float]] = {
+    "kills": (0, 0),
+    "deaths": (0, 0),
+    "assists": (0, 0),
     # The game prints two decimals; the slack is one unit of the last plus a rounding error.
-    _Column(
-        "hs_percent", lambda line: hs_percent(line.headshots, line.kills), lambda game: game.hs_percent, slack=0.0101
-    ),
+    "hs_percent": (0, 0.0101),
     # In a real match the game counted 15 of 16 living enemies; the log does not show why.
-    _Column(
-        "enemies_flashed",
-        lambda line: line.enemies_flashed,
-        lambda game: game.enemies_flashed,
-        share=0.1,
-        slack=1,
-    ),
-    _Column("triple_kills", lambda line: line.triple_kills, lambda game: game.triple_kills),
-    _Column("quad_kills", lambda line: line.quad_kills, lambda game: game.quad_kills),
-    _Column("aces", lambda line: line.aces, lambda game: game.aces),
-    _Column("clutch_kills", lambda line: line.clutch_kills, lambda game: game.clutch_kills),
-    _Column("first_kills", lambda line: line.first_kills, lambda game: game.first_kills),
-    _Column("pistol_kills", lambda line: line.pistol_kills, lambda game: game.pistol_kills),
-    _Column("sniper_kills", lambda line: line.sniper_kills, lambda game: game.sniper_kills),
+    "enemies_flashed": (0.1, 1),
+    "triple_kills": (0, 0),
+    "quad_kills": (0, 0),
+    "aces": (0, 0),
+    "clutch_kills": (0, 0),
+    "first_kills": (0, 0),
+    "pistol_kills": (0, 0),
+    "sniper_kills": (0, 0),
     # Exact in a real match with 10,341 damage; the tolerance is for fall damage and lost lines.
-    _Column("damage", lambda line: line.damage, lambda game: game.damage, share=0.02, slack=5),
+    "damage": (0.02, 5),
     # The game omits direct hits by a thrown grenade: 9 of 1,834 damage in a real match.
-    _Column("utility_damage", lambda line: line.utility_damage, lambda game: game.utility_damage, share=0.05, slack=5),
-)
+    "utility_damage": (0.05, 5),
+}
 
 
 def compare(
-    lines: Iterable[PlayerLine],
-    players: Iterable[GameCount],
-    known: list[Discrepancy],
-    *,
-    round_number: int,
+    lines: Iterable[PlayerLine], players: Iterable[GameCount], known: list[Discrepancy], *, round_number: int
 ) -> list[Discrepancy]:
     """Return the differences after a round that are not in `known`; an unchanged difference is reported once."""
     ours_by_player = {line.player_id: line for line in lines}
@@ -82,12 +61,19 @@ def compare(
     new: list[Discrepancy] = []
     for player in players:
         line = ours_by_player.get(player.player_id) or PlayerLine(player_id=player.player_id)
-        for column in _COLUMNS:
-            ours, game = column.ours(line), column.game(player)
+        for field, (share, slack) in _TOLERANCES.items():
+            ours, game = _our_count(line, field), getattr(player, field)
             if ours == game:
                 continue
-            tolerance = column.share * abs(game) + column.slack
-            before = reported.get((player.player_id, column.field), 0.0)
+            tolerance = share * abs(game) + slack
+            before = reported.get((player.player_id, field), 0.0)
             if abs(ours - game) > tolerance and abs(ours - game - before) > tolerance:
-                new.append(Discrepancy(round_number, player.player_id, column.field, ours, game))
+                new.append(Discrepancy(round_number, player.player_id, field, ours, game))
     return new[: max(0, MAX_DISCREPANCIES - len(known))]
+
+
+def _our_count(line: PlayerLine, field: str) -> float:
+    if field == "assists":
+        return line.all_assists
+    count: float = hs_percent(line.headshots, line.kills) if field == "hs_percent" else getattr(line, field)
+    return count

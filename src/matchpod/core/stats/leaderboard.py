@@ -26,7 +26,7 @@ from matchpod.core.stats.player_line import PlayerLine
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
-"""The player count of the largest server."""
+"""Most rows of a leaderboard: the player count of the largest server."""
 
 _TEAM_NUMBERS = {None: 0, Team.TEAM1: 1, Team.TEAM2: 2}
 

@@ -32,13 +32,8 @@ MAX_ROUND_NUMBER = 500
 # timestamps in whole seconds, and the tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
-_THROWN = {
-    ev.GrenadeKind.HE: "he_thrown",
-    ev.GrenadeKind.FLASH: "flash_thrown",
-    ev.GrenadeKind.SMOKE: "smoke_thrown",
-    ev.GrenadeKind.MOLLY: "molly_thrown",
-    ev.GrenadeKind.DECOY: "decoy_thrown",
-}
+_THROWN = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
+"""The counter of each grenade type."""
 
 
 class RoundPhase(StrEnum):
@@ -113,20 +108,18 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def live_counts(self) -> dict[PlayerId, LiveCount]:
         """Return kills, deaths and assists of all players including the open round; cheaper than `lines`."""
         totals: dict[PlayerId, tuple[int, int, int]] = {}
-        for record in (*self.rounds, *(() if self.open_round is None else (self.open_round,))):
+        for record in self._records():
             for player_id, row in record.players.items():
                 kills, deaths, assists = totals.get(player_id, (0, 0, 0))
-                totals[player_id] = (
-                    kills + row.kills,
-                    deaths + row.deaths,
-                    assists + row.assists + row.flash_assists,
-                )
+                totals[player_id] = (kills + row.kills, deaths + row.deaths, assists + row.assists + row.flash_assists)
         return {player_id: LiveCount(*counts) for player_id, counts in totals.items()}
 
     def player_ids(self) -> set[PlayerId]:
         """Return the ids of all players with statistics."""
-        records = (*self.rounds, *(() if self.open_round is None else (self.open_round,)))
-        return {player_id for record in records for player_id in record.players}
+        return {player_id for record in self._records() for player_id in record.players}
+
+    def _records(self) -> list[RoundRecord]:
+        return self.rounds if self.open_round is None else [*self.rounds, self.open_round]
 
     # --- the flow of a map --------------------------------------------------------------------------------------
 
@@ -352,9 +345,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return self.shots if all(self.shots.get(number) for number in expected) else {}
 
     def _record_of(self, number: int) -> RoundRecord | None:
-        if self.open_round is not None and self.open_round.number == number:
-            return self.open_round
-        return next((closed for closed in self.rounds if closed.number == number), None)
+        return next((record for record in reversed(self._records()) if record.number == number), None)
 
 
 # Each handler accepts its own event type, which a common signature cannot express.

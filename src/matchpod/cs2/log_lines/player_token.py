@@ -15,7 +15,7 @@ from matchpod.core.model import PlayerId, Side
 from matchpod.cs2.steam_id import to_id64
 
 MAX_KNOWN_TOKENS = 4096
-"""Players times teams times renames in the life of a server; above it all tokens are dropped to bound memory."""
+"""Tokens kept: players times teams times renames in the life of a server. Above it all are dropped."""
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 

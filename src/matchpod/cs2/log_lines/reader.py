@@ -32,7 +32,7 @@ from matchpod.cs2.log_lines.world_lines import ConsoleChat, Unknown, WorldLine
 Line = PlayerLogLine | WorldLine
 
 MAX_PLAYER_LINE = 4096
-"""Far more than two names of 128 bytes and a chat text of 256 need; a server prints no longer lines."""
+"""Characters of a line that is disambiguated: far more than two names of 128 bytes and a chat of 256."""
 
 MAX_READINGS = 64
 """Possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""

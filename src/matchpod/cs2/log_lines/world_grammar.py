@@ -64,46 +64,6 @@ def _read_rcon(text: str) -> lines.WorldLine | None:
     return lines.RconCommand(text[11:end], text[at:-1]) if is_whole and end > 0 and len(text) > at else None
 
 
-def _triggered(found: re.Match[str]) -> lines.WorldLine:
-    return lines.WorldTriggered(found[1], found[2])
-
-
-def _notice(found: re.Match[str]) -> lines.WorldLine:
-    return lines.RoundEndNotice(Side(found[1]), found[2], int(found[3]), int(found[4]))
-
-
-def _draw(found: re.Match[str]) -> lines.WorldLine:
-    return lines.RoundEndNotice(None, found[1], int(found[2]), int(found[3]))
-
-
-def _scored(found: re.Match[str]) -> lines.WorldLine:
-    return lines.TeamScored(Side(found[1]), int(found[2]), int(found[3]))
-
-
-def _playing(found: re.Match[str]) -> lines.WorldLine:
-    return lines.TeamPlaying(Side(found[1]), found[2], is_status=False)
-
-
-def _status_playing(found: re.Match[str]) -> lines.WorldLine:
-    return lines.TeamPlaying(Side(found[1]), found[2], is_status=True)
-
-
-def _status_unset(found: re.Match[str]) -> lines.WorldLine:
-    return lines.TeamPlaying(Side(found[1]), None, is_status=True)
-
-
-def _score(found: re.Match[str]) -> lines.WorldLine:
-    return lines.MatchScore(int(found[1]), int(found[2]), found[3], int(found[4]))
-
-
-def _game_over(found: re.Match[str]) -> lines.WorldLine:
-    return lines.GameOver(found[1], found[2], found[3], int(found[4]), int(found[5]), int(found[6]))
-
-
-def _accolade(found: re.Match[str]) -> lines.WorldLine:
-    return lines.Accolade(found[1], found[2], int(found[3]), found[4], int(found[5]), found[6])
-
-
 def _form(pattern: str, make: Callable[[re.Match[str]], lines.WorldLine]) -> _Form:
     return re.compile(pattern, re.ASCII | re.DOTALL), make
 
@@ -113,18 +73,36 @@ _NUMBERS = r"(-?[\d.]+ -?[\d.]+ -?[\d.]+)"
 
 _FORMS: dict[str, tuple[_Form, ...]] = {
     "World": (
-        _form(rf'World triggered "SFUI_Notice_(\w+)" {_SCORES}', _draw),
-        _form(r'World triggered "([\w()]+)"(?: on "([^"]*)")?', _triggered),
+        _form(
+            rf'World triggered "SFUI_Notice_(\w+)" {_SCORES}',
+            lambda f: lines.RoundEndNotice(None, f[1], int(f[2]), int(f[3])),
+        ),
+        _form(r'World triggered "([\w()]+)"(?: on "([^"]*)")?', lambda f: lines.WorldTriggered(f[1], f[2])),
     ),
     "Team": (
-        _form(rf'Team "(CT|TERRORIST)" triggered "SFUI_Notice_(\w+)" {_SCORES}', _notice),
-        _form(r'Team "(CT|TERRORIST)" scored "(\d{1,6})" with "(\d{1,6})" players', _scored),
-        _form(r'Team playing "(CT|TERRORIST)": (.*)', _playing),
+        _form(
+            rf'Team "(CT|TERRORIST)" triggered "SFUI_Notice_(\w+)" {_SCORES}',
+            lambda f: lines.RoundEndNotice(Side(f[1]), f[2], int(f[3]), int(f[4])),
+        ),
+        _form(
+            r'Team "(CT|TERRORIST)" scored "(\d{1,6})" with "(\d{1,6})" players',
+            lambda f: lines.TeamScored(Side(f[1]), int(f[2]), int(f[3])),
+        ),
+        _form(r'Team playing "(CT|TERRORIST)": (.*)', lambda f: lines.TeamPlaying(Side(f[1]), f[2], is_status=False)),
     ),
     "MatchStatus:": (
-        _form(r'MatchStatus: Score: (\d{1,6}):(\d{1,6}) on map "([^"]*)" RoundsPlayed: (-?\d{1,6})', _score),
-        _form(r'MatchStatus: Team playing "(CT|TERRORIST)": (.*)', _status_playing),
-        _form(r'MatchStatus: Team "(CT|TERRORIST)" is unset\.', _status_unset),
+        _form(
+            r'MatchStatus: Score: (\d{1,6}):(\d{1,6}) on map "([^"]*)" RoundsPlayed: (-?\d{1,6})',
+            lambda f: lines.MatchScore(int(f[1]), int(f[2]), f[3], int(f[4])),
+        ),
+        _form(
+            r'MatchStatus: Team playing "(CT|TERRORIST)": (.*)',
+            lambda f: lines.TeamPlaying(Side(f[1]), f[2], is_status=True),
+        ),
+        _form(
+            r'MatchStatus: Team "(CT|TERRORIST)" is unset\.',
+            lambda f: lines.TeamPlaying(Side(f[1]), None, is_status=True),
+        ),
     ),
     "Match": (
         _form(r"Match pause is (enabled|disabled) - (\w+)", lambda f: lines.PauseChanged(f[1] == "enabled", f[2])),
@@ -150,11 +128,16 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
         ),
         _form(r"Log file closed", lambda _: lines.LogFileClosed()),
     ),
-    "Game": (_form(r"Game Over: (\S+) (.*?) ?(\S+) score (\d{1,6}):(\d{1,6}) after (\d{1,6}) min", _game_over),),
+    "Game": (
+        _form(
+            r"Game Over: (\S+) (.*?) ?(\S+) score (\d{1,6}):(\d{1,6}) after (\d{1,6}) min",
+            lambda f: lines.GameOver(f[1], f[2], f[3], int(f[4]), int(f[5]), int(f[6])),
+        ),
+    ),
     "ACCOLADE,": (
         _form(
             r"ACCOLADE, FINAL: \{(\w+)\},\t(.*)<(\d{1,10})>,\tVALUE: ([-\d.]+),\tPOS: (\d{1,6}),\tSCORE: ([-\d.]+)",
-            _accolade,
+            lambda f: lines.Accolade(f[1], f[2], int(f[3]), f[4], int(f[5]), f[6]),
         ),
     ),
     STATS_BEGIN: (_form(re.escape(STATS_BEGIN), lambda _: lines.StatsMark(STATS_BEGIN)),),

@@ -15,7 +15,6 @@ import msgspec
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.console_answers import Get5State, LogListener
 from matchpod.ports import ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.match_log import entries
@@ -132,8 +131,8 @@ async def remove_other_log_addresses(line: ConsoleLine, url: str) -> None:
     """Remove log addresses of this match that point to other processes; register ours before."""
     _, _, token = url.rpartition("/")
     for listener in await _log_listeners(line):
-        if listener.uri != url and listener.uri.endswith(f"/{token}"):
-            await line.run(commands.remove_log_address_command(listener.uri))
+        if listener != url and listener.endswith(f"/{token}"):
+            await line.run(commands.remove_log_address_command(listener))
 
 
 async def apply_settings(line: ConsoleLine, settings: GameSettings) -> None:
@@ -204,10 +203,10 @@ async def _mode(line: ConsoleLine) -> tuple[str, ...]:
 
 
 async def _is_registered(line: ConsoleLine, url: str) -> bool:
-    return any(listener.uri == url for listener in await _log_listeners(line))
+    return url in await _log_listeners(line)
 
 
-async def _log_listeners(line: ConsoleLine) -> tuple[LogListener, ...]:
+async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
     return answers.parse_log_listeners(await line.run(commands.LOG_LISTENERS))
 
 
@@ -231,7 +230,7 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
         status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
     except ConsoleLostError:
         return False
-    return status is not None and status.state is not Get5State.NONE and status.match_id == str(match_id)
+    return status is not None and status.state != "none" and status.match_id == str(match_id)
 
 
 async def _prove(lease: Lease, deps: Deps, line: ConsoleLine, settings: GameSettings) -> None:

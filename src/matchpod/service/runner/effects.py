@@ -166,8 +166,8 @@ class EffectExecutor:
         """Join `status` (no player ids) and `status_json` (no user ids) by name, if the name is unique."""
         clients = parse_status_json(await self._line.run(commands.STATUS_JSON))
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
-        status = parse_status(await self._line.run(commands.STATUS))
-        rows = [row.user_id for row in status.players if not row.is_bot and row.name in named] if status else []
+        players = parse_status(await self._line.run(commands.STATUS))
+        rows = [row.user_id for row in players if not row.is_bot and row.name in named]
         return rows[0] if len(rows) == 1 else None
 
     async def _start_play(self, start: StartPlay) -> None:

@@ -155,7 +155,6 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
 
 
 async def _kick_all(line: ConsoleLine, text: str) -> None:
-    status = parse_status(await line.run(STATUS))
-    for player in status.players if status else ():
+    for player in parse_status(await line.run(STATUS)):
         if not player.is_bot:
             await line.run(kick_command(player.user_id, text))

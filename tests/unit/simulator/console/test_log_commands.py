@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.cs2.console_answers import LogListener, parse_log_listeners
+from matchpod.cs2.console_answers import parse_log_listeners
 from matchpod.simulator.agenda import TICKS_PER_S
 from tests.unit.simulator.console.console_harness import ConsoleHarness
 
@@ -89,10 +89,10 @@ def test_list_of_listeners_is_recognized_by_our_parser(harness: ConsoleHarness) 
     harness.execute('logaddress_add_http "https://h/a"; logaddress_add_http "http://h/b"')
     first = harness.stream.listeners[0]
     first.requested_to, first.acknowledged_tick = 1, 77
-    assert parse_log_listeners(harness.execute("logaddress_list_http")) == (
-        LogListener(uri="https://h/a", has_pending_request=True, acknowledged_tick=77),
-        LogListener(uri="http://h/b", has_pending_request=False, acknowledged_tick=0),
-    )
+    answer = harness.execute("logaddress_list_http")
+    assert parse_log_listeners(answer) == ("https://h/a", "http://h/b")
+    assert "https://h/a - has pending request\n\tlast acknowledged tick 77\n" in answer
+    assert "http://h/b - no pending request\n\tlast acknowledged tick 0\n" in answer
 
 
 def test_log_token_secret_is_a_variable(harness: ConsoleHarness) -> None:

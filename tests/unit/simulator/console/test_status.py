@@ -28,15 +28,12 @@ def depth(line: str) -> int:
 
 def test_empty_server_has_an_empty_table(harness: ConsoleHarness) -> None:
     harness.execute("hostname My Server")
-    status = parse_status(status_text(harness.arena))
-    assert status is not None
-    assert (status.hostname, status.version, status.build, status.map) == (
-        "My Server",
-        "1.41.2.8",
-        10603,
-        "de_inferno",
-    )
-    assert (status.humans, status.bots, status.is_hibernating, status.players) == (0, 0, True, ())
+    text = status_text(harness.arena)
+    assert "hostname : My Server\n" in text
+    assert "version  : 1.41.2.8/14128 10603 " in text
+    assert "[1: de_inferno |" in text
+    assert "players  : 0 humans, 0 bots (0 max) (hibernating)" in text
+    assert parse_status(text) == ()
 
 
 def test_server_with_players_or_without_hibernation_does_not_hibernate(harness: ConsoleHarness) -> None:
@@ -73,9 +70,9 @@ def test_connection_time_has_hours_after_an_hour(harness: ConsoleHarness) -> Non
 
 def test_loading_player_has_an_offset_user_id(harness: ConsoleHarness) -> None:
     harness.add_player(Participant("A", 7), 3, is_in_game=False)
-    status = parse_status(status_text(harness.arena))
-    assert status is not None
-    assert [(player.user_id, player.state) for player in status.players] == [(65283, "spawning")]
+    text = status_text(harness.arena)
+    assert [player.user_id for player in parse_status(text)] == [65283]
+    assert " spawning " in text
 
 
 def test_status_header_equals_that_of_a_real_server(harness: ConsoleHarness, corpus: Path) -> None:
@@ -119,7 +116,9 @@ def test_status_json_shows_steam_ids_and_free_slots(harness: ConsoleHarness) -> 
     status = parse_status_json(text)
     assert status is not None
     assert text.count('"steamid": "[I:0:0]"') == 1
-    assert (status.map, status.build_version, status.source_revision) == ("de_inferno", 2000696, "10299884")
+    assert status.map == "de_inferno"
+    assert '"build_version": 2000696,' in text
+    assert '"build_source_revision": "10299884",' in text
     assert status.clients == (
         StatusJsonClient(steam_id64="76561197997837923", name="A", is_bot=False),
         StatusJsonClient(steam_id64="90071996842377218", name="Rebel", is_bot=True),
@@ -128,17 +127,17 @@ def test_status_json_shows_steam_ids_and_free_slots(harness: ConsoleHarness) -> 
 
 
 def test_status_json_of_an_empty_server_has_no_clients(harness: ConsoleHarness) -> None:
-    status = parse_status_json(status_json_text(harness.arena))
+    text = status_json_text(harness.arena)
+    status = parse_status_json(text)
     assert status is not None
-    assert (status.clients, status.is_hibernating) == ((), True)
+    assert status.clients == ()
+    assert '"hibernating": true,' in text
 
 
 def test_workshop_map_is_shown_without_its_path(harness: ConsoleHarness) -> None:
     harness.arena.map_name = "workshop/125444404/cs_office"
     text = status_json_text(harness.arena)
-    status = parse_status(status_text(harness.arena))
-    assert status is not None
-    assert status.map == "cs_office"
+    assert "[1: cs_office |" in status_text(harness.arena)
     assert '"map": "cs_office",\n\t\t"addon": "125444404",' in text
 
 
@@ -147,20 +146,9 @@ def test_any_name_can_be_parsed_from_status(human: str, bot: str) -> None:
     harness = ConsoleHarness()
     harness.add_player(Participant(human, 35), 1)
     harness.add_player(Participant(bot, 0), 2)
-    status = parse_status(status_text(harness.arena))
-    assert status is not None
-    assert status.players == (
-        StatusPlayer(
-            user_id=1,
-            connected_s=0,
-            ping=50,
-            loss=0,
-            state="active",
-            address="203.0.113.10:27005",
-            name=human,
-            is_bot=False,
-        ),
-        StatusPlayer(user_id=2, connected_s=None, ping=0, loss=0, state="active", address=None, name=bot, is_bot=True),
+    assert parse_status(status_text(harness.arena)) == (
+        StatusPlayer(user_id=1, name=human, is_bot=False),
+        StatusPlayer(user_id=2, name=bot, is_bot=True),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import Side, Team
 from matchpod.cs2 import matchzy
-from matchpod.cs2.console_answers import Get5State, parse_get5_status
+from matchpod.cs2.console_answers import parse_get5_status
 from matchpod.simulator.outside import FetchResult
 from matchpod.simulator.play.flow.standing import GamePhase
 from matchpod.simulator.play.player import Participant
@@ -153,7 +153,7 @@ def test_rejected_match_is_not_loaded() -> None:
     assert harness.course.last_fault == "matchid should be an integer!"
     status = parse_get5_status(harness.rcon("get5_status"))
     assert status is not None
-    assert status.state is Get5State.NONE
+    assert status.state == "none"
     assert harness.outside.posts == []
 
 
@@ -259,7 +259,10 @@ def test_round_is_reported_with_score_and_players_by_team() -> None:
     assert isinstance(report, matchzy.RoundEndReport)
     assert (report.team1_score, report.team2_score, report.round_number) == (0, 1, 1)
     assert (report.winner_side, report.reason) == (Side.CT, RoundEndReason.TARGET_SAVED)
-    counts = {player.player_id: (player.team, player.kills, player.deaths, player.mvps) for player in report.players}
+    counts = {
+        player.player_id: (player.team, *(player.stats[name] for name in ("kills", "deaths", "mvp")))
+        for player in report.players
+    }
     assert counts == {id64(1): (Team.TEAM1, 0, 1, 0), id64(101): (Team.TEAM2, 1, 0, 1)}
 
 
