@@ -70,7 +70,7 @@ def write_page() -> str:
 _HEAD = """\
 # Configuration
 
-<!-- Written by scripts/write_configuration.py from the tables in src/matchpod/settings/table.py. -->
+<!-- Written by scripts/write_configuration.py from the tables in src/matchpod/settings. -->
 
 All settings are optional: by default the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has one
 region, `sandbox`, whose servers are simulated. A value in the environment overrides one in the file, which overrides

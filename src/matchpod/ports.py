@@ -115,7 +115,10 @@ class Fleet(Protocol):
         """False if the server is known to be gone; True if it runs or its state is unknown."""
 
     async def release(self, server_id: str, slot: str) -> None:
-        """Stop the server and wait until it is gone. Releasing an unknown server succeeds."""
+        """Stop the server and wait until it is gone. Releasing an unknown server succeeds.
+
+        `slot` is empty if a sweep releases the server: find it by its id.
+        """
 
     async def servers(self) -> Sequence[str]:
         """Return the ids of all servers this fleet runs, for sweeps."""

@@ -175,6 +175,14 @@ async def test_release_can_be_repeated_and_an_unknown_server_can_be_released(har
     await harness.fleet.release("srv_1", server_order.slot)
 
 
+async def test_swept_server_is_released_without_its_slot(harness: FleetHarness) -> None:
+    server_order = order(harness.fleet)
+    await harness.fleet.allocate(server_order)
+    await harness.fleet.release("srv_1", "")
+    assert list(await harness.fleet.servers()) == []
+    assert await harness.fleet.is_alive("srv_1", server_order.slot) is not harness.is_owner
+
+
 async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
     server_order = order(harness.fleet)
     await harness.fleet.allocate(server_order)

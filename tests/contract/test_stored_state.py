@@ -60,6 +60,15 @@ def as_json(value: object) -> object:
     return json.loads(msgspec.json.encode(value))
 
 
+def without_new_fields(value: object, published: object) -> object:
+    """Return a value without the fields that the old version did not publish."""
+    if isinstance(value, dict) and isinstance(published, dict):
+        return {name: without_new_fields(value[name], old) for name, old in published.items() if name in value}
+    if isinstance(value, list) and isinstance(published, list) and len(value) == len(published):
+        return [without_new_fields(new, old) for new, old in zip(value, published, strict=True)]
+    return value
+
+
 # --- changed types --------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +119,7 @@ async def write_live_match(path: Path) -> Fold:
         (
             "core/stats/player_round.py",
             "    decoy_thrown: int = 0\n",
-            "    decoy_thrown: int = 0\n    zeus_kills: int = 0\n",
+            "    decoy_thrown: int = 0\n    counter_of_tomorrow: int = 0\n",
         ),
         (
             "core/stats/player_round.py",
@@ -174,7 +183,8 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
             opened, seq = await open_match(db, row, SPEED)
             for entry in await raw_log.read_after(db, name, seq, limit=10_000):
                 opened.apply(entry)
-            assert as_json(live_database.current_numbers(opened.match)) == published[name]
+            numbers = as_json(live_database.current_numbers(opened.match))
+            assert without_new_fields(numbers, published[name]) == published[name]
         await db.close()
 
     with caplog.at_level(logging.WARNING):
@@ -192,7 +202,8 @@ async def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Pat
         world.start("new version")
         over = await world.outcome(live_database.PLAYED)
         assert over.result is not None
-        assert json.loads(over.result) == published[live_database.PLAYED]
+        expected = published[live_database.PLAYED]
+        assert without_new_fields(json.loads(over.result), expected) == expected
         for name in live_database.MATCHES:
             assert (await world.outcome(name)).reason == CancelReason.SERVER_LOST
     await db.close()

@@ -19,7 +19,7 @@ from matchpod.settings import (
     StaticFleetSettings,
     load_settings,
 )
-from matchpod.settings.fleets import PROCESS_FLEET, STATIC_SERVER
+from matchpod.settings.fleets import PROCESS_FLEET, READERS, STATIC_SERVER
 from matchpod.settings.table import REGION, SERVICE, Setting
 from matchpod.settings.values import RegionSettings
 from scripts import write_configuration
@@ -388,6 +388,11 @@ def test_secrets_can_be_compared_but_not_copied_or_encoded() -> None:
 def test_page_is_up_to_date() -> None:
     page = write_configuration.PAGE.read_text(encoding="utf-8")
     assert page == write_configuration.write_page(), "run python -m scripts.write_configuration"
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_page_describes_every_kind_of_fleet(kind: str) -> None:
+    assert f'### `[regions.fleet]` with `kind = "{kind}"`' in write_configuration.write_page()
 
 
 def test_page_is_written_to_the_given_path(tmp_path: Path) -> None:

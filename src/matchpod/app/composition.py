@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version as installed_version
+from typing import assert_never
 
 import msgspec
 
@@ -32,7 +33,7 @@ from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.supervisor import Supervisor
-from matchpod.settings import ProcessFleetSettings, RegionSettings, Settings
+from matchpod.settings import ProcessFleetSettings, RegionSettings, Settings, StaticFleetSettings
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.asgi import Application
 
@@ -108,6 +109,9 @@ def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
 
 def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Consoles) -> Fleet:
     fleet = region.fleet
+    if isinstance(fleet, StaticFleetSettings):
+        servers = [StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers]
+        return StaticFleet(servers, consoles)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(
             command=fleet.command,
@@ -120,7 +124,7 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
             memory_bytes=fleet.memory_bytes,
         )
         return ProcessFleet(settings.data_dir / "fleets" / region.code, options)
-    return StaticFleet([StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers], consoles)
+    assert_never(fleet)
 
 
 def _compose_deps(

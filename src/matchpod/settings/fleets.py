@@ -124,11 +124,11 @@ FleetSettings = ProcessFleetSettings | StaticFleetSettings
 def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> FleetSettings | None:
     """Read the settings of a fleet; return None after a fault."""
     kind = raw.get("kind")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is not None:
         return reader(table, raw, inside)
     problem = f"is {quoted(kind)}" if "kind" in raw else "is missing"
-    table.faults.append(f"{inside}kind{table.where} {problem}; it must be {' or '.join(_READERS)}.")
+    table.faults.append(f"{inside}kind{table.where} {problem}; it must be {' or '.join(READERS)}.")
     return None
 
 
@@ -177,7 +177,8 @@ def _static_server(values: Values) -> StaticServerSettings:
     return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServerSettings)
 
 
-_READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSettings | None]] = {
+READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSettings | None]] = {
     "process": _read_process_fleet,
     "static": _read_static_fleet,
 }
+"""The reader of each kind of fleet."""
