@@ -214,8 +214,27 @@ class World:
     async def until(self, condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = TIMEOUT_S) -> None:
         deadline = monotonic() + within_s
         while not await condition():
-            assert monotonic() < deadline, what
+            assert monotonic() < deadline, f"{what}: {await self.describe()}"
             await asyncio.sleep(0.02)
+
+    async def describe(self) -> str:
+        """Describe all matches, for the message of a failed test."""
+        now_ms, texts = self.clock.now_ms(), []
+        for row in await servers.newest(self.db, status=None, limit=10):
+            texts.append(
+                f"{row.id} {row.phase} due in {row.next_at_ms - now_ms} ms, owner {row.lease_owner}, {row.error}"
+            )
+            for process in self.processes:
+                live = process.live.get(row.id)
+                if live is not None:
+                    due_ms = live.fold.due_ms()
+                    texts.append(
+                        f"in {process.base}: {live.fold.match.phase}, entry {live.seq} of {live.newest_seq},"
+                        f" deadline in {due_ms and due_ms - now_ms} ms, {live.view().decode()}"
+                    )
+            server = self.region.running.get(row.id)
+            texts.append(f"server: {server and server.commands[-5:]}, slots: {await slots.taken(self.db)}")
+        return "\n".join(texts)
 
     async def until_phase(self, phase: ServerPhase, name: str = "srv_1") -> None:
         async def is_in_phase() -> bool:

@@ -1,6 +1,6 @@
 """Readers get the complete history despite random crashes, failed and slow writes, stalls and cancellations.
 
-The events are random and their timing depends on the machine, so no two runs are the same.
+The events are random and their timing depends on the machine, so no two runs are the same: `make soak` runs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.contract.history_checks import ALL_ITEMS
 from tests.contract.match_histories import stored_counts, true_counts
 from tests.effort import seeds
 
-pytestmark = pytest.mark.law
+pytestmark = [pytest.mark.law, pytest.mark.soak]
 
 harness = databases.sqlite_harness
 
