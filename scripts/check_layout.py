@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAX_MODULE_LINES = 400
-"""A longer module usually has more than one responsibility."""
+"""Lines of a module; a longer one usually has more than one responsibility."""
 
 MAX_FUNCTION_LINES = 40
-"""One screen, so that a function is read without scrolling. Counted from `def` to the end, without the docstring."""
+"""Lines of a function, without its docstring: one screen, so that it is read without scrolling."""
 
 MAX_POSITIONAL = 4
-"""With more, a call is hard to read: the rest must be keyword-only. `self` and `cls` do not count."""
+"""Positional parameters without `self` and `cls`. With more, a call is hard to read: the rest must be keyword-only."""
 
 MAX_HEAD_LINES = 8
-"""A module docstring is read in full only if it is short."""
+"""Lines of a module docstring, which is read in full only if it is short."""
 
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "base", "data", "info"})
 """Names that fit any content and so attract unrelated code."""

@@ -1,7 +1,7 @@
 """Check that no tracked text uses a word we avoid: print every use with its location, and exit 1 if there are any.
 
-The words hide who does what ("whoever drives it") or read as old-fashioned. A word that is data is no fault: a string
-that consists of it, the HE grenade, and the lines in EXCEPTIONS.
+The words hide who does what ("whoever drives it") or read as old-fashioned. Words that are data are allowed: a string
+that consists of one, the HE grenade, and the lines in EXCEPTIONS.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EXCEPTIONS = (
 """Lines that may contain a word: the file, a text on the line, and the reason."""
 
 _WORD = re.compile(
-    # Not: `HE`, the grenade; a string that is just the word; "no more than", which is plain English.
+    # Not faults: `HE`, the grenade; a string that is just the word; "no more than", which is plain English.
     r"(?<!\w)(?P<quote>[\"'`]?)(?P<word>(?-i:(?!HE\b))(?:" + "|".join(SUGGESTIONS) + r"))(?!\w)(?! than\b)",
     re.IGNORECASE,
 )

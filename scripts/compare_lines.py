@@ -1,7 +1,7 @@
 """Compare simulated matches with a real one: log lines per round by kind, and rates of play, as a table.
 
 `python -m scripts.compare_lines REAL.log` prints the table of `docs/simulator.md`. Only the live part is compared,
-from the first round to `Game Over`, without RCON echoes, which depend on the RCON client.
+from the last `Match_Start` to `Game Over`, without RCON echoes, which depend on the RCON client.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from random import SystemRandom
 
 COVERAGE_REPORT = Path("build/coverage-all.json")
 WORKERS = "4"
-"""Most of these tests are CPU-bound; a few wait."""
+"""Test workers: most of these tests are CPU-bound, a few wait."""
 
 PARTS = (("tests/unit", "tests/corpus"), ("tests/contract",), ("tests/e2e",))
 """The parts of a round, the fastest first."""
@@ -34,7 +34,7 @@ def pytest_args(*args: str) -> list[str]:
 
 
 def run(args: list[str], seed: int | None = None) -> bool:
-    """Run tests with a seed, or with the fixed seeds; return False and print how to reproduce it if any fails."""
+    """Run tests with a seed, or with the fixed seeds; if any fails, print how to reproduce it and return False."""
     environment = {"MATCHPOD_SOAK_SEED": str(seed)} if seed is not None else {}
     status = subprocess.run([sys.executable, "-m", "pytest", *args], env={**os.environ, **environment}, check=False)
     if status.returncode != 0:

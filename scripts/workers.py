@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 PER_CORE = 4
-"""Measured: with fewer workers a core idles while tests wait, with more they slow each other down."""
+"""Workers per core. Measured: with fewer a core idles while tests wait, with more they slow each other down."""
 
 MIN_WORKERS, MAX_WORKERS = 2, 16
 """At least two, so that one long file does not delay the rest; at most what fits into the memory of a small machine."""

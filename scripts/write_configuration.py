@@ -104,10 +104,10 @@ def _region_tables() -> list[str]:
         _keys("### `[[regions]]`", REGION),
         _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
         f"Placeholders in `command`: {placeholders}. `{{python}}` is the service's Python interpreter, `{{ip}}` is "
-        f"`host`, `{{players}}` are the ids of the expected players, `{{speed}}` is the region's. The simulator is:",
+        f"`host`, `{{players}}` the ids of the expected players, `{{speed}}` its region's speed. The simulator is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
-        "`servers` is a list of one or more tables. The servers are already running; each match uses one at a time.",
+        "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",
         _keys("", STATIC_SERVER),
     ]
 

@@ -42,7 +42,7 @@ def seeded_random(name: str) -> Random:
 
 
 def register_profiles() -> None:
-    """Register the hypothesis profiles: deterministic in `make test`, random in `make soak`, without a deadline."""
+    """Register the hypothesis profiles, without a deadline: deterministic in `make test`, random in `make soak`."""
     settings.register_profile("test", derandomize=True, database=None, deadline=None)
     settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=times(100))
     settings.load_profile("soak" if IS_SOAK else "test")

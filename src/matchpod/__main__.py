@@ -1,4 +1,4 @@
-"""Run the `matchpod` command; `simulate` skips importing the rest, as many simulated servers start at once."""
+"""Run the `matchpod` command; `simulate` does not import the rest, because many simulated servers start at once."""
 
 from __future__ import annotations
 

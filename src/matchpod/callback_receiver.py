@@ -1,6 +1,6 @@
 """Receive callbacks and check their signatures, to try Matchpod without writing a receiver.
 
-Every request is accepted or rejected, never an exception. There is no access control: anyone who can reach the
+No request raises an exception; each one is accepted or rejected. There is no access control: anyone who can reach the
 address can send requests.
 """
 
@@ -48,7 +48,7 @@ class MapScore(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CallbackResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a result that are shown, of both result shapes."""
+    """The fields of a result that are shown, for both result shapes."""
 
     winner: str | None = None
     winner_steam_id: str | None = None
@@ -90,7 +90,7 @@ class CallbackReceiver:
         on_callback: Callable[[ReceivedCallback], None],
         on_rejection: Callable[[str], None],
     ) -> None:
-        """Without `secrets`, signatures are not checked; `status` is the response to every callback."""
+        """Without `secrets`, signatures are not checked; `status` is the status of the response to every callback."""
         self._status = status
         self._secrets = secrets
         self._now_s = now_s
@@ -142,7 +142,7 @@ class CallbackReceiver:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the `callbackUrl` for a socket bound here, as reachable from this machine."""
+    """Return the `callbackUrl` for a socket bound to this address, as reachable from this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

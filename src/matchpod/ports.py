@@ -34,7 +34,7 @@ class DatabaseError(Exception):
 
 
 class DatabaseUnavailableError(DatabaseError):
-    """The database cannot be reached, or its disk is full: nothing was changed, retry later."""
+    """The database cannot be reached, or its disk is full: retry later. An interrupted COMMIT may have succeeded."""
 
 
 class NothingChangedError(DatabaseError):
@@ -115,13 +115,13 @@ class Fleet(Protocol):
         """False if the server is known to be gone; True if it runs or its state is unknown."""
 
     async def release(self, server_id: str, slot: str) -> None:
-        """Stop the server and wait until it is gone. Releasing an unknown server succeeds.
+        """Stop the server and wait until it is gone, or clean up a static one. Releasing an unknown server succeeds.
 
         `slot` is empty if a sweep releases the server: find it by its id.
         """
 
     async def servers(self) -> Sequence[str]:
-        """Return the ids of all servers this fleet runs, for sweeps."""
+        """Return the ids of all servers that this fleet started and that still run, for sweeps."""
 
     async def close(self) -> None:
         """Close the fleet; its servers keep running."""

@@ -1,7 +1,7 @@
 """Measure the requests per second of the API, compared with bare Starlette and Express 5. Part of `make bench`.
 
-Each server has one core, and the load comes from another. The servers run in turns; those that are not measured are
-stopped, so that none slows down another. Results are medians over the rounds. Express is skipped without Node. For each
+The servers take turns on one core, and the load comes from another. Those that are not being measured are paused, so
+that none slows down another. Results are medians over the rounds. Express is skipped if Node is not installed. For each
 round of creating matches, Matchpod is restarted, so that it has one match to drive and not thousands.
 """
 
@@ -34,17 +34,17 @@ from tests.bench.pinned_process import PinnedProcess, cores, free_port
 ROUNDS = 5
 ROUND_S = 1.0
 WARM_UP_S = 0.5
-"""Per server and route, not measured: Node compiles hot code, and all servers fill caches."""
+"""Unmeasured load per server and route, while Node compiles hot code and all servers fill caches."""
 
 SETTLE_S = 1.5
 """Time for Matchpod to allocate its only game server to the first match and to mark the others as pending."""
 
 SERVERS = 50
-"""Created beforehand, and then requested in turn."""
+"""Number of matches that are created beforehand; their servers are then requested in turn."""
 
 START_S = 30.0
 NPM_S = 300
-"""The SQLite module of Node may have to be compiled."""
+"""Timeout of `npm install`: the SQLite module of Node may have to be compiled."""
 
 REGION = "bench"
 OTHER_KEY = "mk_live_" + "b" * 43
@@ -87,7 +87,7 @@ class Measurement:
     cpu_us: float
     """CPU time of the server per request."""
     load_share: float
-    """CPU share of the load generator: near 1, the load generator would be the limit."""
+    """CPU share of the load generator; near 1, the generator would be the bottleneck."""
 
 
 class Subject:
@@ -100,7 +100,7 @@ class Subject:
         self._is_restarted = is_restarted
 
     async def start(self, servers: int) -> None:
-        """Start the process, and create the game servers that are requested later."""
+        """Start the process, create the matches whose servers are requested later, and pause the process."""
         self.running = self._start()
         create = _request("POST /api/v1/matches", self.running.key, json.dumps(MATCH, separators=(",", ":")).encode())
         created = [json.loads(await send_request(self.running.port, create, b"201")) for _ in range(servers)]
@@ -110,7 +110,7 @@ class Subject:
         self.running.process.send(signal.SIGSTOP)
 
     async def measure(self, route: str, seconds: float) -> Measurement:
-        """Measure for some seconds; the process is stopped before and after."""
+        """Measure for some seconds; the process is paused before and after."""
         if self._is_restarted and route == CREATE:
             self.running.end()
             await self.start(servers=1)
@@ -135,7 +135,7 @@ class Running:
 
     @cached_property
     def port(self) -> int:
-        """The port it listens on; waits until it listens."""
+        """The port that the server listens on; waits until it does."""
         return int(self.process.wait_for(r"(?:listening|running on).*http://127\.0\.0\.1:(\d+)", START_S))
 
     def end(self) -> None:
@@ -158,7 +158,7 @@ def start_bare(folder: Path) -> Running:
 
 
 def start_matchpod(folder: Path) -> Running:
-    """Start the service on SQLite with default settings. It has one game server, so all matches but one are pending."""
+    """Start the service on SQLite. It has one game server, so all matches but one are pending, for up to a day."""
     own, game_port = Path(tempfile.mkdtemp(dir=folder)), free_port()
     # No players connect to this game server, so it uses almost no CPU.
     arguments = f"simulate -port {game_port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
@@ -190,7 +190,7 @@ def start_express(folder: Path) -> Running:
 
 
 def has_express(folder: Path) -> bool:
-    """Return True if Node is installed; installs Express if necessary."""
+    """Install Express if necessary; return False if Node is missing or the installation fails."""
     npm = shutil.which("npm")
     if shutil.which("node") is None or npm is None:
         print("Express skipped: Node is not installed", file=sys.stderr)

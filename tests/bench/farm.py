@@ -1,7 +1,7 @@
 """Measure how many simulated servers fit on one core: a farm at 30 times speed. Part of `make bench`.
 
 The farm is one process on one core; a receiver on another core counts its posts. The cost of the farm is its CPU time,
-so a busy machine slows it down but does not falsify the cost of a line.
+so on a busy machine it is slower, but the measured cost of a line stays the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPEED = 30
 DETAIL = "+mp_logdetail 3 +mp_logdetail_items 1 +mp_logmoney 1"
 """The full log, as in a match."""
 SETTLE_S = 15.0
-"""Time for players to connect and warm up: 7 simulated minutes."""
+"""Time for players to connect and warm up: 7.5 simulated minutes."""
 MEASURE_S = 30.0
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -36,13 +36,13 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 @dataclass
 class Counts:
-    """What was received so far."""
+    """Totals of the posts received so far."""
 
     lines: int = 0
     posts: int = 0
     size: int = 0
     clocks: dict[bytes, bytes] = field(default_factory=dict)
-    """The newest time stamp of each server."""
+    """The newest time stamp of each server, by its instance token."""
 
     def seconds(self) -> dict[bytes, float]:
         """Return the simulated time of each server, in seconds."""

@@ -1,8 +1,8 @@
 """Measure reads of the history with a thousand to a million maps, on both databases. Part of `make bench`.
 
 A measurement is a whole use case (such as `History.maps`) in this process: total, page and views through the service's
-own adapters, without HTTP. Each stage has its own database, and stages and cases run in turns, so that noise affects all
-of them. `--maps 1000,100000` is a quick run, `--only sqlite` skips PostgreSQL.
+own adapters, without HTTP. Each stage (a number of maps) has its own database. Stages and cases run in turns, so that
+noise affects all of them. `--maps 1000,100000` is a quick run, `--only sqlite` skips PostgreSQL.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tests.bench.history_rows import MAPS_PER_GROUP, ORGANIZATIONS, fill_stateme
 
 STAGES = "1000,100000,1000000"
 MIN_MAPS = 1_000
-"""With fewer, page 50 would not be full."""
+"""Minimum size of a stage: with fewer maps, page 50 would not be full."""
 ROUNDS = 200
 WARM_UP_ROUNDS = 12
-"""Not measured: PostgreSQL chooses its plans after a few runs, and caches are filled."""
+"""Rounds that are not measured, while PostgreSQL chooses its plans and caches are filled."""
 
 TARGET_RATIO = 2.0
 TARGET_MS = 5.0
@@ -57,7 +57,7 @@ async def _create(home: Home) -> None:
 
 
 def fill(home: Home, maps: int) -> None:
-    """Create the tables and `maps` maps, and print the progress: a million take a minute."""
+    """Create the tables and `maps` maps, and print the progress: a million maps take a minute."""
     begin = perf_counter()
     uvloop.run(_create(home))
     home.load(_with_progress(fill_statements(maps)))
@@ -99,9 +99,8 @@ async def _run_cases(stage_cases: dict[int, dict[str, Case]], rounds: int) -> di
     times: dict[int, Times] = {maps: {name: [] for name in names} for maps in stage_cases}
     stages = list(stage_cases)
     for _ in range(rounds):
-        stages.append(
-            stages.pop(0)
-        )  # the first stage of a round is slower, because the caches are filled by another case
+        # Rotated, because the first stage of each case is slower: caches still hold the data of the previous case.
+        stages.append(stages.pop(0))
         for name in names:
             for maps in stages:
                 begin = perf_counter()
@@ -114,7 +113,7 @@ async def _run_cases(stage_cases: dict[int, dict[str, Case]], rounds: int) -> di
 
 
 def print_figures(database: str, figures: dict[int, Times]) -> None:
-    """Print the results of one database: two columns per stage, and the ratio of the largest to the smallest."""
+    """Print the results of one database: two columns per stage, and how many times slower the largest is."""
     first, last = min(figures), max(figures)
     heads = "".join(f"{f'{maps:,} maps':>18}" for maps in figures)
     print(

@@ -1,7 +1,7 @@
 """Define the measured reads of the history: every list with every filter, and the details of a map.
 
 The caller belongs to the organization that has half of the maps. Names, dates, servers and maps vary between runs.
-Date ranges span at least a year and last pages are full, so that pages have the same number of rows at every stage.
+Date ranges span at least a year, and a last page is the last full one, so that pages are equally long at every stage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.bench.history_rows import BIG, FIRST_MS, MAP_NAMES, SPAN_MS, big_serv
 
 CALLER: Final = Principal(org_id=BIG, key_id="key_bench", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ}))
 CHOSEN: Final = 40
-"""Maps, spread over the whole time span, that get statistics and a timeline of real length and are read."""
+"""Matches, spread over the time span, whose finished maps get statistics and timelines of real length and are read."""
 ITEMS: Final = 1_200
 PLAYERS: Final = 10
 

@@ -40,7 +40,7 @@ class SqliteHome:
         return await SqliteDatabase.open(self._path)
 
     def load(self, statements: Iterator[str]) -> None:
-        """Run the statements one by one. ANALYZE is not run, because the service never does."""
+        """Run the statements one by one. ANALYZE is not run, because the service never runs it."""
         with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
             connection.create_function("uuid_of", 1, _uuid_of, deterministic=True)
             for setting in (f"cache_size = -{_CACHE_KB}", "synchronous = OFF", "temp_store = MEMORY"):

@@ -1,8 +1,8 @@
 """Generate the history of two years of matches inside the database, with the same SQL for both databases.
 
-Every eight maps belong to four matches, of one, three, two and two maps. They are spread evenly over two years and stored
-oldest first. One organization has half of the maps. Nothing is random: matches differ by a hash of their number. The
-database must have a function `uuid_of(text)`.
+Every eight maps belong to four matches, of one, three, two and two maps. Matches are spread evenly over the two years
+and stored oldest first. One organization has half of the maps. Nothing is random: matches differ by a hash of their
+number. The database must have a function `uuid_of(text)`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MATCH_OF_MAP: Final = (0, 1, 1, 1, 2, 2, 3, 3)
 _NUMBER_OF_MAP: Final = (1, 1, 2, 3, 1, 2, 1, 2)
 _MAPS_OF_MATCH: Final = (1, 3, 2, 2)
 _DECIDER: Final = 3
-"""The third map, which is not played if one team won the first two, as in every other match."""
+"""Number of the third map, which is not played if one team won the first two, as in about half of the matches."""
 _MAP_MS: Final = 45 * 60 * 1000
 
 # Per thousand matches; the rest is upcoming.
@@ -68,7 +68,7 @@ def fill_statements(maps: int) -> Iterator[tuple[str, str]]:
     yield "rows", f"WITH RECURSIVE {_numbers(maps)}, {_matches(matches, match)} {_MAPS}"
     yield "rows", f"WITH RECURSIVE {_numbers(matches)}, {_matches(matches, 'i')} {_SERIES}"
     ended = "FROM maps WHERE is_final = 1 AND sort_ms > 0"
-    # Much shorter than real ones, which would need gigabytes; those that are read get the real length.
+    # Much shorter than real data, which would need gigabytes; the rows that are read get the real length later.
     yield "stats", f"INSERT INTO map_stats SELECT id, 1, {_SHORT}, {_SHORT}, {_SHORT} {ended}"
     yield "events", f"INSERT INTO map_events SELECT id, 1, 1, sort_ms, 0, {_SHORT} {ended}"
     for chosen in itertools.product(("status", "''"), ("map_name", "''"), ("day", "-1")):
@@ -98,7 +98,7 @@ def _numbers(end: int) -> str:
 
 
 def _matches(end: int, match: str) -> str:
-    """Return the tables of match number `match` for each i: its ids, organization, fate and start."""
+    """Return the table expressions of match number `match` for each i: its ids, organization, status and start."""
     number = f"('{_ID_ZEROS}' || ({_ID_START} + n))"
     # The upper half of a product with a large prime: consecutive numbers get unrelated hashes.
     return f"""

@@ -31,7 +31,7 @@ class Load:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The result of a load: responses within the time (`requests`), and including later ones (`answers`)."""
+    """The result of a load: responses within the time (`requests`), and all responses (`answers`)."""
 
     requests: int
     seconds: float
@@ -49,7 +49,7 @@ class _Client(asyncio.Protocol):
         self._is_finished = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
+        # uvloop's transports are not subclasses of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(next(self._load.requests))
 
@@ -79,7 +79,7 @@ class _Client(asyncio.Protocol):
 
 
 class _Tally:
-    """Shared by all connections of a load."""
+    """Counts the responses on all connections of a load, and completes `done` when all are finished or one failed."""
 
     def __init__(self, connections: int) -> None:
         self.answers = 0

@@ -18,7 +18,7 @@ from tests.unit.cs2.log_lines.line_format import format_file_line
 MAP = "de_inferno"
 ROUNDS = 20
 LOST_ROUNDS = frozenset({0, 2, 3, 5, 8, 9, 11})
-"""Rounds that Ann's team loses, all in the first half of 12: it wins 13:7."""
+"""Indexes of the rounds that Ann's team loses, all in the first half of 12: it wins 13:7."""
 
 _START_MS = 1_767_225_600_000
 _NAMES = ("Ann", "Ben", "Cat", "Dan", "Eve", "Fay", "Gus", "Hal", "Ida", "Jon")

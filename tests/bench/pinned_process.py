@@ -18,7 +18,7 @@ POLL_S = 0.05
 """How often the output is polled."""
 
 _ALL_CORES = tuple(sorted(os.sched_getaffinity(0)))
-"""Read before this process moves away from the first core."""
+"""The available cores, read before this process moves away from the first one."""
 
 
 def cores() -> tuple[int, ...]:
@@ -81,7 +81,7 @@ class PinnedProcess:
         raise RuntimeError(f"{self._name} did not print {pattern!r}. Its output:\n{self.output()[-3000:]}")
 
     def wait(self, timeout_s: float) -> int:
-        """Wait for the end and return the exit code; kill it after a timeout and return 124."""
+        """Wait for the process to exit and return its code; after the timeout, end it and return 124."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -89,7 +89,7 @@ class PinnedProcess:
             return 124
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal, to pause or continue it."""
+        """Send a signal to the process, to pause or continue it."""
         self._process.send_signal(number)
 
     def cpu_s(self) -> float:
@@ -98,7 +98,7 @@ class PinnedProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
-        """Terminate it, even if it is paused. Idempotent."""
+        """Terminate the process, even if it is paused. Idempotent."""
         if self._process.poll() is not None:
             return
         self._process.terminate()

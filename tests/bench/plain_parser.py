@@ -339,7 +339,7 @@ def _token(who: str, name: str) -> str:
 
 
 def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
-    """Return the patterns of all kinds of line, in the order of common documentation; `name` matches a player's name."""
+    """Return the patterns of all kinds of line, in the usual order of documentation; `name` matches a player's name."""
     player, victim = _token("player", name), _token("victim", name)
     at, victim_at = r" \[(?P<position>[-\d ]+)\]", r" \[(?P<victim_position>[-\d ]+)\]"
     modifiers, side = r"(?: \((?P<modifiers>[a-z ]*)\))?$", r'"(?P<side>CT|TERRORIST)"'
@@ -443,7 +443,7 @@ UNQUOTED_NAME = '[^"]+?'
 
 
 class PlainParser:
-    """A parser that tries all kinds of line in order."""
+    """A parser that tries the patterns of all kinds of line in order."""
 
     def __init__(self, name: str = ANY_NAME, common_first: Sequence[str] = ()) -> None:
         rank = {kind: index for index, kind in enumerate(common_first)}

@@ -74,7 +74,7 @@ def subjects(workload: Workload) -> dict[str, Run]:
 
 
 def measure(runs: dict[str, Run], budget_s: float) -> dict[str, list[float]]:
-    """Run all subjects in turns until the time is used up; return the seconds of every run."""
+    """Run all subjects in turns, for `budget_s` and at least MIN_ROUNDS rounds; return the seconds of every run."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     begin, rounds = perf_counter(), 0
     while rounds < MIN_ROUNDS or perf_counter() - begin < budget_s:

@@ -29,7 +29,7 @@ def read_publications(file: Path) -> Published:
 def differences(
     readers: Sequence[StreamReader], matches: Sequence[Match], polled: Mapping[str, list[bytes]]
 ) -> list[str]:
-    """Return the differences between what readers received and what was polled."""
+    """Return the streams that did not end, and the differences between what readers received and what was polled."""
     by_map_stream = {map_id: Received.of(items) for map_id, items in polled.items()}
     by_server_stream = {
         map_id: Received.of([_with_map_fields(item, map_id, number) for item in polled[map_id]])
@@ -90,7 +90,7 @@ class Delays:
 
     @classmethod
     def of(cls, readers: Sequence[StreamReader], published: Published) -> Delays:
-        """Return the delays of all events of all readers."""
+        """Compute the delays for all readers."""
         delays: list[float] = []
         chunks = 0
         for reader in readers:

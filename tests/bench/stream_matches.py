@@ -1,4 +1,4 @@
-"""Run a hundred matches at once: one service on SQLite, and its game servers in one other process.
+"""Run many matches at once: one service on SQLite, and its game servers in one other process.
 
 The region is a static fleet of the servers of `matchpod simulate --farm`. Players connect only a while after a match was
 set up, so that all matches exist before the first one begins, and all begin at about the same time.
@@ -86,7 +86,7 @@ class Match(msgspec.Struct):
 
 
 def game_settings(number: int, rounds: int) -> dict[str, Any]:
-    """Return the settings of a match: one in ten is a deathmatch, one a series of three maps, the others have one map.
+    """Return the settings of a match: of ten, one is a deathmatch, one a best of three, eight have one map.
 
     One side wins nearly every round, so that no match lasts much longer than the others because of overtime.
     """
@@ -109,7 +109,7 @@ def game_settings(number: int, rounds: int) -> dict[str, Any]:
 
 
 def with_simulator_cvars(settings: dict[str, Any], number: int, *, quiet_s: int) -> dict[str, Any]:
-    """Return the settings with the variables of the simulator: seed, and which players connect when."""
+    """Return the settings with the simulator's variables: scenario, seed, and which players connect when."""
     variables = {"sim_scenario": "one_sided", "sim_seed": number + 1, "sim_roster_delay": quiet_s}
     if "players" in settings:  # otherwise the plugin's match file lists the players
         variables["sim_players"] = ",".join(str(int(one) - ACCOUNT_ZERO) for one in settings["players"])
@@ -148,7 +148,7 @@ class Site:
             raise
 
     def begin(self) -> None:
-        """Wait until the service listens."""
+        """Wait until the service listens; set `key` and `port`."""
         self.key = self.service.wait_for(r"(mk_live_[\w-]{43})", START_S)
         self.port = int(self.service.wait_for(r"listening.*http://127\.0\.0\.1:(\d+)", START_S))
 

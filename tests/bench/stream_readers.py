@@ -1,8 +1,8 @@
-"""Read a thousand streams at once with little CPU, and check that nothing is missing.
+"""Read a thousand streams at once with little CPU, and keep what is needed to check that nothing is missing.
 
 A minimal HTTP/1.1 client on asyncio. A reader stores no events: for each map it keeps a checksum and a count of what it
 received, to be compared with the polled timeline (see `Received`), and the arrival times. When its connection ends, it
-reconnects with the id of the last event, until a 204 tells that there are no further events.
+reconnects with the id of the last event, until the service responds 204: there are no further events.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAP_FIELD = b'{"mapId":"'
 UUID_SIZE = 36
 
 STALLED_BUFFER, STALLED_SEGMENT = 1, 88
-"""For a client that never reads: the minimum of the system. Over loopback, where segments are large, it would otherwise
-buffer megabytes, more than any timeline has, so that the service could not notice that the client does not read."""
+"""Receive buffer and segment size of a client that never reads: the minimum of the system. Otherwise, loopback would
+buffer megabytes, more than any timeline has, and the service could not notice that the client does not read."""
 
 
 class Received:
@@ -74,7 +74,7 @@ class ReaderGroup:
     broken: int = 0
     """Connections that ended unexpectedly."""
     reconnects: int = 0
-    """How often a reader disconnected and reconnected."""
+    """How often readers disconnected on purpose, to reconnect later."""
     finished: int = 0
     """Readers that received the final 204."""
     failures: list[str] = field(default_factory=list)
@@ -82,14 +82,14 @@ class ReaderGroup:
 
 
 class StreamReader(asyncio.Protocol):
-    """One reader, for all its connections, one at a time."""
+    """A reader of one stream, which reconnects when its connection ends."""
 
     def __init__(
         self, group: ReaderGroup, path: str, *, disconnects_after: Sequence[int] = (), reconnect_s: float = 1.0
     ) -> None:
         self.path = path
         self.maps: dict[bytes, Received] = {}
-        """What it received, by map id; by an empty id in the stream of a map, which does not name it."""
+        """What it received, by map id; the id is empty in the stream of one map, whose events do not name it."""
         self.last_id = b""
         self.is_finished = False
         self._group = group
@@ -108,7 +108,7 @@ class StreamReader(asyncio.Protocol):
         return self._count
 
     async def connect(self) -> None:
-        """Open the stream, after the last received event."""
+        """Open the stream, starting after the last received event."""
         self._unread, self._has_head, self._has_end = b"", False, False
         await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self._group.port)
 
@@ -185,7 +185,7 @@ class StreamReader(asyncio.Protocol):
     # --- events -----------------------------------------------------------------------------------------------------
 
     def _read_chunk(self, chunk: bytes) -> None:
-        """Read a chunk of the body: whole events, a comment, or the end."""
+        """Read a chunk of the body: whole events, the reconnect delay, a comment, or the end."""
         if not chunk:
             self._has_end = True
             return

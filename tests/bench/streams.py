@@ -1,7 +1,7 @@
 """Measure the cost of a thousand stream readers, and check that each gets every event once and in order.
 
-`make bench` runs a small version; `--full` has a thousand readers of a hundred matches. The same matches (same seeds) are
-played twice, without and with readers: the difference is the cost of the readers. The service has one core, readers and
+`make bench` plays 20 matches, `--full` 100, both with a thousand readers. The same matches (same seeds) are played
+twice, without and with readers: the difference is the cost of the readers. The service has one core, readers and
 game servers another. `--profile` also shows where the time of the service goes, in a third run.
 """
 
@@ -40,7 +40,7 @@ RECONNECTING = 0.2
 PLAY_S = 600.0
 """Timeout for all matches together."""
 LAST_S = 30.0
-"""Time for readers to receive the end of the last match."""
+"""Timeout for readers to connect, and to receive the end of the last match."""
 POLL_S = 2.0
 STALL_AFTER = 300
 """Events, about 130 KB, after which clients that never read connect to a match."""
@@ -75,9 +75,9 @@ class Run:
     seconds: float = 0.0
     service_s: float = 0.0
     loop_s: float = 0.0
-    """The part of the event loop's thread."""
+    """The part of `service_s` that the event loop's thread used."""
     kernel_s: float = 0.0
-    """The part in the kernel."""
+    """The part of `service_s` that was spent in the kernel."""
     farm_s: float = 0.0
     load_s: float = 0.0
     before_mb: float = 0.0
@@ -135,7 +135,7 @@ async def run(folder: Path, size: Size, *, has_readers: bool, is_sampled: bool =
 
 
 async def open_readers(group: ReaderGroup, matches: Sequence[Match], number: int) -> list[StreamReader]:
-    """Open the readers of all matches, every other one on the server's stream; return when all streams are open."""
+    """Open the readers of all matches, half of them on the server's stream; return when all streams are open."""
     rng = random.Random(SEED)
     readers = []
     for index in range(number):
@@ -169,7 +169,7 @@ class StalledClients:
 
 
 async def play(site: Site, readers: Sequence[StreamReader], stalled: StalledClients, measured: Run) -> None:
-    """Wait for the end of all matches and streams; the polling is the same with and without readers."""
+    """Measure until all matches and streams have ended; the polling is the same with and without readers."""
     gc.freeze()  # existing objects stay, and scanning them would slow down the readers
     group, begin, load_s = stalled.group, monotonic(), process_time()
     used = _cpu_times(site)
@@ -270,7 +270,7 @@ def print_costs(size: Size, without: Run, with_readers: Run) -> None:
 
 
 def print_profile(samples: Path) -> None:
-    """Print the functions with the most samples, including callees, and those below the sending of streams."""
+    """Print the functions with most samples including callees, and those with most own samples below SENDING."""
     cumulative: Counter[str] = Counter()
     own: Counter[str] = Counter()
     total = sending = 0
@@ -293,7 +293,7 @@ def print_profile(samples: Path) -> None:
 
 
 def main() -> None:
-    """Run the benchmark and print the results; exit 1 if a reader did not receive what it should."""
+    """Run the benchmark and print the results; exit 1 if there are faults, such as a missing event."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="a thousand readers of a hundred matches")
     parser.add_argument("--profile", action="store_true", help="add a third run with a profile of the service")

@@ -41,7 +41,7 @@ def record_publications(file: Path) -> None:
 
 
 def sample(file: Path) -> None:
-    """Count the sampled stacks of the event loop's thread."""
+    """Sample the stack of the event loop's thread; write the counts at exit."""
     stacks: Counter[str] = Counter()
 
     def on_signal(_number: int, frame: FrameType | None) -> None:

@@ -32,7 +32,7 @@ class Workload:
     settings: GameSettings
     posts: list[LogPost]
     busy_posts: list[LogPost]
-    """The same with a different time stamp on every line; a real server has one per tick. This is the worst case."""
+    """The same log with a different time stamp on every line; a real server has one per tick. The worst case."""
 
 
 def load_workload(*, made_up: bool = False) -> Workload:
@@ -59,7 +59,7 @@ def lines_in(data: bytes) -> list[bytes]:
 
 
 def _settings_of(lines: list[bytes]) -> GameSettings:
-    """Return the settings of a competitive match with the ten players as roster."""
+    """Return the settings of a competitive match whose rosters list the ten players of the log."""
     open_to_all = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_inferno",))
     events = MatchReader.create(open_to_all, 0).read_file(lines).events
     first = next(event for event in events if isinstance(event, RoundStarted))
@@ -120,4 +120,4 @@ def _check(workload: Workload) -> None:
             reader.read_post(post)
     ends = {(reader.match.phase, reader.match.winner, reader.lines_read, reader.lines_unknown) for reader in readers}
     if len(ends) != 1 or readers[0].match.phase is not MatchPhase.OVER:
-        raise ValueError(f"the readings of the match differ or have no end: {ends}")
+        raise ValueError(f"the three forms of the log differ, or the match does not end: {ends}")

@@ -39,7 +39,7 @@ from tests.contract.history_checks import assert_final_history
 from tests.contract.simulated_region import SimulatedRegion
 
 SPEED = 2.0
-"""Players have two and a half minutes to join; a failed server is replaced after a second."""
+"""Speed of the region: players have two and a half minutes to join, a failed server is replaced after a second."""
 TIMEOUT_S = 300.0
 PENDING_MS = 600_000
 START_MS = 1_790_000_000_000
@@ -214,7 +214,7 @@ class World:
     async def until(self, condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = TIMEOUT_S) -> None:
         deadline = monotonic() + within_s
         while not await condition():
-            assert monotonic() < deadline, f"{what}: {await self.describe()}"
+            assert monotonic() < deadline, f"not within {within_s:g} s: {what}\n{await self.describe()}"
             await asyncio.sleep(0.02)
 
     async def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Store matches that have ended as the service does: with log, outcome and history."""
+"""Store ended matches as the service does: with log, outcome and history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def store_match(
     phase: ServerPhase = ServerPhase.RELEASED,
     **fields: object,
 ) -> ServerRow:
-    """Store a series of up to three maps: finished, or canceled by its caller after `entries` log entries."""
+    """Store a best of three: finished, canceled after `entries` log entries, or, if `phase` is RUNNING, not ended."""
     match = recorded()
     row = row_of(match.settings, id=name, game_id=game_id(name), log_token=f"l {name}", report_token=f"r {name}")
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)

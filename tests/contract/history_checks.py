@@ -65,7 +65,7 @@ async def _assert_map_ends(db: Database, maps: list[history.MapRow]) -> None:
         assert last["type"] == "map_end"
         assert last["status"] == one.status
         if last["winner"] is None and one.winner is not None:
-            continue  # its end was lost, and the winner was found later
+            continue  # the end of the map was lost, and its winner was found later
         assert last["winner"] == one.winner
         assert (score["team1"], score["team2"]) == (one.team1_score, one.team2_score)
 

@@ -138,7 +138,7 @@ async def _snapshot_at(world: World, name: str, has_progressed: Callable[[Match]
 
 
 def main(folder: Path) -> None:
-    """Write both files."""
+    """Write the database and the published numbers into a folder."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "live.sqlite"
         views = asyncio.run(_write(path))

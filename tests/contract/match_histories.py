@@ -21,7 +21,7 @@ SPACE = uuid.UUID(int=7)
 
 
 class MapState(msgspec.Struct, frozen=True):
-    """The columns of a map that counts depend on."""
+    """The columns of a map that the stored counts depend on."""
 
     status: MapStatus = MapStatus.UPCOMING
     started_at_ms: int | None = None

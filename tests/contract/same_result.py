@@ -27,7 +27,7 @@ SHOTS = (".shotsFired", ".shotsHit", ".accuracyPercent")
 
 
 def assert_same_match(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Everything is equal, except for plugin reports, which are sent once and lost if no process runs at that moment.
+    """Everything is equal, except what only plugin reports contain: they are sent once and lost if no process runs.
 
     Either match may lack the MVP of the last round of each map; those of other rounds are in the log. Shot counts may
     be missing, but must not differ.

@@ -160,11 +160,11 @@ class SimulatedRegion:
         self.releases: list[str] = []
         self.is_paused = False
         self.allocation_errors: list[Exception] = []
-        """Raised by the next allocations."""
+        """Raised by the next allocations, one each."""
         self.release_errors: list[Exception] = []
-        """Raised by the next releases."""
+        """Raised by the next releases, one each."""
         self.console_errors: list[Exception] = []
-        """Raised when the next consoles are opened."""
+        """Raised when the next consoles are opened, one each."""
         self.ignored_commands: set[str] = set()
         """Commands without effect."""
         self.command_ms = 0

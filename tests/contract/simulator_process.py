@@ -42,7 +42,7 @@ class SimulatorProcess:
         return f"127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """Kill the process, even if it is stopped or has ended."""
+        """Kill the process, even if it is frozen or has ended."""
         assert self.process.stdout is not None
         self.process.kill()
         self.process.wait(TIMEOUT_S)

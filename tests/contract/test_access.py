@@ -1,4 +1,4 @@
-"""Authentication, and management of organizations and keys, on both databases."""
+"""Authentication, and management of organizations and keys."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def test_use_of_a_key_is_recorded_at_most_once_per_minute(world: World) ->
     assert view.last_used_at == "2023-11-14T22:14:20.000Z"
 
 
-async def test_use_of_a_key_is_recorded_once_per_minute_for_all_processes(world: World) -> None:
+async def test_use_of_a_key_is_recorded_once_per_minute_across_all_processes(world: World) -> None:
     key = await world.new_key()
     assert await world.is_accepted(key)
     before = world.db.writes
@@ -317,7 +317,7 @@ async def test_rotation_without_overlap_ends_the_old_key_at_once(world: World) -
     assert not await world.is_accepted(old)
 
 
-async def test_rotation_renews_the_lifetime_of_the_new_key_and_does_not_extend_the_old_one(world: World) -> None:
+async def test_rotation_gives_the_new_key_a_full_lifetime_and_does_not_extend_the_old_key(world: World) -> None:
     old = await world.new_key(expires_in_s=100)
     world.clock.at_ms += 90_000
     new = await world.access.rotate_key(old.view.id, overlap_s=3_600)
@@ -339,7 +339,7 @@ async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:
     assert len(await world.access.keys("acme")) == 2
 
 
-async def test_key_is_revoked_once(world: World) -> None:
+async def test_key_cannot_be_revoked_twice(world: World) -> None:
     key = await world.new_key()
     assert await world.access.revoke_key(key.view.id)
     world.clock.at_ms += 1

@@ -71,7 +71,7 @@ def request_to(url: str, **headers: str) -> CallbackRequest:
 
 
 def attempt(behavior: Behavior, *, scheme: str = "http", total_s: float = AMPLE_S) -> Delivery:
-    """Make one attempt to reach a receiver with this behavior; its connection must be closed afterwards."""
+    """Make one attempt to reach a receiver with this behavior; check that the sender closes the connection."""
 
     async def run() -> Delivery:
         sender: CallbackSender = HttpCallbackSender(allow_private=True, total_s=total_s)
@@ -254,7 +254,7 @@ def test_missing_tls_handshake_fails_after_the_time_limit() -> None:
 def test_https_to_a_receiver_without_tls_is_a_failure() -> None:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readexactly(5)
-        await reader.readexactly(int.from_bytes(head[3:]))  # all of its hello: closing on unread bytes resets
+        await reader.readexactly(int.from_bytes(head[3:]))  # the whole TLS hello: closing with unread bytes resets
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     delivery = attempt(behave, scheme="https")
@@ -404,7 +404,7 @@ def test_next_address_is_tried_if_one_refuses_the_connection(monkeypatch: pytest
 
 @contextmanager
 def slow_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Replace the resolver: the first event reports a lookup, setting the second one lets it return."""
+    """Replace the resolver. A lookup sets the first event, and returns when a test sets the second one."""
     called, proceed = threading.Event(), threading.Event()
 
     def resolve(*_: object, **__: object) -> list[AddressInfo]:
@@ -506,7 +506,7 @@ def test_unreachable_address_is_a_failure() -> None:
         ),
     ],
 )
-def test_invalid_url_is_not_sent(url: str) -> None:
+def test_callback_to_an_invalid_url_is_not_sent(url: str) -> None:
     delivery = try_url(url, allow_private=True)
     assert delivery.status is None
     assert (delivery.error or "").startswith("not sent: the URL ")

@@ -52,7 +52,7 @@ class ManualClock:
 
 
 class Receivers:
-    """Fake receivers: answer 200 unless configured otherwise, and not before their gate is open."""
+    """Fake receivers: they answer 200 unless configured otherwise, and only after their gate, if any, is open."""
 
     def __init__(self) -> None:
         self.requests: list[CallbackRequest] = []
@@ -171,7 +171,7 @@ async def running(*dispatchers: CallbackDispatcher) -> AsyncIterator[None]:
 
 
 async def poll_without_result(dispatcher: CallbackDispatcher) -> None:
-    """Wait until the dispatcher has polled and found nothing."""
+    """Let the dispatcher poll, and wait for a moment; it should find nothing."""
     dispatcher.wake()
     await asyncio.sleep(0.2)
 
@@ -521,7 +521,7 @@ async def test_exception_in_the_sender_is_a_failed_attempt(db: Database, caplog:
     assert "sender bug" in caplog.text
 
 
-async def test_loop_survives_unexpected_errors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dispatcher_survives_unexpected_errors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
 
     class FailingClock(ManualClock):

@@ -179,7 +179,7 @@ async def test_console_can_be_reopened_after_a_map_change() -> None:
 
 
 async def _until_lost(console: RconConsole, command: str) -> None:
-    """Run a command that closes the connection, then wait for that: its answer may still arrive."""
+    """Run a command that closes the connection, and wait until it is closed; the answer may still arrive first."""
     with suppress(ConsoleLostError):
         await console.run(command)
         while True:

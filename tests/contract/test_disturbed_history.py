@@ -83,7 +83,7 @@ async def read_to_end(reader: Reader) -> int:
 async def test_canceled_match_keeps_its_history_after_a_postponed_deadline(db: Database) -> None:
     async with open_world(db, speed=FAST) as world:
         process = world.start()
-        process.db.is_shared = False  # so that only the entry wakes it
+        process.db.is_shared = False  # so that only the log entry wakes the runner
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         world.region.is_paused = True
@@ -206,7 +206,7 @@ async def delete_history(db: Database, world: World) -> None:
 # --- rejected writes and errors ---------------------------------------------------------------------------------------
 
 LONG = "".join(chr(0x4E00 + 37 * number % 20_000) for number in range(1_200))
-"""Too long for an index of PostgreSQL, even compressed."""
+"""A name that is too long for an index of PostgreSQL, even compressed."""
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ async def break_reading(db: Database, patched: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("entries", [0, 100])
 async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> None:
-    """Neither before the history is final, nor after that."""
+    """Neither log that is stored before the history is final, nor log that is stored later."""
     row = await ended_matches.store_match(db, entries=entries, phase=ServerPhase.RUNNING)
     now_ms = recorded().entries[entries].received_ms
     outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)

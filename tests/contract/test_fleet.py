@@ -175,7 +175,7 @@ async def test_release_can_be_repeated_and_an_unknown_server_can_be_released(har
     await harness.fleet.release("srv_1", server_order.slot)
 
 
-async def test_swept_server_is_released_without_its_slot(harness: FleetHarness) -> None:
+async def test_server_is_released_without_its_slot_only_if_the_fleet_owns_it(harness: FleetHarness) -> None:
     server_order = order(harness.fleet)
     await harness.fleet.allocate(server_order)
     await harness.fleet.release("srv_1", "")
@@ -238,7 +238,7 @@ async def test_crashed_server_is_started_again(folder: Path) -> None:
     await fleet.release("srv_1", server_order.slot)
 
 
-async def test_running_server_without_recorded_pid_is_stopped_first(folder: Path) -> None:
+async def test_running_server_without_recorded_pid_is_stopped_before_another_is_started(folder: Path) -> None:
     fleet = process_fleet(folder)
     server_order = order(fleet)
     await fleet.allocate(server_order)
@@ -429,7 +429,7 @@ async def test_static_server_can_be_cleaned_up_by_another_process() -> None:
     with SimulatorProcess() as one:
         first, second = (StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles()) for _ in range(2))
         await first.allocate(order(first, "srv_1"))
-        await second.release("srv_1", one.address)  # the process that claims the ended match first
+        await second.release("srv_1", one.address)  # as if the second process had claimed the ended match
         server = await second.allocate(order(second, "srv_2"))
         await answer_of(server, "sv_password secret")
         await first.release("srv_2", one.address)

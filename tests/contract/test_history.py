@@ -110,7 +110,7 @@ def entries_to_second_map() -> int:
         current = fold.match.current_map
         if current.number == 2 and current.team1_score + current.team2_score == 2:
             return number
-    raise AssertionError("there is no second map")
+    raise AssertionError("the second map never has two rounds")
 
 
 async def end(db: Database, row: ServerRow, fold: Fold, stats_version: int = 1) -> MatchHistory:
@@ -242,7 +242,7 @@ async def test_series_of_a_server_are_listed(world: World) -> None:
     assert (await world.history.server_series(READER, row.id, ListQuery(server_id=row.id))).total == 1
 
 
-async def test_series_and_its_maps_are_consistent(db: Database) -> None:
+async def test_series_and_its_maps_are_consistent_if_the_match_ends_while_they_are_read(db: Database) -> None:
     row = await create_match(db, recorded().settings)
     fold = folded(row)
     world = World(InterleavingDatabase(db, "FROM series", lambda: end(db, row, fold)))
@@ -289,7 +289,7 @@ async def test_history_of_another_organization_is_forbidden(world: World) -> Non
             await read
 
 
-async def test_stream_finds_maps_by_server_id_and_by_map_id(world: World) -> None:
+async def test_own_maps_are_found_by_server_id_and_by_map_id(world: World) -> None:
     row = await create_match(world.db, recorded().settings)
     maps = await world.history.own_maps(READER, row.id)
     assert [one.map_number for one in maps] == [1, 2, 3]

@@ -1,6 +1,6 @@
 """Readers get the complete history despite random crashes, failed and slow writes, stalls and cancellations.
 
-The events are random and their timing depends on the machine, so no two runs are the same: `make soak` runs it.
+The disturbances are random and their timing depends on the machine, so it runs only in `make soak`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ harness = databases.sqlite_harness
 
 CHAOS_S = 3.0
 FAST = 20.0
-"""A lost command is repeated after three seconds."""
+"""Speed of the region: a lost command is repeated after three seconds."""
 NAMES = ("srv_0", "srv_1", "srv_2")
 SERIES = msgspec.structs.replace(SETTINGS, maps=("de_nuke", "de_vertigo", "de_inferno"), series_format=SeriesFormat.BO3)
 
@@ -80,9 +80,8 @@ class Chaos:
             )
             await chosen[0]()
         self._is_on = False
-        await asyncio.sleep(
-            0.5
-        )  # for the last slow writes; then leases expire whose owner does not know that it has them
+        await asyncio.sleep(0.5)  # for the last slow writes
+        # A lease whose claim failed after it was written must expire: its owner does not know that it has it.
         self._world.clock.ahead_ms += LEASE_MS
 
     async def _kill(self) -> None:
@@ -110,7 +109,7 @@ class Chaos:
 
 
 class Readers:
-    """One reader that polls all maps, and one that streams each map."""
+    """One reader that polls all maps, and one reader per map that reads its stream."""
 
     def __init__(self, db: Database, rng: random.Random) -> None:
         self._db = db

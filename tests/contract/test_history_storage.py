@@ -60,7 +60,7 @@ async def test_inserted_match_is_found_by_each_of_its_ids(db: Database) -> None:
     assert await history.series_of(db, "srv_2") is None
 
 
-async def test_match_is_inserted_once(db: Database) -> None:
+async def test_match_cannot_be_inserted_twice(db: Database) -> None:
     await db.write(history.insert(match_history("srv_1")))
     with pytest.raises(DuplicateError):
         await db.write(history.insert(match_history("srv_1")))
@@ -95,7 +95,7 @@ async def test_replacing_inserts_missing_rows(db: Database) -> None:
     assert await stored_counts(db) == await true_counts(db) != {}
 
 
-async def test_refreshing_updates_only_columns_that_are_not_counted(db: Database) -> None:
+async def test_refreshing_updates_only_columns_that_do_not_affect_the_counts(db: Database) -> None:
     await db.write(history.insert(match_history("srv_1", [MapState(LIVE, NOON_MS)])))
     later = match_history("srv_1", [MapState(FINISHED, NOON_MS + 1, "de_nuke")], score=7)
     await db.write(history.refresh(MatchHistory(later.maps, later.series, (stats_of("srv_1"),))))

@@ -140,7 +140,7 @@ async def world(db: Database) -> World:
 # --- logs ---------------------------------------------------------------------------------------------------------
 
 
-async def test_log_post_is_stored_with_the_used_headers_and_published(world: World) -> None:
+async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_used(world: World) -> None:
     sent = {**POSTED, "User-Agent": "Valve/Steam", "Authorization": "s3cret"}
     assert await world.ingest.store_log("log-srv_1", sent, LINE) == 200
     (entry,) = await world.stored()
@@ -309,7 +309,7 @@ async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
     assert body.times_read == 2
 
 
-async def test_slow_body_is_received_when_it_is_complete(world: World) -> None:
+async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) -> None:
     async def slow_body() -> bytes:
         world.clock.at_ms += 3_000
         return LINE
@@ -334,7 +334,7 @@ async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monke
 # --- reports and detections ---------------------------------------------------------------------------------------
 
 
-async def test_reports_and_detections_are_stored_by_kind_and_published(world: World) -> None:
+async def test_reports_and_detections_are_stored_with_their_kind_and_published(world: World) -> None:
     assert await world.ingest.store_report("report-srv_1", REPORT) == 200
     assert await world.ingest.store_detection("report-srv_1", b"not even JSON") == 200
     entries = await world.stored()

@@ -37,7 +37,7 @@ async def create_match(db: Database, server_id: str = "srv_1", phase: ServerPhas
 
 
 async def write_batches(db: Database, sizes: Sequence[int], *, of_map: str = MAP, at_ms: int = 10) -> int:
-    """Write batches of these sizes, starting with item 1; return the last number."""
+    """Write batches of these sizes, starting with item 1; return the number of the last item."""
     seq = 0
     statements = []
     for size in sizes:
@@ -192,7 +192,7 @@ async def test_batches_with_a_gap_between_them_are_merged_separately(db: Databas
     assert await stored_batches(db) == [(1, 4, 1), (9, 4, 1)]
 
 
-async def test_batches_are_pruned_in_several_transactions(db: Database) -> None:
+async def test_more_batches_than_one_transaction_deletes_are_pruned(db: Database) -> None:
     count = map_events.PRUNE_BATCHES + 5
     await write_batches(db, [2] * count)
     assert await map_events.prune(db, 100) == 2 * count

@@ -172,7 +172,7 @@ class World:
         await self.db.write([servers.change(server_id, row.fence, **columns)])
 
     async def start(self, server_id: str) -> None:
-        """Make the server running, with an address."""
+        """Mark the server as running, with an address."""
         await self.change(
             server_id,
             phase=ServerPhase.RUNNING,
@@ -214,7 +214,7 @@ def world(db: Database) -> World:
 # --- create -------------------------------------------------------------------------------------------------------
 
 
-async def test_created_match_has_no_address_and_no_live_match(world: World) -> None:
+async def test_created_match_has_no_address_and_no_live_view(world: World) -> None:
     view = await world.create(callbackUrl="https://a.example/cb", externalMatchId="cup-7")
     shown = as_json(view)
     assert list(shown) == [
@@ -294,7 +294,7 @@ async def test_all_faults_of_a_body_are_reported(world: World) -> None:
     assert await world.count("servers") == 0
 
 
-async def test_simulator_cvars_are_allowed_and_inactive_or_unknown_regions_rejected(world: World) -> None:
+async def test_simulator_region_allows_its_cvars_and_inactive_or_unknown_regions_are_rejected(world: World) -> None:
     settings = {"matchType": "casual", "map": "de_dust2", "customCvars": "sim_seed 7"}
     await world.create(region="sandbox", gameSettings=settings)
     await region_flags.set_active(world.db, "sandbox", False)
@@ -407,7 +407,7 @@ async def test_server_has_no_address_and_no_match_until_it_runs(world: World) ->
     assert shown == as_json(created) | {"match": None}
 
 
-async def test_running_server_contains_the_live_match_of_this_process(world: World) -> None:
+async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_process(world: World) -> None:
     server_id = (await world.create()).server_id
     await world.start(server_id)
     live = LocalMatch(server_id, fold.Fold.begin(await world.row(server_id), 1.0), 0)
@@ -439,7 +439,7 @@ async def test_ended_server_keeps_its_address_and_has_no_match(world: World) -> 
     assert (shown["status"], shown["ip"], shown["match"]) == ("stopped", "10.0.0.1", None)
 
 
-async def test_rcon_password_is_shown_to_creators_until_the_match_ends(world: World) -> None:
+async def test_rcon_password_is_shown_to_callers_who_may_create_matches_until_the_match_ends(world: World) -> None:
     created = await world.create()
     server_id = created.server_id
     admin = msgspec.structs.replace(OWNER, role=Role.ADMIN)
@@ -459,7 +459,7 @@ async def test_rcon_password_is_shown_to_creators_until_the_match_ends(world: Wo
 
 
 @pytest.mark.parametrize("server_id", ["srv_0", "", "srv_\x00", "\ud800", "ü", "x" * 10_000, "srv_' OR '1'='1"])
-async def test_unknown_server_is_not_found_for_any_id(world: World, server_id: str) -> None:
+async def test_unknown_server_id_is_not_found(world: World, server_id: str) -> None:
     for work in (world.matches.get, world.matches.cancel):
         with pytest.raises(NotFoundError):
             await work(OWNER, server_id)
@@ -584,7 +584,7 @@ async def test_canceled_match_has_no_result(world: World) -> None:
     assert (view.status, view.result) == (ServerStatus.STOPPED, None)
 
 
-async def test_newest_match_of_the_organization_is_found(world: World) -> None:
+async def test_external_id_finds_the_newest_match_of_the_organization(world: World) -> None:
     await world.create(externalMatchId="cup")
     world.clock.at_ms += 1
     newest = await world.create(externalMatchId="cup")

@@ -31,10 +31,10 @@ Operation = APIOperation[Any, Any, Any, Any]
 pytestmark = pytest.mark.law
 
 EXAMPLES = times(10)
-"""Per operation: more find little more, and the tests should take seconds."""
+"""Requests per operation: more would find little more, and the tests should take seconds."""
 
 WRONG_BODIES = times(50)
-"""A body can be invalid in many ways, and in a third of the requests only the key is."""
+"""Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
 WALKS = times(40)
 """Sequences of calls in random order: enough that every link is followed."""
@@ -84,8 +84,8 @@ def of_tag(tag: Tag) -> list[Endpoint]:
 def follows_unwritten_rules(case: Case[Operation]) -> bool:
     """True if the request follows the rules that a schema cannot express.
 
-    A player is in one team only, and both teams list at most 32 players. `limit` is set to `pageSize`, as both must
-    be equal.
+    A player is in one team only, and the teams list at most 32 players together. `limit` is set to `pageSize`, as both
+    must be equal.
     """
     if {"limit", "pageSize"} <= case.query.keys():
         case.query["limit"] = case.query["pageSize"]
@@ -215,7 +215,7 @@ STREAMS = [endpoint for endpoint in HISTORY if endpoint.content_type == EVENT_ST
 
 @pytest.fixture(scope="module")
 def played(site: Site) -> dict[str, str]:
-    """A finished series, as the path parameters that find it."""
+    """Play a series to its end; return the path parameters that identify it."""
     server_id = histories.new_series(site)
     histories.finish(site, server_id)
     (series,) = site.get(f"/api/v1/cs2/servers/{server_id}/series").json()["items"]

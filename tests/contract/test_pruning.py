@@ -28,7 +28,7 @@ async def entries_of(db: Database, server_id: str) -> int:
 
 
 async def count_and_prune(db: Database, now_ms: int) -> Pruned:
-    """Prune; check that the count before was the same, and that nothing is left to delete."""
+    """Prune; check that exactly the counted rows are deleted, and that nothing is left to delete."""
     counted = await count_prunable(db, KEEP, now_ms)
     deleted = await prune(db, KEEP, now_ms)
     assert counted == deleted

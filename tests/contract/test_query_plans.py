@@ -70,7 +70,7 @@ class RecordingDatabase(DelegatingDatabase):
 
 
 def numbered(last: int, insert: str) -> list[str]:
-    """Split an insert from `numbers` into parts that each take seconds on a slow machine too."""
+    """Split an insert from `numbers` into parts that take only seconds each, even on a slow machine."""
     return [
         f"WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers"
         f" WHERE n < {min(first + PART_ROWS - 1, last)}) {insert}"

@@ -67,7 +67,7 @@ async def stats(db: Database, name: str = "srv_1") -> MapStats:
 
 
 async def tamper(db: Database, name: str = "srv_1") -> None:
-    """Change stored numbers: one kill less for the first player, without a leaderboard row, and another score."""
+    """Change stored numbers: the first player has one kill fewer, 99 aces and no leaderboard row; a score is higher."""
     now = await stats(db, name)
     players, leaders = json.loads(now.players), json.loads(now.leaderboard)
     players[0]["kills"] -= 1
@@ -217,7 +217,7 @@ async def test_match_that_cannot_be_recomputed_is_skipped_with_a_reason(db: Data
     assert await make_recompute(db).one("srv_none", write=False) is None
 
 
-async def test_result_that_contradicts_the_log_is_not_changed(db: Database) -> None:
+async def test_match_whose_result_contradicts_its_log_is_not_changed(db: Database) -> None:
     await store_match(db)
     entries = len(recorded().entries)
     await db.write(
@@ -279,7 +279,7 @@ class UnavailableLogDatabase(databases.DelegatingDatabase):
         return await super().read(sql, params)
 
 
-async def test_database_outage_is_raised_and_not_a_failed_match(db: Database) -> None:
+async def test_database_outage_is_raised_and_not_reported_as_a_failed_match(db: Database) -> None:
     await store_match(db)
     with pytest.raises(DatabaseUnavailableError):
         await recompute_one(UnavailableLogDatabase(db))

@@ -167,7 +167,7 @@ async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database)
     assert db.entries_read == 20
 
 
-async def test_deadline_that_the_runner_postponed_is_undone_by_its_snapshot(db: Database) -> None:
+async def test_snapshot_shows_that_the_runner_postponed_a_deadline(db: Database) -> None:
     row = row_of(SETTINGS)
     await servers.create(db, row, idempotency=None)
     late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS

@@ -91,7 +91,7 @@ async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
     async with open_world(db) as world:
         world.region.allocation_errors = [FleetError("it does not answer")]
         await world.create(scenario="no_show")
-        before = await world.row()  # tokens of the first attempt; a replaced server gets new ones
+        before = await world.row()  # with the tokens of the first attempt; the next one gets new tokens
         process = world.start()
         await world.until_phase(ServerPhase.RUNNING)
         row = await world.row()
@@ -140,7 +140,7 @@ async def test_plugin_report_does_not_prove_that_log_posts_arrive(
 
 
 @pytest.mark.parametrize("does_load", [True, False])
-async def test_workshop_map_is_accepted_once_the_map_has_changed(
+async def test_workshop_map_is_accepted_only_after_the_map_has_changed(
     db: Database, monkeypatch: pytest.MonkeyPatch, does_load: bool
 ) -> None:
     monkeypatch.setattr(start, "MIN_TRY_S", 6.0)
@@ -471,7 +471,9 @@ async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_l
         assert 0 <= took_ms - liveness.NO_LOG_MS - liveness.NO_LOG_LOST_MS <= 10_000
 
 
-async def test_ended_process_is_lost_after_two_probes_in_a_row(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_is_lost_if_two_probes_in_a_row_find_its_process_ended(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
     fleet = _FakeFleet([True, False, True, False, False])
     async with open_fixture(db, fleet) as fixture:
@@ -506,7 +508,7 @@ async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
 
 
 class _SlowIngest:
-    """Can delay storing the end of the match."""
+    """Lets a subclass act before the log of the match's end is stored."""
 
     def __init__(self, ingest: Ingest) -> None:
         self._ingest = ingest

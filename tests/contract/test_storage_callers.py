@@ -56,7 +56,7 @@ async def test_keys_are_found_by_hash_and_listed_by_organization(db: Database) -
         await db.write([api_keys.insert(msgspec.structs.replace(KEY, id="key_3"))])
 
 
-async def test_key_is_revoked_once(db: Database) -> None:
+async def test_key_cannot_be_revoked_twice(db: Database) -> None:
     await db.write([api_keys.insert(KEY)])
     assert await api_keys.revoke(db, "key_1", 5)
     assert not await api_keys.revoke(db, "key_1", 6)

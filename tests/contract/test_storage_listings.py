@@ -1,4 +1,4 @@
-"""Queries for operators."""
+"""Storage queries for operators: servers newest first, and the callback of a server."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_ending_a_match_updates_the_server_and_stores_outcome_and_callback
 @pytest.mark.parametrize(
     ("is_holder", "lease_until_ms", "next_at_ms"), [(True, 60, 50), (False, 60, 50 + HANDOVER_MS), (False, 50, 50)]
 )
-async def test_release_waits_until_the_lease_holder_has_noticed_the_end(
+async def test_release_is_delayed_if_another_process_holds_the_lease(
     db: Database, is_holder: bool, lease_until_ms: int, next_at_ms: int
 ) -> None:
     row = await running_server(db)
@@ -175,7 +175,7 @@ async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Dat
     ]
 
 
-async def test_attempt_is_recorded_once(db: Database) -> None:
+async def test_attempts_are_recorded_once_and_in_order(db: Database) -> None:
     await store(db, callback())
     await record(db, 1, next_at_ms=5_060)
     for number in (1, 3):

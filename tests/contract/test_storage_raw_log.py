@@ -102,7 +102,7 @@ async def test_old_entries_are_pruned_except_those_of_matches_in_progress(db: Da
     assert await append(db, "srv_done", b"numbering continues") == 3
 
 
-async def test_entries_are_pruned_in_several_transactions(db: Database) -> None:
+async def test_more_entries_than_one_transaction_deletes_are_pruned(db: Database) -> None:
     count = raw_log.PRUNE_ENTRIES + 5
     await db.write(
         [part for _ in range(count) for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"x")]

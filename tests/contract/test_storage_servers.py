@@ -189,7 +189,7 @@ async def test_writes_with_an_outdated_fence_are_rejected(db: Database) -> None:
     assert other.slot is None
 
 
-async def test_released_lease_is_not_due_before_its_next_time_unless_woken(db: Database) -> None:
+async def test_server_with_a_released_lease_is_not_due_before_its_next_time_unless_woken(db: Database) -> None:
     await create(db, server())
     (mine,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
     await db.write([servers.release_lease(mine.id, mine.fence, 3_000)])

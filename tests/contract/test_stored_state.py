@@ -1,4 +1,4 @@
-"""State that another version of the types wrote is rebuilt from the log, never misread."""
+"""A snapshot that was written with other types is not used: the state is rebuilt from the log."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def another_version(folder: Path, path: str, old: str, new: str) -> Path:
 
 
 def run_version(source: Path, database: Path) -> tuple[dict[str, object], str]:
-    """Open the match of a database with that version; return its numbers and the log output."""
+    """Open the match of a database with the version in `source`; return its numbers and the log output."""
     checkout = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", OPEN_MATCH, str(database)],
@@ -130,7 +130,7 @@ async def write_live_match(path: Path) -> Fold:
     ],
     ids=["field added", "fields swapped", "value added"],
 )
-def test_snapshot_of_other_types_is_rejected(tmp_path: Path, path: str, old: str, new: str) -> None:
+def test_snapshot_written_with_other_types_is_rejected(tmp_path: Path, path: str, old: str, new: str) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
     other = another_version(tmp_path / "other", path, old, new)
@@ -139,7 +139,7 @@ def test_snapshot_of_other_types_is_rejected(tmp_path: Path, path: str, old: str
     assert REPLAYED in logs
 
 
-def test_snapshot_of_the_same_types_is_read(tmp_path: Path) -> None:
+def test_snapshot_written_with_the_same_types_is_read(tmp_path: Path) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
     same = another_version(tmp_path / "same", "core/stats/round_record.py", "trades, KAST)", "trades and KAST)")

@@ -44,7 +44,7 @@ class Match:
         await self.db.write(history.insert(match_history(SERVER, [MapState()] * MAPS)))
 
     async def append(self, number: int) -> None:
-        """Store the next items of a map. They are published in our process only: once, twice, or not at all."""
+        """Store the next items of a map. They are published in the first process only: once, twice, or not at all."""
         size = self.rng.choice((1, 1, 2, 5, 300))
         first = self.last[number] + 1
         lines = [b'{"type":"kill","seq":%d}' % seq for seq in range(first, first + size)]
@@ -133,7 +133,7 @@ def check(ids: list[str], last: list[int]) -> None:
     assert before == last
 
 
-async def test_other_process_gets_items_and_the_end(
+async def test_reader_at_another_process_gets_items_and_the_end(
     replicas: databases.Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "POLL_S", 0.02)

@@ -80,7 +80,7 @@ async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
         assert [one.server_id for one in callbacks] == ["srv_1"]
 
 
-async def test_cancelling_a_drive_twice_logs_no_error(db: Database) -> None:
+async def test_stopping_the_task_of_a_match_repeatedly_logs_no_error(db: Database) -> None:
     errors: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(str(context["message"])))
     async with open_world(db) as world:
@@ -192,7 +192,7 @@ async def test_series_is_played_map_by_map(db: Database) -> None:
         assert len(settings) >= len(result["maps"]), "a map load overwrites our settings"
 
 
-async def test_shots_are_in_the_callback_and_sort_the_leaderboard(db: Database) -> None:
+async def test_shots_are_in_the_callback_and_the_leaderboard_is_ranked_by_accuracy(db: Database) -> None:
     async with open_world(db) as world:
         world.start()
         await world.create()
@@ -352,7 +352,7 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
 
 
 async def test_match_canceled_by_its_caller_ends_at_once(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "RENEW_S", 3_600.0)  # the next renewal would notice it too
+    monkeypatch.setattr(supervisor, "RENEW_S", 3_600.0)  # the next renewal would notice the cancellation too
     async with open_world(db) as world:
         process = world.start()
         await world.create()
@@ -370,7 +370,7 @@ async def test_match_canceled_by_its_caller_ends_at_once(db: Database, monkeypat
         assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
 
 
-async def test_match_canceled_through_another_process_is_dropped_by_its_holder_first(
+async def test_match_canceled_through_another_process_is_dropped_by_its_lease_holder_before_its_release(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "RENEW_S", 2.0)
@@ -601,7 +601,7 @@ async def test_process_with_an_expired_lease_changes_nothing(db: Database) -> No
         slow = world.start("slow")
         await world.create(seed=5)
         await world.until_live()
-        # For the clock of the successor the lease has expired; the slow process does not know yet.
+        # By the clock of the successor the lease has expired; the slow process does not know yet.
         successor = Process(db, world.region, name="successor", clock=_ahead(LEASE_MS))
         world.processes.append(successor)
         assert_same_match(callback_fields(await world.outcome()), expected)
@@ -650,7 +650,7 @@ WRITES = (
     "DELETE FROM slots",
     "rcon_password = ",
 )
-"""The writes during a match, from its slot to its release."""
+"""Texts of the writes during a match, from the reservation of its slot to its release."""
 
 
 async def test_match_survives_a_crash_before_and_after_each_write(db: Database) -> None:

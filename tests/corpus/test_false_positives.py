@@ -1,4 +1,4 @@
-"""Measure how often honest players are reported, with real logs, generated honest series and generated cheaters.
+"""Measure how often players are reported: in real logs, honest ones in generated series, and generated cheaters.
 
 Generated play is deliberately more suspicious than real play: of 167 gun kills in the real logs, 5 are through walls,
 0 through smoke, 0 while blind, 113 from 500 units or more, 5 in the same second as the last kill; 48 % are headshots.
@@ -30,7 +30,7 @@ KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 MAPS_PER_SERIES = 3
 PLAYER_MAPS = 6_000
 ONE_IN = 1_000
-"""The limit: at most one report of a kind in this many maps of honest players."""
+"""The limit: less than one report of each kind in this many maps of honest players."""
 
 
 # --- real logs --------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
     blind: float
     walls: float
     quick: float = 0.2
-    """Kills that follow the previous one within `quick_ms`."""
+    """Kills that follow the previous one after a time in the range `quick_ms`."""
     quick_ms: tuple[int, int] = (100, 2500)
     kills: tuple[int, int] = (5, 30)
 
@@ -140,7 +140,7 @@ def false_reports(player_maps: int, seed: int = 1) -> Counter[str]:
 
 
 def share_found(style: Style, kind: str, maps: int, cheaters: int = 300) -> float:
-    """Return the share of players of this style who are reported within this many maps."""
+    """Return the share of players of this style who are reported for `kind` within this many maps."""
     chance = random.Random(2)
     series = (reports_in_series(style, chance, maps) for _ in range(cheaters))
     return sum(any(found.kind == kind for found in reports) for reports in series) / cheaters

@@ -23,7 +23,7 @@ from .test_real_match import ACCOUNTS, ASSISTS, KILLS, TEAM1
 
 
 def live_items(corpus: Path) -> list[TimelineItem]:
-    """Return the timeline items since the map went live; a knife round is played before."""
+    """Return the timeline items since the map went live; the knife round before that is left out."""
     reader, _ = read_log(corpus / INFERNO)
     timeline = [one.item for one in reader.timeline.drain()]
     assert [item.seq for item in timeline] == list(range(1, len(timeline) + 1))

@@ -32,7 +32,7 @@ KINDS = {
     "BlindedBy": 0.6,
     "GrenadeLanded": 0.6,
 }
-"""The same for the most important line types."""
+"""The same for the number of lines per round, by line type."""
 
 CAUSED_BY_CALLERS = {"CvarChanged"}
 """Line types of the real log that are caused by a caller."""

@@ -81,11 +81,11 @@ class ServeProcess:
         return found[0]
 
     def wait(self) -> int:
-        """Wait until it has ended and return the exit code."""
+        """Wait until the process has ended, and return its exit code."""
         return self.process.wait(STOP_S)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal, wait until it has ended and return the exit code."""
+        """Send a signal, wait until the process has ended, and return its exit code."""
         self.process.send_signal(number)
         return self.wait()
 

@@ -61,7 +61,7 @@ def send_parts(*parts: bytes, pause_s: float = 0.0) -> Client:
                 await writer.drain()
                 await asyncio.sleep(pause_s)
             return await reader.read()
-        except ConnectionError:  # it closed the connection while we were still sending
+        except ConnectionError:  # the server closed the connection while we were still sending
             return b""
 
     return client
@@ -216,7 +216,7 @@ def test_error_about_garbage_is_not_sent_as_response_to_an_earlier_request() -> 
     assert b"400 Bad Request" not in run_client(send_parts(REQUEST + b"\x00garbage\r\n\r\n"))
 
 
-def test_upgrade_request_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+def test_upgrade_header_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

@@ -109,7 +109,7 @@ def test_trailers_are_not_headers() -> None:
     assert b"authorization" not in dict(seen[0]["headers"])
 
 
-def test_response_before_the_end_of_the_body_closes_the_connection_after_it() -> None:
+def test_connection_is_closed_after_a_response_before_the_end_of_the_body() -> None:
     request = head("Content-Length: 3000000", method="POST")
     response = exchange(responding(b"too large", status=413, reads_body=False), request, b"a" * 3_000_000)
     assert response.endswith(b"too large")

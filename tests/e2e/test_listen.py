@@ -115,7 +115,7 @@ def test_callback_is_printed_and_ctrl_c_ends_the_command_quietly(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_status_can_be_chosen_and_json_is_the_body(tmp_path: Path) -> None:
+def test_status_can_be_chosen_and_json_output_is_the_body(tmp_path: Path) -> None:
     with run_listen(tmp_path, "--status", "503", "--json") as receiver:
         assert send(receiver.url).status == 503
         assert receiver.line() == BODY.decode() + "\n"

@@ -71,7 +71,7 @@ def authorization(key: str) -> dict[str, str]:
 def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = MATCH_S) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
         time.sleep(0.2)
 
 

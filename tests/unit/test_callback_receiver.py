@@ -100,7 +100,7 @@ def test_body_that_is_not_a_callback_is_rejected(body: bytes) -> None:
     assert len(client.rejections) == 1
 
 
-def test_body_over_the_limit_is_rejected_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_over_the_limit_is_rejected_before_it_is_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callback_receiver, "MAX_BODY_BYTES", 1 << 20)
 
     async def endless() -> AsyncIterator[bytes]:

@@ -28,7 +28,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def function_of(lines: int, docstring: str = "") -> str:
-    """Return a module whose function has `lines` lines, without its docstring."""
+    """Return a module whose function has `lines` lines, not counting its docstring."""
     return GOOD + "def long():\n" + docstring + "    x = 1\n" * (lines - 1)
 
 

@@ -97,7 +97,7 @@ def test_every_setting_is_required_or_has_a_default_or_a_fallback(setting: Setti
 # --- sources ------------------------------------------------------------------------------------------------------
 
 
-def test_environment_overrides_file_overrides_default() -> None:
+def test_environment_overrides_the_file_and_the_file_overrides_defaults() -> None:
     settings = load({"MATCHPOD_PORT": "9000"}, 'port = 9001\nhost = "0.0.0.0"')
     assert (settings.port, settings.host, settings.log_level) == (9000, "0.0.0.0", "info")
     assert settings.config == Path("var/matchpod.toml")

@@ -33,7 +33,7 @@ REST_S = 1.0
 """Time limit for reading the body, which is discarded: closing early would look like an error to the receiver."""
 
 MAX_ADDRESSES = 4
-"""Addresses tried per attempt; all are checked."""
+"""Addresses of a receiver that are tried per attempt; all of its addresses are checked."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -176,20 +176,20 @@ class _Response:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
             if self._final_status is None:
                 raise _BadResponseError("the response is not HTTP") from exc
-            # The status line says all that counts; what is wrong after it must not repeat the callback.
+            # Only the status line counts; an error after it must not cause a retry.
             self.status, self.is_complete = self._final_status, True
         if self.status is None and self._head_bytes > MAX_HEAD_BYTES:
             raise _BadResponseError("the response headers are too long")
 
     def on_status(self, _reason: bytes) -> None:
-        """Note the status line; a 1xx is followed by another one."""
+        """Store the status, unless it is a 1xx, which is followed by another response."""
         status = self._parser.get_status_code()
         if status >= 200 and self._final_status is None:
             self._final_status = status
 
     def on_headers_complete(self) -> None:
         """Accept the status, unless it is a 1xx."""
-        self.on_status(b"")  # not called for a status line without a reason
+        self.on_status(b"")  # the parser does not call it if the status line has no reason
         self.status = self._final_status
         self.is_complete = self.status == _RESET_CONTENT
 

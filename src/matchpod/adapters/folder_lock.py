@@ -13,7 +13,7 @@ from typing import Final
 LOCK_FILE: Final = "matchpod.lock"
 _MODE: Final = 0o600
 _PID_BYTES: Final = 20
-"""More than any process id needs."""
+"""Bytes read from the lock file: more than any process id needs."""
 
 
 class FolderInUseError(Exception):

@@ -1,7 +1,7 @@
 """Format and write the service's own log, one line per record: for people, or as JSON objects.
 
 Values may come from game servers and callers and are not trusted: line breaks and terminal control characters are
-escaped, long values are truncated, and unprintable ones are replaced. Nothing here ever raises.
+escaped, long values are truncated, and ones that cannot be formatted are replaced. Nothing here ever raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TextIO
 MAX_VALUE_CHARACTERS: Final = 2_000
 """Limit of a message and of each field value, so that people and log collectors can handle the line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Enough for our deepest traceback; the end, with the exception itself, is kept."""
+"""Limit of a traceback, enough for our deepest one; the end, with the exception itself, is kept."""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -73,7 +73,7 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
 
 def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
-    """Write the records of all loggers, including those of libraries, from `log_level` up to the stream."""
+    """Write to the stream all records of `log_level` and above, including those of libraries."""
     output = LogOutput(stream)
     output.setFormatter(JsonFormatter() if log_format == "json" else HumanFormatter())
     root = logging.getLogger()
@@ -82,7 +82,7 @@ def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
     root.addHandler(output)
     level = logging.getLevelNamesMapping()[log_level.upper()]
     root.setLevel(level)
-    # While the database is unavailable its driver logs a traceback every few seconds; the service logs the outage too.
+    # While the database is unavailable its driver logs a traceback every few seconds; we log the outage ourselves.
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))

@@ -27,7 +27,7 @@ from matchpod.ports import (
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Per process: PostgreSQL allows 100 by default, and several replicas share them."""
+"""Connections per process: PostgreSQL allows 100 by default, and several replicas share them."""
 OPERATION_S: Final = 15.0
 """Time limit for getting a connection and running the transaction; then the database counts as unavailable."""
 RESET_S: Final = 2.0
@@ -35,9 +35,9 @@ RESET_S: Final = 2.0
 CLOSE_S: Final = 10.0
 """How long closing waits for running transactions before connections are terminated."""
 CONFLICT_TRIES: Final = 5
-"""How often a transaction is tried that PostgreSQL aborts because of a conflict."""
+"""How many times a transaction is tried if PostgreSQL aborts it because of a conflict."""
 _MAX_TRANSLATIONS: Final = 1_000
-"""There are far fewer statements; the limit only guards against SQL built dynamically by mistake."""
+"""Cached translations. There are far fewer statements; the limit guards against SQL built dynamically by mistake."""
 
 _UNAVAILABLE_ERRORS = (
     OSError,
@@ -157,7 +157,7 @@ class PostgresDatabase:
             async with asyncio.timeout_at(deadline_s):
                 return await work(connection)
         except (TimeoutError, asyncio.CancelledError):
-            connection.terminate()  # otherwise the release waits for an answer of PostgreSQL, which may hang
+            connection.terminate()  # otherwise the release waits for PostgreSQL, which may hang
             raise
         finally:
             # A failed reset does not affect the result: the pool replaces the connection.

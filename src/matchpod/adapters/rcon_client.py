@@ -1,7 +1,7 @@
 """Connect to server consoles over RCON: TCP around the protocol of `cs2.rcon`.
 
-Commands run one at a time, in the order of the calls. Any error closes the connection and raises ConsoleLostError in
-all waiting calls; opening another one is up to the caller. Error messages never contain a password or command.
+Commands run one at a time, in the order of the calls. A lost or slow connection is closed, and all waiting calls
+raise ConsoleLostError; opening another one is up to the caller. Error messages never contain a password or command.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OPEN_S = 5.0
 """Time limit for connecting and authenticating; a server that is loading a map takes longer and is retried."""
 
 CLOSE_S = 1.0
-"""How long a closing connection may take before it is dropped."""
+"""How long `close` waits for the reader task, and then for the socket."""
 
 MAX_WAITING = 64
-"""Queued calls. A match needs two or three; if more are waiting, the server is stuck."""
+"""Maximum number of queued calls. A match needs two or three; if more are waiting, the server is stuck."""
 
 READ_BYTES = 65536
 

@@ -29,7 +29,7 @@ from matchpod.ports import (
 )
 
 READERS: Final = 2
-"""Queries are short and SQLite reads from memory most of the time: more threads would only wait for each other."""
+"""Reader threads. Queries are short and SQLite mostly reads from memory: more would only wait for each other."""
 WAITING_WRITES: Final = 10_000
 """Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256
@@ -122,7 +122,7 @@ class SqliteDatabase:
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
         """Return the first row of an indexed query, or None.
 
-        Runs in the event loop: a cached query takes 15 µs, passing it to a thread takes 90 µs.
+        Runs in the event loop: a cached query takes 15 µs, passing it to a thread and back takes 90 µs.
         """
         if self._is_closed:
             raise DatabaseUnavailableError("the database is closed")
@@ -186,7 +186,7 @@ class SqliteDatabase:
             _resolve(jobs)
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Wait for a job and return all queued ones; False if the database is being closed."""
+        """Wait for a job; return the queued ones, at most GROUP_SIZE, and whether the database stays open."""
         jobs: list[_Job] = []
         entry = self._jobs.get()
         while entry is not None:

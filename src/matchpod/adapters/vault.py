@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_BYTES = 32
-"""AES-256."""
+"""The key size of AES-256."""
 
 _VERSION = b"\x01"
 _NONCE_BYTES = 12

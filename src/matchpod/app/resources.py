@@ -98,7 +98,7 @@ async def _migrate(db: Database) -> None:
     try:
         await migrate(db)
     except NewerSchemaError as exc:
-        raise ResourcesError(f"{_sentence(exc)} Use a newer Matchpod for it.") from exc
+        raise ResourcesError(f"{_sentence(exc)} Use a newer version of Matchpod.") from exc
     except DatabaseError as exc:
         raise ResourcesError(f"The database cannot be migrated: {exc}.") from exc
 

@@ -1,6 +1,6 @@
 """Start and supervise the service, and stop it in an order that loses nothing.
 
-Order of stopping: readiness reports it, matches are released, callbacks in progress finish, then streams and the API
+Order of stopping: `/readyz` reports it, matches are released, callbacks in progress finish, then streams and the API
 close. Matches continue on their game servers; the next process resumes them. If one part ends unexpectedly, the whole
 process stops: a partly working one would keep its leases without driving the matches.
 """
@@ -39,7 +39,7 @@ DRAIN_REQUESTS_S: Final = 4.0
 FORCED_EXIT_S: Final = 25
 """After this, SIGALRM ends a process that hangs; process managers usually kill it after 30 s."""
 OPEN_FILES: Final = 65_536
-"""Far more than the connections of one process; lowered to what the system allows."""
+"""Limit on open files: far more than one process has connections; lowered to what the system allows."""
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)

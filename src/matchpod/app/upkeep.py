@@ -1,6 +1,6 @@
 """Run the periodic jobs: update gauges, compare clocks, delete old entries.
 
-The jobs run until cancelled and survive every error: a failed one is retried at its next turn.
+The jobs run until cancelled and survive every error: a failed one is retried later.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Upkeep:
             await asyncio.sleep(GAUGE_S)
 
     async def run_clock_checks(self) -> None:
-        """Compare this machine's clock with the database's now and every minute, until cancelled."""
+        """Compare this machine's clock with the database's at once and then every minute, until cancelled."""
         while True:
             try:
                 await self._readiness.compare_clocks()
             except DatabaseUnavailableError:
-                pass  # as for gauges
+                pass  # the supervisor logs it already
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("clocks")
                 _log.exception("clock comparison failed")

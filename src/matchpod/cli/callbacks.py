@@ -63,7 +63,7 @@ def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", 
     if _is_finished(attempts):
         print_note(
             "Its callbackAuthToken was deleted after the last attempt: if there was one, the Authorization"
-            " header is no longer sent. The signature is."
+            " header is no longer sent. The signature still is."
         )
 
 

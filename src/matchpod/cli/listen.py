@@ -33,7 +33,7 @@ MAX_PART = 300
 
 def listen(
     *,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")] = 9000,
     secret: Annotated[
         str | None, typer.Option("--secret", metavar="whsec_…", help="Check signatures with this webhook secret.")
@@ -48,7 +48,7 @@ def listen(
 ) -> None:
     """Receive callbacks and print them, until interrupted.
 
-    Without --secret and --org the secret of the organization demo is used, if there is one on this machine.
+    Without --secret and --org, signatures are checked with the secret of the organization demo, if it exists.
     """
     if secret is not None and org is not None:
         fail("Give --secret or --org, not both.", code=2)

@@ -14,7 +14,7 @@ from matchpod.settings import Settings
 
 
 def retention_of(settings: Settings) -> Retention:
-    """Return the retention periods of the settings."""
+    """Return the retention periods that the settings define."""
     return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
 
 
@@ -23,7 +23,7 @@ def prune(
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
-    These are logs and events of ended matches, used idempotency keys, and counters that have become 0. Results, series,
+    These are logs and events of ended matches, idempotency keys, and counters that have become 0. Results, series,
     maps and statistics are kept forever.
     """
 

@@ -25,10 +25,10 @@ from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRe
 from matchpod.storage import stored_matches
 
 SHOWN_DIFFERENCES: Final = 20
-"""Per match: enough to see what kind of change it is. `--json` has them all."""
+"""Differences printed per match: enough to see what kind of change it is. `--json` has them all."""
 
 SHOWN_CHARACTERS: Final = 80
-"""Per value; names and numbers are shorter."""
+"""Characters printed per value; names and numbers are shorter."""
 
 PROGRESS_S: Final = 5.0
 """How often a long run reports its progress."""
@@ -117,7 +117,7 @@ class _Tally:
         self.written = 0
 
     async def count(self, findings: AsyncIterator[Finding], total: int) -> AsyncIterator[Finding]:
-        """Count and pass on the findings; print the progress every few seconds."""
+        """Count the findings and yield them unchanged; print the progress every few seconds."""
         printed_s = monotonic()
         async for finding in findings:
             self.verdicts[finding.verdict] += 1

@@ -15,7 +15,7 @@ from matchpod.service.row_views import view_of
 from matchpod.storage import region_flags, slots
 
 app = command_group(
-    "Regions are defined in the settings. Activate or deactivate them here, also while the service runs."
+    "Regions are defined in the settings. Activate or deactivate them here, even while the service runs."
 )
 
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
@@ -57,7 +57,7 @@ def activate(code: _CODE) -> None:
 
 @app.command()
 def deactivate(code: _CODE) -> None:
-    """Reject new matches in a region, also after a restart. Existing matches continue."""
+    """Reject new matches in a region, even after a restart. Existing matches continue."""
     _set_active(code, is_active=False)
     print_note(f"region {code} rejects new matches")
 

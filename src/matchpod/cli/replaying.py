@@ -41,7 +41,7 @@ def replay(
 ) -> None:
     """Replay a recorded match and print its scoreboard.
 
-    Reads server log files (both prefixes), transcripts of log posts, or log posts as JSON lines. The maps of a series
+    Reads server log files, transcripts of log posts, or log posts as JSON lines. The maps of a series
     may be in one file or in several.
     """
     try:

@@ -16,7 +16,7 @@ from rich.text import Text
 from matchpod.adapters.log_output import escape_unprintable
 
 LINE_CHARACTERS: Final = 2_000
-"""Longer than any line of a listing: each item is one line, even in a pipe or a narrow window, and ids are complete."""
+"""Width of tables: longer than any line, so that even in a pipe or a narrow window each item is one complete line."""
 NOTHING: Final = "-"
 """Placeholder for a missing value, so that each line has the same number of columns."""
 
@@ -38,7 +38,7 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
     for head in columns:
         table.add_column(head, overflow="fold")
     for item in items:
-        table.add_row(*(Text(escape_unprintable(cell(item) or NOTHING)) for cell in columns.values()))  # Text: plain
+        table.add_row(*(Text(escape_unprintable(cell(item) or NOTHING)) for cell in columns.values()))  # no markup
     replace_unencodable()
     Console(width=LINE_CHARACTERS).print(table, soft_wrap=True)
 
@@ -60,5 +60,5 @@ def short_time(at: str | None) -> str | None:
 
 
 def print_note(sentence: str) -> None:
-    """Print a sentence to standard error, apart from the result."""
+    """Print a sentence to standard error, separate from the result."""
     typer.echo(f"matchpod: {sentence}", err=True)

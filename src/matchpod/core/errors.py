@@ -23,7 +23,7 @@ class MatchpodError(Exception):
 
 
 class InvalidParamsError(MatchpodError):
-    """The body or query failed validation; `faults` lists every validation error."""
+    """The body or query failed validation; `faults` lists the validation errors."""
 
     code = "INVALID_PARAMS"
     status = 400
@@ -66,7 +66,7 @@ class MethodNotAllowedError(MatchpodError):
 
 
 class ServerNotRunningError(MatchpodError):
-    """The server has already ended in a way that conflicts with the request."""
+    """The match on this server has already ended in a way that conflicts with the request."""
 
     code = "SERVER_NOT_RUNNING"
     status = 409
@@ -98,7 +98,7 @@ class RateLimitError(MatchpodError):
 
 
 class UnavailableError(MatchpodError):
-    """The service is starting, draining, or cannot reach its database."""
+    """The service is starting, draining or overloaded, or cannot reach its database."""
 
     code = "SERVICE_UNAVAILABLE"
     status = 503

@@ -1,8 +1,8 @@
 """Define game events: frozen values that describe what happened, independent of the source that reported it.
 
-`cs2` creates them, `core` applies them in the order they happened. `at_ms` is the server's own clock, converted to UTC
-by the reader: reliable for differences, and the same for the same bytes. `is_enemy` is decided by the reader, the only
-part that knows sides and free-for-all.
+`cs2` creates them, `core` applies them in the order they were read. `at_ms` is the server's own clock, converted to UTC
+by the reader: reliable for differences, and the same for the same bytes. `is_enemy` is decided in `cs2`, by the sides
+that the log prints with both players; in free-for-all all others are enemies.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PlayerEntered(NamedEvent, frozen=True):
 
 
 class PlayerJoinedSide(NamedEvent, frozen=True):
-    """A player joined a side; None is spectating or unassigned. `team` is the caller's team, if known."""
+    """A player joined a side; `side` is None if spectating or unassigned. `team` is the caller's team, if known."""
 
     side: Side | None
     team: Team | None
@@ -73,7 +73,7 @@ class PlayerDisconnected(NamedEvent, frozen=True):
 
 
 class PlayersSeen(Event, frozen=True):
-    """The players listed by the console, polled after lost log lines; a client may take `load_ms` to load."""
+    """The players that the console lists, polled after log lines were lost; a client may take `load_ms` to load."""
 
     names: dict[PlayerId, str]
     load_ms: int
@@ -98,9 +98,9 @@ class WarmupBegan(Event, frozen=True):
 
 
 class MapLive(Event, frozen=True):
-    """The map is live: events count from here. `since_ms` is when its match restart was logged and its duration began.
+    """The map is live: events count from here. `since_ms` is when its match start was logged and its duration begins.
 
-    If the log was joined mid-map, `rounds_played` is above 0, the score is the current one, and earlier rounds are
+    If the log begins mid-map, `rounds_played` is above 0, the score is the current one, and earlier rounds are
     unknown.
     """
 
@@ -171,15 +171,15 @@ class Paused(Event, frozen=True):
 
 
 class Unpaused(Event, frozen=True):
-    """Play resumed."""
+    """The end of a pause was requested, or play resumed: the server logs both."""
 
     by: str
 
 
 class MapEnded(Event, frozen=True):
-    """The map ended and its score is final. Nothing after it counts, unless a backup of the same map is restored.
+    """The map ended and its score is final. No later play counts, unless a backup of the same map is restored.
 
-    `winner` is set if the score does not determine it: after a surrender.
+    `is_complete` is False if the log may lack the last rounds. `winner` is set after a surrender only.
     """
 
     map_name: str
@@ -234,7 +234,7 @@ class PlayerGone(Event, frozen=True):
 
 
 class Assist(Event, frozen=True):
-    """A player assisted a kill; in a flash assist they blinded the victim instead of damaging it."""
+    """A player assisted a kill: by blinding the victim in a flash assist, otherwise by damaging it."""
 
     player_id: PlayerId
     victim: PlayerId
@@ -296,7 +296,7 @@ class BombExploded(Event, frozen=True):
 
 
 class GameCount(msgspec.Struct, frozen=True, gc=False):
-    """The game's own statistics of one player up to the last round. Only columns whose meaning is verified."""
+    """The game's own statistics of one player over the rounds played. Columns with wrong labels are left out."""
 
     player_id: PlayerId
     kills: int
@@ -334,9 +334,9 @@ class MvpNamed(Event, frozen=True):
 
 
 class ShotsCounted(Event, frozen=True):
-    """A plugin's count of shots in one round, fired and hit by player; the log does not contain shots.
+    """A plugin's count of shots in one round: fired and hit, for each player. The log does not contain shots.
 
-    Without players it only says that a plugin counts, so that its last report is waited for.
+    Without players it only announces that a plugin counts shots, so the service waits for its last report.
     """
 
     map_number: int
@@ -385,7 +385,7 @@ GameEvent = (
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip
-"""About 90 % of the events of a match. They affect statistics only, so `Match.apply` handles them on a fast path."""
+"""About 90 % of all events. They affect only statistics and detections, so `Match.apply` has a fast path for them."""
 
 PRESENCE_EVENTS = frozenset((MapLoading, ServerRestarted, LogGap, PlayerConnected, PlayerEntered, PlayerJoinedSide,
                              PlayerDisconnected, PlayersSeen, PlayerRenamed))  # fmt: skip

@@ -1,7 +1,7 @@
-"""Parse the query strings of lists, timelines and leaderboards.
+"""Parse the query strings of lists, timelines and leaderboards, and the ids in paths.
 
-Each function accepts the decoded pairs of a query string and raises InvalidParamsError with all faults. Absent
-parameters have defaults. A `dateFrom` after `dateTo` is not a fault: the range is empty.
+A `read_…_query` function accepts the decoded pairs of a query string and raises InvalidParamsError with all faults.
+Absent parameters have defaults. A `dateFrom` after `dateTo` is not a fault: the range is empty.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ MAX_PAGE: Final = 1_000_000_000
 
 DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
-"""Items per page, as documented in the API."""
+"""Items per page by default and at most, as documented in the API."""
 
 DEFAULT_EVENTS: Final = 100
 MAX_EVENTS: Final = 1000
-"""Items per response, a few hundred kilobytes. A higher limit is reduced; `afterSeq` gets the rest."""
+"""Timeline items per response, at most a few hundred kilobytes. A higher limit is reduced; `afterSeq` gets the rest."""
 
 MAX_SEQ: Final = 2**53 - 1
 """Highest `afterSeq`: the largest integer that every JSON parser represents exactly."""
 
 MAX_MAP_NAME: Final = 128
-"""Length of a map name in a filter. Longer than any known one; servers may use any name."""
+"""Most characters of a map name in a filter: more than any known name has, but servers may use any name."""
 
 SERVER_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of server ids. Broader than those we generate; keeps NUL and lone surrogates from the database."""
+"""Pattern of server ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")

@@ -44,7 +44,7 @@ def read_date(text: str) -> Span | None:
         return None
     try:
         day = date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal() - _EPOCH_DAY
-    except ValueError:  # no such day in the month, or year 0
+    except ValueError:  # no such month or day, or year 0
         return None
     midnight_ms = day * _DAY_MS
     if found["hour"] is None:

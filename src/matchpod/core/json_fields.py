@@ -15,10 +15,10 @@ from matchpod.core.errors import Fault, InvalidParamsError
 from matchpod.core.text_rules import nearest, printable
 
 MAX_FAULTS = 1000
-"""Faults that are listed, more than any legitimate body can have. Further ones are only counted."""
+"""Most faults listed per body, more than any legitimate body can have. Further ones are only counted."""
 
 TextRule = Callable[[str], str | None]
-"""Returns None for a valid text, else an error message."""
+"""A function that returns None for a valid text, else an error message."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -67,7 +67,7 @@ class Fields:
 
     @staticmethod
     def of(value: object, path: str, known: tuple[str, ...], faults: Faults) -> Fields | None:
-        """Return the fields of an object and add a fault for each unknown one; None with a fault if it is no object."""
+        """Return the fields of an object and add a fault for each unknown one; None and a fault for a non-object."""
         if not isinstance(value, dict):
             faults.add(path, "must be a JSON object")
             return None

@@ -5,14 +5,14 @@
 
 # RULES
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
-# - With a roster, play starts once all listed players have entered and, in team modes, are on a side or past the time
-#   to choose one. Without a roster the players start play. A map that goes live counts, regardless of who started it.
+# - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
+#   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
-#   Whether such a series continues is decided by the plugin's reports alone.
+#   Such a series ends when the plugin's reports account for all maps, or when the known winners decide it.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 class Match(msgspec.Struct, kw_only=True):
     """A match as a fold over events and time. Snapshots contain its complete state.
 
-    `maps` ends with the current map: the first from the start, a later one from the moment it goes live.
-    `asked_at_ms` is when a StartPlay or LoadMap was requested that the server has not carried out yet.
+    `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
+    `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     """
 
     settings: GameSettings
@@ -108,7 +108,7 @@ class Match(msgspec.Struct, kw_only=True):
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """Maps won by each team; in a finished match with unknown maps, the score reported by the plugin, if any."""
+        """Maps won by each team. If a finished match lacks a map winner, the score reported by the plugin, if any."""
         uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
         return (self.reported.score if uses_report else None) or series.maps_won(self.map_winners)
 
@@ -119,7 +119,7 @@ class Match(msgspec.Struct, kw_only=True):
         return Winner.of(*self.series_score) if is_over and self.current_map.is_scored else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return a player's team: from the roster, else from the game; None in free-for-all."""
+        """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
         if self.settings.is_free_for_all:
             return None
         return self.settings.team_of(player_id) or self.presence.teams.get(player_id)
@@ -168,7 +168,7 @@ class Match(msgspec.Struct, kw_only=True):
         return self._fire(alarm, now_ms) if due_ms <= now_ms else []
 
     def next_deadline_ms(self) -> int | None:
-        """Return the latest time for the next call of `tick`; None if the match is over."""
+        """Return when `tick` must be called next; None if the match is over."""
         return None if self.phase is MatchPhase.OVER else min(self._alarms())[0]
 
     def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
@@ -292,7 +292,7 @@ class Match(msgspec.Struct, kw_only=True):
         if isinstance(report, ResultReported) or (isinstance(report, LiveReported) and is_live):
             self.reported.assign_number(report.map_number, self.settings, self.maps)
         if not (isinstance(report, LiveReported) and report.map_number < self.map_number + is_live):
-            self.reported.apply(report, now_ms)  # unless it is a late report of a map that is already live
+            self.reported.apply(report, now_ms)  # skips a late report of a map that is already live or over
         self.reported.infer_results(self.maps)
         is_over = self.phase is MatchPhase.BETWEEN_MAPS and self.reported.accounts_for(self.maps)
         return self._finish(now_ms) if is_over else []
@@ -333,7 +333,7 @@ class Match(msgspec.Struct, kw_only=True):
         timers = self.timers
         since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
         minutes = self.settings.deathmatch_minutes
-        # A deathmatch may be requested that is longer than the maximum duration: it still gets its full time.
+        # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
         if not self.presence.ever_connected:

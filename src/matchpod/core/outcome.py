@@ -9,7 +9,7 @@ from matchpod.core.model import PlayerId
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended. Without a reason it is finished; the player lists belong to `incomplete_roster`."""
+    """How a match ended. Without a reason it is finished; the player lists are set for `incomplete_roster` only."""
 
     at_ms: int
     reason: CancelReason | None = None

@@ -25,7 +25,7 @@ class Trigger(StrEnum):
     """What moves a match to another phase."""
 
     ROSTER_READY = "roster_ready"
-    """All listed players are in the game and, in team modes, on a side or past the time to choose one."""
+    """All listed players are in the game and, in modes with a series, on a side or past the time to choose one."""
     ROSTER_BROKEN = "roster_broken"
     """A listed player left before the map was live."""
     MAP_LIVE = "map_live"
@@ -33,11 +33,11 @@ class Trigger(StrEnum):
     MAP_ENDED = "map_ended"
     """A map has its final score and another map follows."""
     MAP_REOPENED = "map_reopened"
-    """A backup was restored of a map that had just ended or was interrupted by a crash."""
+    """A backup was restored, of a map that had just ended or had been interrupted by a crash."""
     SUSPENDED = "suspended"
     """The server returned to warmup before the map had ended."""
     DECIDED = "decided"
-    """The last map has ended, or the plugin reported the end of a series in which some maps are unknown."""
+    """The last map has ended, or the plugin reported the end of a series with unknown map winners."""
     CANCELED = "canceled"
     """The match was canceled without a result."""
 

@@ -1,7 +1,7 @@
 """Track one map of a match: its status, player names, score and statistics ledger.
 
 The score is copied from events, never counted here. Only a live map updates its statistics: events in warmup and after
-the end do not count, except a late MVP report from the plugin. A restored backup reopens a finished map.
+the end do not count, except late plugin reports of MVPs and shots. A restored backup reopens a finished map.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Winner,
 from matchpod.core.stats.ledger import Ledger
 
 MAX_NAMES = 1024
-"""Player names stored per map, far more than a server with 64 slots sees; ids may be forged."""
+"""Most player names stored per map: far more than join a server with 64 slots, but ids may be forged."""
 
 
 class MapStatus(StrEnum):
@@ -39,7 +39,7 @@ class MapStatus(StrEnum):
     LIVE = "live"
     """Live: events count toward score and statistics."""
     FINISHED = "finished"
-    """Ended with a final score, or followed by a later map of the series."""
+    """Over: with a final score, or with the last known one if its end was lost."""
     CANCELLED = "cancelled"
     """The match was canceled before the map ended."""
 
@@ -99,7 +99,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return max(0, self.finished_at_ms - self.started_at_ms) // 1000
 
     def apply(self, event: GameEvent) -> None:
-        """Apply an event; events that do not count for this map are ignored."""
+        """Apply an event if it counts for this map; until the map is over, player names are stored in any case."""
         if isinstance(event, NamedEvent) and self.status in _OPEN:
             self.remember_name(event.player_id, event.name)
         if not self._counts(event):
@@ -233,5 +233,5 @@ def is_same_map(one: str, other: str) -> bool:
 
 
 def map_name(settings: GameSettings, number: int) -> str:
-    """Return the requested map with this number; a list that is too short is repeated."""
+    """Return the name of the requested map with this number; a list that is too short is repeated."""
     return settings.maps[(number - 1) % len(settings.maps)]

@@ -2,7 +2,7 @@
 
 With a roster only listed players count: others are kicked and not tracked as players. A client counts as connected
 from its first log line, and is in the game once it has entered. A map change disconnects all players for a while, so
-its time is recorded; the match, which has the timers, decides how long to wait for them.
+the time of the change is recorded; the match, which has the timers, decides how long to wait for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from matchpod.core.events import (
 from matchpod.core.model import PlayerId, Side, Team, is_human
 
 MAX_SEEN_PLAYERS = 1024
-"""Players that are tracked per match, far more than a server with 64 slots sees; ids may be forged."""
+"""Most players tracked per match: far more than join a server with 64 slots, but ids may be forged."""
 
 NOT_LISTED = "You are not on the player list of this match"
 """Kick reason shown to a player who is not on the roster."""
@@ -45,9 +45,9 @@ class Presence(msgspec.Struct, kw_only=True):
     """The human players of a match.
 
     `empty_since_ms` is when the last player left; None while a player is connected and before the first one. If
-    `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last; `is_cut` if log
-    lines were lost before it, so that some players were not seen to leave. `doubt_since_ms` is when lines were last
-    lost; None once the console's player list agrees. `seen` and `unseen`: since when that list has or lacks a player.
+    `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last. If `is_cut`, log
+    lines were lost before that load, so that some players were not seen to leave. `doubt_since_ms` is when lines were
+    last lost; None once the console's list agrees. `seen` and `unseen`: when that list first had or lacked a player.
     """
 
     roster: tuple[PlayerId, ...] = ()
@@ -76,7 +76,7 @@ class Presence(msgspec.Struct, kw_only=True):
         self.unseen.clear()
 
     def is_unlisted(self, player_id: PlayerId) -> bool:
-        """True for a human player who is not on the roster, if there is one."""
+        """True for a human player who is not on the roster; False for all players without a roster."""
         return bool(self.roster) and is_human(player_id) and player_id not in self.roster
 
     def missing(self) -> tuple[PlayerId, ...]:
@@ -170,7 +170,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After a map ends the game moves players between sides of the old map, so a side proves no entry then.
+        # After a map ends the game moves players between sides of the old map, so a side does not prove entry then.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms = now_ms
 
@@ -200,7 +200,7 @@ class Presence(msgspec.Struct, kw_only=True):
         self.is_map_over = False
 
     def _reconcile(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
-        """Apply the console's player list: a new player connects at once, but enters or leaves only after `load_ms`."""
+        """Apply the console's list: new players connect at once; after `load_ms` they enter and missing ones leave."""
         kicks = []
         for player_id, name in event.names.items():
             if self.is_unlisted(player_id):

@@ -15,9 +15,9 @@ from matchpod.core.iso_dates import INVALID_DATE, Span, read_date
 from matchpod.core.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""Digits of a number that are converted. A longer one exceeds every limit, and converting it is expensive."""
+"""A number with more digits exceeds every limit; only one more is converted, since conversion is expensive."""
 MAX_HINTS: Final = 16
-"""Unknown parameters that get a hint. Finding the nearest name is slow, and a query may have a thousand."""
+"""Faults after which hints stop. Finding the nearest name is slow, and a query may have a thousand unknown ones."""
 
 E = TypeVar("E", bound=StrEnum)
 

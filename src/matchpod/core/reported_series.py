@@ -21,9 +21,9 @@ Report = LiveReported | ResultReported | SeriesReported
 class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The latest reports of the plugin.
 
-    `live_number` is the map it reported as live before the log did. `over_since_ms` is when the series was reported
-    over or won by known wins; missing lines and reports get a grace period from there. `cut` is the previous state of a
-    map that went live again after lines were lost; what went live may turn out to be a later map.
+    `live_number` is the number of a map reported live before the log shows it. `over_since_ms` is when the series was
+    reported over or won by known wins; missing lines and reports get a grace period from then on. `cut` is the previous
+    state of a map that seemed to go live again after lines were lost: it may have been a later map instead.
     """
 
     series_format: SeriesFormat
@@ -34,7 +34,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     cut: PlayedMap | None = None
 
     def apply(self, report: Report, now_ms: int) -> None:
-        """Apply a report; it replaces an earlier one of the same kind and map."""
+        """Apply a report that fits the series format; it replaces an earlier one of the same kind and map."""
         match report:
             case LiveReported() if report.map_number <= self.series_format.length:
                 self.live_number = report.map_number
@@ -104,7 +104,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return None if self.score is None else series.unassigned_wins(self.series_format, self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:
-        """True if the series is over and the maps with an unknown winner can hold the unassigned wins."""
+        """True if a final score was reported and the maps with an unknown winner are enough for its unassigned wins."""
         wins = self.unassigned_wins(maps) or (0, 0)
         return self.score is not None and sum(wins) <= len(unknown_maps(maps))
 

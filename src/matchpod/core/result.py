@@ -39,7 +39,7 @@ from matchpod.core.stats.player_line import PlayerLine, sum_lines
 GAME = "cs2"
 
 LAST_MS: Final = 253_402_300_799_999
-"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but logs do."""
+"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
 
 _Number = TypeVar("_Number", int, float)
 

@@ -17,7 +17,7 @@ def maps_won(winners: Sequence[Winner]) -> tuple[int, int]:
 
 
 def is_decided(series_format: SeriesFormat, winners: Sequence[Winner]) -> bool:
-    """True if no further map is played."""
+    """True if no further map is to be played."""
     return len(winners) >= series_format.length or max(maps_won(winners)) >= series_format.wins_needed
 
 

@@ -60,7 +60,7 @@ TRANSITIONS: Final[dict[tuple[ServerPhase, ServerStep], ServerPhase]] = {
 }
 
 OPEN_PHASES: Final = tuple(phase for phase, step in TRANSITIONS if step is ServerStep.CONCLUDED)
-"""The phases in which a match can still end."""
+"""The phases in which the match has no outcome yet."""
 
 _OPEN_STATUSES = {
     ServerPhase.ALLOCATING: ServerStatus.ALLOCATING,
@@ -78,5 +78,5 @@ def next_phase(phase: ServerPhase, step: ServerStep) -> ServerPhase:
 
 
 def status_of(phase: ServerPhase) -> ServerStatus | None:
-    """Return the status of a server in an open phase; None once its match has ended: see its outcome then."""
+    """Return the status of a server in an open phase; None once its match has ended, when its outcome determines it."""
     return _OPEN_STATUSES.get(phase)

@@ -1,4 +1,4 @@
-"""Validate texts from callers. Each function returns None for a valid text, else an error message.
+"""Validate texts from callers. Each `…_fault` function returns None for a valid text, else an error message.
 
 Messages are phrases ("must be …") that follow the name of the field. Invalid text is rejected, never corrected: a
 caller should not learn from players that a name was changed.
@@ -13,28 +13,28 @@ import unicodedata
 from collections.abc import Iterable
 
 MAX_TEAM_NAME = 32
-"""Characters of a team name. Longer names do not fit on the scoreboard."""
+"""Most characters of a team name. Longer names do not fit on the scoreboard."""
 
 MAX_EXTERNAL_ID = 255
-"""Characters of an external id: enough for a URL path or a compound key, and fit for an indexed column."""
+"""Most characters of an external id: enough for a URL path or a compound key, and not too long for an index."""
 
 MAX_URL = 2048
-"""Characters of a callback URL, as commonly supported by proxies and browsers."""
+"""Most characters of a callback URL, as commonly supported by proxies and browsers."""
 
 MAX_AUTH_TOKEN = 4096
-"""Characters of a callback token: enough for a signed one. Headers are commonly limited to 8 KiB."""
+"""Most characters of a callback token: enough for a signed one. Headers are commonly limited to 8 KiB."""
 
 MAX_PASSWORD = 32
-"""Characters of a server password. The game compares about this many of `sv_password`."""
+"""Most characters of a server password. The game compares about this many of `sv_password`."""
 
 MAX_QUOTED = 64
-"""Characters of a caller's text that error messages quote, enough to identify it."""
+"""Most characters of a caller's text that an error message quotes, enough to identify it."""
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of invisible characters, which some parsers misread: control, format, surrogate, separator."""
 
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
-"""The match plugin executes team names unquoted: these would end, comment out or expand a command."""
+"""Characters that would end or expand a console command: the match plugin executes team names unquoted."""
 
 _PLAYER_ID = re.compile(r"7656119[0-9]{10}")
 _MAP = re.compile(r"[a-z0-9_]{1,64}|workshop/[0-9]{1,20}")
@@ -72,7 +72,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def team_name_fault(text: str) -> str | None:
-    """Check a team name: 1 to 32 characters, trimmed, without characters that are special in a console command."""
+    """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
     if length := _length_fault(text, MAX_TEAM_NAME):
         return length
     if text != text.strip():
@@ -111,7 +111,7 @@ def external_id_fault(text: str) -> str | None:
 
 
 def password_fault(text: str) -> str | None:
-    """Check a server password: 1 to 32 characters without quotes, semicolons or control characters."""
+    """Check a server password: 1 to 32 characters without quotes, semicolons or control characters, not `none`."""
     if length := _length_fault(text, MAX_PASSWORD):
         return length
     if code := unprintable_in(text):
@@ -125,7 +125,7 @@ def password_fault(text: str) -> str | None:
 
 
 def auth_token_fault(text: str) -> str | None:
-    """Check a header value: visible ASCII, whitespace only inside."""
+    """Check a callback token, sent as a header value: visible ASCII, whitespace only inside."""
     if length := _length_fault(text, MAX_AUTH_TOKEN):
         return length
     if not _HEADER_VALUE.fullmatch(text):

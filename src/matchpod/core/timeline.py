@@ -1,6 +1,6 @@
 """Build the timeline of each map while a match is folded. Items are numbered from 1 on each map.
 
-Items are never removed: a restored round is an item itself. The same bytes produce the same items with the same
+Items are never removed: a restored backup adds an item. The same bytes produce the same items with the same
 numbers, so folding a match again stores no duplicates. Events between two maps belong to the second map, events of play
 to the live map. The end of the last map is the last item, since nothing is added after the end of the match.
 """
@@ -23,7 +23,7 @@ from matchpod.core.result_shapes import Score
 from matchpod.core.timeline_items import Person, TimelineItem
 
 MAX_ITEMS: Final = 100_000
-"""Items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
+"""Most items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
 
 MAX_TEXT_CHARS: Final = 256
 """Maximum length of names, chat and server texts: twice what the game allows players to type."""
@@ -95,7 +95,7 @@ class Timeline(msgspec.Struct):
         return waiting
 
     def apply(self, event: ev.GameEvent, match: Match) -> None:
-        """Add items for an event just applied to the match; types not in TIMELINE_EVENTS may be skipped."""
+        """Add items for an event just applied to the match; callers may skip types that are not in TIMELINE_EVENTS."""
         entry = TIMELINE_EVENTS.get(type(event))
         if entry is None:
             return
@@ -223,7 +223,7 @@ class Timeline(msgspec.Struct):
             self.here[event.player_id] = event.name
 
     def _departed(self, event: ev.PlayerDisconnected, match: Match) -> None:
-        # Outside play this is probably a map change. A player who does not return is removed when the next map is live.
+        # Outside play this is probably a map change. A player who does not return leaves when the next map goes live.
         is_map_change = event.is_map_change and match.phase is not MatchPhase.LIVE
         if event.player_id in self.here and not is_map_change:
             self._add_departure(event, match, event.player_id, event.reason)
@@ -382,7 +382,7 @@ _PEOPLE: Final[dict[type[ev.Event], _Handler]] = {
 }
 
 _IDENTITY_EVENTS: Final = frozenset(_PEOPLE) - {ev.ChatMessage} | {ev.MapLive, ev.RoundRestored}
-"""Events that may change a name or team. A round start does too if its line-ups changed; its handler checks that."""
+"""Events that may change a name or team. So may a round start with new line-ups, which its handler checks."""
 
 TIMELINE_EVENTS: Final[dict[type[ev.Event], tuple[_Handler, bool]]] = {
     **{kind: (handler, True) for kind, handler in _PLAY.items()},

@@ -7,12 +7,12 @@ from enum import StrEnum
 import msgspec
 
 SERIES_END_GRACE_MS = 20_000
-"""After a series is reported over, or won with unknown maps, time for the missing log lines and reports to arrive.
+"""Time for missing log lines and reports to arrive after a series is reported over, or won with unknown maps.
 Not scaled by `at_speed`: network delay does not depend on the game's speed."""
 
 
 class Alarm(StrEnum):
-    """Timeouts of a match."""
+    """The timeouts of a match, by name."""
 
     ALL_LEFT = "all_left"
     ASK_AGAIN = "ask_again"
@@ -25,31 +25,31 @@ class Alarm(StrEnum):
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeouts of one match; a sandbox with accelerated time divides all of them."""
+    """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
 
     join_s: float = 300.0
     """Time for all players to connect, as documented in the API."""
     all_left_grace_s: float = 30.0
     """Time to reconnect after all players left a live map: a brief network outage must not end the match."""
     idle_s: float = 600.0
-    """Time to come back after all players left before play began; after it the server is freed."""
+    """Time to come back after all players left before play began; then the match is canceled."""
     max_duration_s: float = 6 * 3600.0
-    """Length of a match. Longer than any bo5; a match that still runs after this was abandoned."""
+    """Maximum length of a match, longer than any bo5; a match that still runs after this was abandoned."""
     team_choice_s: float = 20.0
-    """Time for a player in the game to get a side; the plugin or the player usually chooses within seconds."""
+    """Time for the players to get a side before play starts anyway; plugin or players usually choose within seconds."""
     map_change_grace_s: float = 120.0
     """Time for players to return after a map change: twice what a slow client takes to load a map."""
     client_load_s: float = 60.0
-    """Time on the server after which a player counts as entered if the log lost the line of their entry."""
+    """Time on or off the console's list after which a player has entered or left, if their log lines were lost."""
     ask_again_s: float = 60.0
     """Time after which a start or map change is requested again; both usually take half as long."""
     dm_end_margin_s: float = 30.0
-    """Time after the end of a deathmatch until our clock ends it: the game's log line of it is unreliable."""
+    """Time after the time limit of a deathmatch until our clock ends it: the game's line for the end is unreliable."""
     dm_minute_s: float = 60.0
-    """Length of a minute of deathmatch."""
+    """Seconds per minute of deathmatch, fewer in accelerated time."""
 
     def empty_grace_s(self, *, was_live: bool, is_live: bool) -> float:
-        """How long a server may be empty. Between maps players may quit and rejoin, so they get more time."""
+        """Return how long a server may be empty. Between maps players may quit and rejoin, so they get more time."""
         if not was_live:
             return self.idle_s
         return self.all_left_grace_s if is_live else self.map_change_grace_s

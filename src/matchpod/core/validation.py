@@ -33,13 +33,13 @@ MAX_ROUNDS = 200
 """Highest `maxRounds`: about eight hours of play, longer than any intended match."""
 
 MAX_FREEZE_TIME_S = 60
-"""Highest `freezeTime`: the game's own limit of `mp_freezetime`."""
+"""Highest `freezeTime`: the game's own limit for `mp_freezetime`."""
 
 MAX_DM_MINUTES = 1440
 """Highest `dmRoundMinutes`: one day."""
 
 MAX_MAP_POOL = 64
-"""Maps in the caller's list. Larger than any map pool in use; a series plays at most five maps."""
+"""Most maps in the caller's list: more than any map pool in use has. A series plays at most five maps."""
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 

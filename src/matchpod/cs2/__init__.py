@@ -1,1 +1,1 @@
-"""Parse and format what CS2 servers exchange, without I/O: log lines, RCON frames, console commands, MatchZy events."""
+"""Parse and format the data of CS2 servers, without I/O: log lines, RCON frames, console commands, MatchZy events."""

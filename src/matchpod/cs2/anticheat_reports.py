@@ -1,7 +1,7 @@
 """Parse detections of anti-cheat plugins from three kinds of JSON posts, without raising.
 
-Detections are leads for human review. Names are untrusted: in free text the longest possible name is used, so a player
-whose name imitates the surrounding text can at most hide, but not accuse another player.
+Detections are hints for human review. Names are untrusted: in free text the longest possible name is used, so a player
+whose name imitates the surrounding text can at most hide their own detection, not accuse another player.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from matchpod.core.model import PlayerId
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""Size of a post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
+"""Largest post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
 
 MAX_DETECTIONS = 256
-"""Detections of a post that are read. More indicate a faulty plugin."""
+"""Most detections read per post. More indicate a faulty plugin."""
 
 MAX_FREE_TEXT_CHARS = 4000
-"""Characters of a message that is parsed. A webhook message has at most 2000, a log line fewer."""
+"""Longest message that is parsed, in characters. A webhook message has at most 2000."""
 
 MAX_TEXT_CHARS = 500
-"""Characters of a text that are kept. The longest reason a plugin writes has about 150."""
+"""Most characters kept of a text. The longest reason a plugin writes has about 150."""
 
 UNKNOWN_WEAPON = "unknown"
 """The weapon in CheatSuspected if the plugin sent none."""
@@ -59,7 +59,7 @@ class PluginDetection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_detections(body: bytes) -> list[PluginDetection]:
-    """Return the detections of a post in any known format; entries without a player or a kind are skipped."""
+    """Return the detections of a post in any known format, at most MAX_DETECTIONS; invalid entries are skipped."""
     if len(body) > MAX_REPORT_BYTES:
         return []
     try:
@@ -123,7 +123,7 @@ def _read_webhook(entry: _Fields) -> PluginDetection | None:
 
 
 def _detection(steam_id: object, *, name: str, kind: str, reason: str, weapon: str) -> PluginDetection | None:
-    """Return a detection; None if the id is not a player's, or without a kind."""
+    """Return a detection; None if the id is not a player's or the kind is empty."""
     player_id = to_id64(str(steam_id)) if isinstance(steam_id, str | int) else None
     kind = kind.strip()[:MAX_TEXT_CHARS]
     if player_id is None or not kind:

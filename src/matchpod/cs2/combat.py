@@ -36,7 +36,7 @@ _LANDED = {
 
 
 class Combat(msgspec.Struct):
-    """State kept between the combat lines of a round."""
+    """State kept between combat lines."""
 
     is_free_for_all: bool = False
     defusing: list[PlayerId] = []
@@ -61,7 +61,7 @@ class Combat(msgspec.Struct):
         )  # fmt: skip
 
     def killed(self, at_ms: int, line: lines.Killed) -> GameEvent:
-        """Return a kill, or a death if players killed themselves."""
+        """Return a kill, or a death if the killer is the victim."""
         killer, victim = line.player, line.victim
         self._stop_defusing(victim.player_id)
         if killer.player_id == victim.player_id:
@@ -96,7 +96,7 @@ class Combat(msgspec.Struct):
         return events.Death(at_ms, line.player.player_id, "bomb")
 
     def player_left(self, at_ms: int, player_id: PlayerId) -> GameEvent:
-        """Record that a player left the server during play."""
+        """Return that a player left the server during play; a suicide line with the same time is then ignored."""
         self._stop_defusing(player_id)
         self.left, self.left_at_ms = player_id, at_ms
         return events.PlayerGone(at_ms, player_id)
@@ -107,17 +107,17 @@ class Combat(msgspec.Struct):
         return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
 
     def blinded(self, at_ms: int, line: lines.BlindedBy) -> GameEvent:
-        """Return a blinding."""
+        """Return the blinding of a player by a flashbang."""
         is_enemy = self._are_enemies(line.player, line.thrower)
         return events.Blinded(at_ms, line.player.player_id, line.thrower.player_id, float(line.seconds), is_enemy)
 
     def launched(self, at_ms: int, line: lines.GrenadeLaunched) -> GameEvent:
-        """Return a throw; the grammar allows only the five known grenades."""
+        """Return a grenade throw; the grammar allows only the five known grenades."""
         self.has_launch_lines = True
         return events.GrenadeThrown(at_ms, line.player.player_id, _LAUNCHED[line.grenade])
 
     def landed(self, at_ms: int, line: lines.GrenadeLanded) -> GameEvent | None:
-        """Return a throw for CS:GO logs, which have no launch lines."""
+        """Return a grenade throw for CS:GO logs, which have no launch lines; else None."""
         kind = _LANDED.get(line.grenade)
         if self.has_launch_lines or kind is None:
             return None

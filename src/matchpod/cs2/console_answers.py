@@ -2,7 +2,7 @@
 
 CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
 after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
-text is not such an answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
+text contains no such answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
 Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
 """
 
@@ -49,7 +49,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def humans(self) -> tuple[StatusJsonClient, ...]:
-        """The clients that are individual players."""
+        """The clients with the Steam id of a player, without bots."""
         return tuple(
             client for client in self.clients if not client.is_bot and account_of(client.steam_id64) is not None
         )
@@ -76,7 +76,7 @@ class CvarValue(msgspec.Struct, frozen=True):
         return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# A name may contain quotes, so the address must not: a bot called `a 'b` has no address column.
+# The address may not contain a quote: a bot has no address, and its name may look like one (`a 'b`).
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"

@@ -1,7 +1,7 @@
 """Build the console commands and the plugin's match file that make a server play a match.
 
 Every inserted value passes `quoted` or `bare`, which ensure that it is a single argument or raise ValueError. Each
-command is sent on its own. `match_commands` can be sent again, even during play, without effect.
+command is sent on its own. Sending `match_commands` again, even during play, changes nothing.
 The caller's console variables come before ours, so that ours win. Answers are parsed in `console_answers`.
 """
 
@@ -19,13 +19,13 @@ MAX_PLUGIN_MATCH_ID = 2**31 - 1
 """Highest match id for MatchZy, which parses 32 bits and rejects a match file with a larger one."""
 
 WARMUP_S = 9999
-"""Length of warmup until its timer is paused, which holds it. Longer than we wait for any roster."""
+"""Length of warmup, longer than we wait for any roster; pausing its timer then holds it."""
 
 MATCH_END_DELAY_S = 120
-"""Time the server waits after a map, so that we choose the next one and the end of the log arrives."""
+"""Time the server waits after a map, so that we can load the next one and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
-"""The game's maximum of `mp_roundtime`; it silently reduces larger values."""
+"""The game's maximum for `mp_roundtime`; it silently reduces larger values."""
 
 STATUS = "status"
 """Ask for the players, with user ids but without Steam ids; see `parse_status`."""
@@ -34,7 +34,7 @@ STATUS_JSON = "status_json"
 """Ask for the map and the players, with Steam ids but without user ids; see `parse_status_json`."""
 
 SHOTS_ADDRESS = "matchpod_shots_url"
-"""Console variable of a plugin that counts shots."""
+"""Console variable with the address to which a plugin reports its count of shots."""
 
 LOG_LISTENERS = "logaddress_list_http"
 """Ask for the addresses that receive the log; see `parse_log_listeners`."""
@@ -72,7 +72,7 @@ _REPORTING_CVARS = {
     # A hibernating server sends no log and would be considered lost.
     "sv_hibernate_when_empty": "0",
 }
-"""Required to follow the match in the log. A server.cfg runs at each map load and may change them."""
+"""Variables required to follow the match in the log. A server.cfg runs at each map load and may change them."""
 
 _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 
@@ -158,7 +158,7 @@ def match_commands(settings: GameSettings) -> tuple[str, ...]:
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the command that starts warmup, to be sent before play only; empty if warmup is not held."""
+    """Return the command that starts warmup, for use before play only; empty if not held or if the plugin starts it."""
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (_command("mp_warmup_start"),)
@@ -199,7 +199,7 @@ def remove_log_address_command(url: str) -> str:
 
 
 def load_match_command(url: str, *, header_name: str, header_value: str) -> str:
-    """Return the command that makes MatchZy fetch its match file; this blocks the game, so respond quickly."""
+    """Return the command that makes MatchZy fetch its match file; the game blocks until the response."""
     return _command("matchzy_loadmatch_url", quoted(_http_url(url)), quoted(header_name), quoted(header_value))
 
 
@@ -236,7 +236,7 @@ def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
 def matchzy_match(
     settings: GameSettings, *, match_id: int, log_url: str, log_header_name: str, log_header_value: str
 ) -> dict[str, object]:
-    """Return the match file that MatchZy fetches; raise ValueError if `uses_plugin_match` is false.
+    """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
     Sides are fixed (team1 starts as CT), without knife round or veto. An incomplete team cannot ready up: play starts
     by `start_commands`, or when the server is full and all players are ready.
@@ -275,7 +275,7 @@ def _plugin_team(team: TeamRoster) -> dict[str, object]:
 
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:
-    # The plugin executes these as `name "value"` at load and again when play starts, when warmup must not be held.
+    # The plugin executes these as `name "value"` at load and again when play starts, so they must not hold warmup.
     # The address for its events is included because loading a match resets an address set before.
     url, header_name, header_value = log_address
     own = _service_cvars(settings)
@@ -344,7 +344,7 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit. 0 means that mp_roundtime applies on every map.
+        # The only round must not end before the time limit. With 0 for the others, mp_roundtime applies on every map.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"
         cvars["mp_ignore_round_win_conditions"] = "1" if minutes > MAX_ROUND_MINUTES else "0"

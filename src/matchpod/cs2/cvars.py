@@ -14,13 +14,13 @@ from matchpod.core.validation import CvarFault, CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_TEXT_BYTES = 8192
-"""Size of the text, which is stored with the match: enough for a tournament configuration with comments."""
+"""Maximum size of the text, which is stored with the match: enough for a tournament configuration with comments."""
 
 MAX_LINES = 200
-"""Lines of the text. Each setting costs a round trip to the server after every map load."""
+"""Most lines of the text. Each setting costs a round trip to the server after every map load."""
 
 MAX_SUGGESTIONS = 20
-"""Faults that get a suggestion. Finding the nearest of 500 names takes some milliseconds."""
+"""Faults after which suggestions stop. Finding the nearest of 500 names takes some milliseconds."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
@@ -41,7 +41,7 @@ _NEVER = re.compile(
 def read_custom_cvars(
     text: str, *, extra_names: frozenset[str] = frozenset(), allow_simulator: bool = False
 ) -> CvarReading:
-    """Parse `customCvars`; `extra_names` are the operator's, and `sim_*` is allowed for simulated servers only."""
+    """Parse `customCvars`; `extra_names` are allowed by the operator, `sim_*` names on simulated servers only."""
     if fault := _size_fault(text):
         return CvarReading(faults=(fault,))
     known = CVAR_NAMES | extra_names

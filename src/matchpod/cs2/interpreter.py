@@ -21,9 +21,9 @@ from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
 MAX_USERS = 1024
-"""Players whose user id is kept, far more than join a server during one match."""
+"""Most players whose user id is kept, far more than join a server during one match."""
 
-# Leaving to the main menu gives the same reason, so it is a hint but no proof of a map change.
+# A player who quits to the main menu has one of these reasons too, so they are a hint but no proof of a map change.
 _MAP_CHANGE_REASONS = frozenset(
     f"NETWORK_DISCONNECT_{word}" for word in ("LOOPDEACTIVATE", "LOOPSHUTDOWN", "LOOP_LEVELLOAD_ACTIVATE")
 )
@@ -110,11 +110,11 @@ class Interpreter(msgspec.Struct):
             out.append(events.ChatMessage(at_ms, player_id, line.player.name, line.is_team_only, line.message))
 
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
-        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # for speed: every fifth line
+        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # saves a call on every fifth line
             self._observe_side(at_ms, line.player, out)
 
     def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
-        """Update a player's side from the line of a pickup or kill, in case an earlier team change was lost."""
+        """Update a player's side from an item or kill line, in case the line of an earlier team change was lost."""
         side, player_id = token.side, token.player_id
         if side is not None and self.flow.sides.seen.get(player_id) is not side and player_id:
             self.flow.set_side(at_ms, player_id, side, out)

@@ -16,7 +16,7 @@ import msgspec
 from matchpod.cs2.log_clock import parse_stamp
 
 MAX_LINE_BYTES = 64 * 1024
-"""Bytes of a line that are kept, so that a cursor stays small. Real lines have less than 1 KiB."""
+"""Most bytes kept of a line, so that a cursor stays small. Real lines have less than 1 KiB."""
 
 OPENING_LINES = 256
 """Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads
@@ -26,13 +26,13 @@ HEAD_BYTES = 64
 """First bytes of a load, compared if a post has no whole line: a time stamp and the start of a line."""
 
 LATE_MS = 5 * 60_000
-"""Age up to which an older post is late; if it is older than that, the server's clock was set back."""
+"""A post sent at most this long before the last one is late; a larger difference means a clock that was set back."""
 
 MAX_HEADER_CHARS = 128
-"""Characters of a header value. Instance tokens have 16, map names with a workshop path fewer than 100."""
+"""Most characters kept of a header value. Instance tokens have 16, map names with a workshop path fewer than 100."""
 
 MAX_OFFSET_DIGITS = 15
-"""Digits of a byte offset, enough for a thousand terabytes of log."""
+"""Most digits of a byte offset, enough for a thousand terabytes of log."""
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +51,13 @@ class LogPost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True, tag=True):
-    """Bytes before these lines are missing."""
+    """Bytes before the new lines are missing."""
 
     missing_bytes: int
 
 
 class Restarted(msgspec.Struct, frozen=True, tag=True):
-    """These lines come from a new server process."""
+    """The new lines come from a new server process."""
 
     instance_token: str
 
@@ -85,7 +85,7 @@ class Late(msgspec.Struct, frozen=True, tag=True):
 
 
 class Oversized(msgspec.Struct, frozen=True, tag=True):
-    """The number of these lines that were truncated to MAX_LINE_BYTES."""
+    """The number of new lines that were truncated to MAX_LINE_BYTES."""
 
     lines: int
 
@@ -205,7 +205,7 @@ class LogCursor(msgspec.Struct):
         return NewLines(lines, tuple(notices))
 
     def _new_bytes(self, post: LogPost, notices: list[LogNotice]) -> bytes | None:
-        """Return the bytes of a post that were not read yet; None if it is empty or belongs to an earlier load."""
+        """Return the bytes of a post that were not read yet; None if it is empty or of an earlier load or process."""
         if not self._check_process(post, notices):
             return None
         begin, body = post.begin, post.body
@@ -234,7 +234,7 @@ class LogCursor(msgspec.Struct):
         return body[repeated:]
 
     def _check_process(self, post: LogPost, notices: list[LogNotice]) -> bool:
-        """Note which server process sent the post; False if it was already replaced by another."""
+        """Record which server process sent the post; False if it was already replaced by another."""
         token = post.instance_token
         if token is None or token == self.instance_token:
             return True
@@ -284,7 +284,7 @@ class LogCursor(msgspec.Struct):
 
 
 def read_post(headers: Mapping[str, str], body: bytes, *, received_ms: int) -> LogPost:
-    """Build a LogPost from HTTP headers, in upper or lower case; an invalid header counts as missing."""
+    """Build a LogPost from HTTP headers, with names in any case; an invalid header counts as missing."""
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
     return LogPost(
         body=body,

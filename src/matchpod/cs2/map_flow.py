@@ -3,8 +3,8 @@
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
 prints that line for every restart, so a later `Match_Start` or a status of -1 rounds undoes the rounds before it: knife
 rounds and restarts need no special case. Scores come from the server and are converted from sides to teams.
-The end of a map needs two sources: `Game Over` and either the score of the last round, the plugin, or an action that
-only follows the end of a match. A single source is accepted after a timeout.
+The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report and a step
+that only follows the end of a match. A single report is accepted after a timeout.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from matchpod.cs2.log_lines import world_lines
 from matchpod.cs2.sides import Sides
 
 CONFIRM_TIMEOUT_MS = 20_000
-"""Time to wait for the second source of an end. The log takes under a second, or a resend after an outage."""
+"""Time to wait for the second source of a map end. A log post takes under a second, unless it has to be resent."""
 
 MAX_ROUNDS = 1000
-"""Highest number of rounds. No match is longer; larger numbers are invalid and would cost memory."""
+"""Highest number of rounds on a map. No match is longer; larger numbers are invalid and would cost memory."""
 
 _NO_SCORE = (0, 0)
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16}
@@ -72,14 +72,14 @@ class MapFlow(msgspec.Struct):
     is_warmup_reported: bool = False
     is_restoring: bool = False
     awaits_start: bool = False
-    """What is being played is not the match, which begins with the next `Match_Start` or map load."""
+    """Current play is not part of the match, which begins with the next `Match_Start` or map load."""
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
-    """By team, after 0, 1, 2 … rounds of this map."""
+    """The score by team after 0, 1, 2 … rounds of this map."""
     is_freeze: bool = False
     freeze_score: tuple[int, int] | None = None
-    """By side, from the status line of the current freeze time."""
+    """The score by side in the status line of the current freeze time."""
     max_rounds: int | None = None
     """Regulation rounds of the map, None if the mode has no winning score."""
     side_names: dict[Side, str | None] = {}
@@ -107,7 +107,7 @@ class MapFlow(msgspec.Struct):
     # --- lines -------------------------------------------------------------------------------------------------
 
     def set_side(self, at_ms: int, player_id: PlayerId, side: Side | None, out: list[GameEvent]) -> None:
-        """Set the side of a player; None if they left both sides."""
+        """Set the side of a player, None for neither; in deathmatch the map may go live."""
         self.sides.set_side(player_id, side)
         self._start_deathmatch(at_ms, out)
 
@@ -121,7 +121,7 @@ class MapFlow(msgspec.Struct):
         out.append(events.MapLoading(at_ms, line.map_name))
 
     def on_world_trigger(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
-        """Handle starts and ends of rounds, warmup and the match."""
+        """Handle the start of the match or of a round, a restore, and the start or end of warmup."""
         match line.trigger:
             case "Match_Start":
                 self._match_start(at_ms, line.map_name or self.map_name, out)
@@ -225,7 +225,7 @@ class MapFlow(msgspec.Struct):
         return (self.end_report.at_ms if self.end_received_ms is None else self.end_received_ms) + CONFIRM_TIMEOUT_MS
 
     def stamp_end_report(self, now_ms: int) -> None:
-        """Record when a pending report was received by our clock: the server's may run faster or be wrong."""
+        """Record by our clock when a pending report was received: the server's clock may run faster or be wrong."""
         if self.end_report is None:
             self.end_received_ms = None
         elif self.end_received_ms is None:
@@ -238,7 +238,7 @@ class MapFlow(msgspec.Struct):
             self.confirm_end(now_ms, out)
 
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
-        """End the map by the pending report: a second source agreed, or the timeout passed."""
+        """End the map as in the pending report, if any: a second source agreed, or the timeout passed."""
         report, self.end_report = self.end_report, None
         if report is None or not (self.is_map_open or self.sides.has_humans):
             return
@@ -280,7 +280,7 @@ class MapFlow(msgspec.Struct):
             self._start_deathmatch(at_ms, out)
 
     def _start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> None:
-        """Go live if a human is on a side: a server may print neither a round start nor a status in deathmatch."""
+        """Let a deathmatch go live if a human is on a side: the server may print neither round start nor status."""
         is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans
         if self.is_deathmatch and is_ready:
             self._go_live(at_ms, out)
@@ -394,6 +394,6 @@ class MapFlow(msgspec.Struct):
         return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else the lines of its end were lost
 
     def _is_next_map(self, map_name: str) -> bool:
-        """True if another map is named after the end, so the line of its load was lost."""
+        """True if a line after the end of a map names another map, so the line of its load was lost."""
         is_other = bool(self.map_name and map_name) and not is_same_map(self.map_name, map_name)
         return self.phase is MapPhase.OVER and is_other

@@ -119,7 +119,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.is_configured = is_done
 
     def tick(self, now_ms: int) -> ReadResult:
-        """Apply the passing of time up to `now_ms`."""
+        """Accept an overdue map end, and fire the earliest due alarm of the match."""
         result = self.accept_unconfirmed_end(now_ms)
         result.effects += self.match.tick(now_ms)
         self.timeline.add_map_ends(self.match)

@@ -16,19 +16,19 @@ from matchpod.core.model import PlayerId, Side, Team
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
-"""Size of an event that is parsed. A round_end with ten players has about 10 KB."""
+"""Largest event that is parsed. A round_end with ten players has about 10 KB."""
 
 MAX_TEAM_PLAYERS = 32
-"""Players of a team that are read. No mode has larger teams."""
+"""Most players read per team. No mode has larger teams."""
 
 MAX_COUNT = 10**9
 """Highest number that is accepted: a larger one is not a count of anything in a match."""
 
 MAX_TEXT_CHARS = 128
-"""Characters of a text that are kept. Player and team names have at most 128 bytes in the game."""
+"""Most characters kept of a text. Player and team names have at most 128 bytes in the game."""
 
 MAX_MATCH_ID_CHARS = 64
-"""Characters of a match id that are kept. MatchZy uses 64-bit numbers, other plugins the caller's string."""
+"""Most characters kept of a match id. MatchZy uses 64-bit numbers, other plugins the caller's string."""
 
 # The game's round end reasons, as the plugin passes them on; others (such as 16, game commencing) decide no round.
 _REASONS = {
@@ -47,14 +47,14 @@ _REASONS = {
 # MatchZy sends team numbers, compatible plugins the names of the schema.
 _SIDES = {"2": Side.T, "3": Side.CT, "t": Side.T, "ct": Side.CT}
 
-# Fields that the plugin fills. These are always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
+# Fields that the plugin fills. Others are always 0: flash_assists team_kills suicides friendlies_flashed knife_kills
 # bomb_defuses bomb_plants 1k 1v3 1v4 1v5 first_kills_t first_kills_ct first_deaths_t first_deaths_ct trade_kills kast.
 _STATS = ("kills", "deaths", "assists", "damage", "utility_damage", "enemies_flashed", "headshot_kills",
           "rounds_played", "2k", "3k", "4k", "5k", "1v1", "1v2", "score", "mvp")  # fmt: skip
 
 
 class PlayerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The plugin's running statistics of a player on the current map, by the plugin's names, as far as sent."""
+    """The plugin's running statistics of a player on the current map; `stats` has the fields it sent."""
 
     player_id: PlayerId
     name: str
@@ -81,7 +81,7 @@ class GoingLive(msgspec.Struct, frozen=True, tag="going_live"):
 class RoundEndReport(msgspec.Struct, frozen=True, tag="round_end"):
     """A live round was decided; players who left are not included.
 
-    The plugin's schema counts rounds from 0, but it sends the sum of the scores: 1 after the first round.
+    The plugin's schema counts rounds from 0, but the plugin sends the sum of the scores: 1 after the first round.
     """
 
     match_id: str
@@ -167,7 +167,7 @@ def read_report(body: bytes) -> Report:
 def report_key(report: Report) -> str:
     """Return a key that is equal for repeated deliveries of the same fact.
 
-    A round replayed after a restore has other numbers and so another key; a map that goes live again has the same key.
+    A replayed round normally has other numbers and another key; a map that goes live again has the same key.
     """
     return f"{type(report).__struct_config__.tag}:{_digest(msgspec.msgpack.encode(report))}"
 

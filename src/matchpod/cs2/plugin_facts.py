@@ -1,9 +1,9 @@
 """Add facts from plugin reports that the log does not contain. The log is the authority.
 
-Reports come over their own connection: late, twice, out of order or never. So each fact is applied once, and only two
-are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are not used: a late
-report does not say which attempt at a replayed round it is about. Facts about the series are passed on unchanged, for
-maps whose end was lost from the log.
+Reports come over their own connection and may be late, repeated, out of order or lost. So each fact is applied once,
+and only two are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are ignored:
+a late report does not say which attempt at a replayed round it is about. Facts about the series are passed on as they
+are, for maps whose end was lost from the log.
 """
 
 from __future__ import annotations

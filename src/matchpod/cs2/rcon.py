@@ -38,13 +38,13 @@ MIN_SIZE = 10
 """The size field of an empty packet, which counts id, type and two NULs."""
 
 MAX_RESPONSE_SIZE = 8 * 1024 * 1024
-"""Size of an answer. CS2 sends it as one packet (cvarlist: hundreds of KB); no game server sends a larger one."""
+"""Largest answer accepted. CS2 sends one packet (cvarlist: hundreds of KB); no game server sends a larger one."""
 
 MAX_REQUEST_SIZE = 4096
-"""Size of a request: the classic packet limit, low because clients send before they authenticate."""
+"""Largest request accepted: the classic packet limit, low because clients send before they authenticate."""
 
 MAX_COMMAND_BYTES = 499
-"""Bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
+"""Most bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
 
 MAX_OUTSTANDING = 256
 """Maximum number of unanswered commands; a server this far behind is stuck."""

@@ -1,7 +1,7 @@
 """Read recorded log posts, from a text transcript or from JSON lines.
 
 A transcript is what log receivers print for a server: `[HH:MM:SS.mmm] POST /path`, `HEADERS: k=v; k=v`, `BODY:`, the
-body, `---`. Its times have no date and no zone: the date comes from the post, and both are read as UTC. A JSON line is
+body, `---`. Its times have no date and no zone: the date is that of the post, the zone UTC. A JSON line is
 `{"receivedAt": 0, "headers": {}, "body": ""}`, with `bodyBase64` instead of `body` if the bytes are not UTF-8.
 Unlike server input, an invalid recording is an error, which names the line.
 """
@@ -29,7 +29,7 @@ _OPENING = re.compile(rb"\[(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\] POST \S+\r?\n")
 _HEADERS = re.compile(rb"HEADERS: ?([^\r\n]*)\r?\n")
 _BODY = re.compile(rb"BODY:\r?\n")
 _CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n|\Z)")
-# If the length is unknown: a body may contain a line of dashes, so it ends at the one before the next post or the end.
+# For a body of unknown length, which may contain lines of dashes: one before a post or the end of the file closes it.
 _LAST_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n\s*\[\d\d:\d\d:\d\d|\s*\Z)")
 _LENGTH = re.compile(r"[0-9]{1,15}")
 _NAMED = re.compile(r"([A-Za-z0-9-]+)=(.*)", re.DOTALL)
@@ -158,7 +158,7 @@ def _recorded_body(recorded: _RecordedPost) -> bytes:
 
 
 def _recorded_ms(received_at: int | str) -> int:
-    """Return milliseconds since the epoch from a number or an ISO time, which is UTC without a zone."""
+    """Return milliseconds since the epoch from a number or an ISO time; without a zone it is UTC."""
     if isinstance(received_at, int):
         if not 0 <= received_at < MAX_TIME_MS:
             raise ValueError("receivedAt is not a valid time in milliseconds")

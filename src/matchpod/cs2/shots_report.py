@@ -11,16 +11,16 @@ from matchpod.core.model import PlayerId
 from matchpod.cs2.steam_id import to_id64
 
 MAX_PLAYERS: Final = 64
-"""Players in a report. A server has at most 64 clients."""
+"""Most players in a report. A server has at most 64 clients."""
 
 MAX_SHOTS: Final = 100_000
-"""Shots per player and round. A deathmatch of a day with an automatic rifle stays below it."""
+"""Most shots per player and round: 69 per minute over a deathmatch of a day."""
 
 MAX_ROUNDS: Final = 200
-"""Rounds of the longest match that can be requested."""
+"""Most rounds in a report: those of the longest match that can be requested."""
 
 MAX_MAPS: Final = 5
-"""Maps in the longest series."""
+"""Highest map number: that of the last map in the longest series."""
 
 
 class PlayerShots(msgspec.Struct, frozen=True, rename="camel"):
@@ -32,7 +32,7 @@ class PlayerShots(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
-    """The shots of all players in one round. It replaces what was reported of this round before."""
+    """The shots of all players in one round. They replace an earlier report of the same round."""
 
     round_number: Annotated[int, Meta(ge=1, le=MAX_ROUNDS, description="The round, from 1; a deathmatch is one round.")]
     players: Annotated[
@@ -41,7 +41,7 @@ class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
     ]
 
     def by_player(self) -> dict[PlayerId, tuple[int, int]] | None:
-        """Return shots fired and hit by player; None if an entry is impossible, so that no wrong sum is made of it."""
+        """Return the shots fired and hit of each player; None if an entry is invalid, since a sum would be wrong."""
         shots = {to_id64(one.steam_id): (one.shots_fired, one.shots_hit) for one in self.players}
         is_possible = all(hit <= fired for fired, hit in shots.values()) and len(shots) == len(self.players)
         return {who: counted for who, counted in shots.items() if who} if is_possible and None not in shots else None

@@ -1,8 +1,8 @@
 """Track which players belong to which team, and which side each team is on.
 
 Listed players belong to the team that lists them; others to the team on whose side they were when a round began.
-The side of team1 is a majority vote of the players' sides: when freeze time starts (at halftime the server moves them
-one by one), and when a round starts or ends, among players seen since the last round, in case lines of team changes
+The side of team1 is decided by a majority vote of the players' sides when freeze time starts, because at halftime the
+server moves players one by one. When a round starts or ends, those seen since the last round vote again, in case lines
 were lost. The score is a second source: no team's score decreases, and at halftime the game swaps both numbers.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
 
 MAX_MEMBERS = 1024
-"""Players whose team is kept, far more than join a server during one match."""
+"""Most players whose team is kept, far more than join a server during one match."""
 
 
 class Sides(msgspec.Struct):
@@ -85,7 +85,7 @@ class Sides(msgspec.Struct):
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
         A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
-        they need more than half of all players: such a vote may overrule an earlier one.
+        their lead must exceed half of all players: such a vote may overrule an earlier one.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
@@ -97,7 +97,7 @@ class Sides(msgspec.Struct):
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Swap sides if only then no team's score decreased; True if the teams changed sides."""
+        """Swap sides if a team's score would have decreased without the swap but not with it; True if swapped."""
         ct, t = by_side
         if not _has_not_decreased(by_team, self.by_team(ct, t)) and _has_not_decreased(by_team, self.by_team(t, ct)):
             return self.swap()

@@ -15,7 +15,7 @@ from matchpod.cs2.steam_id import MAX_ACCOUNT, from_account
 
 COLUMNS_READ = 21
 MAX_ROWS = 128
-"""Rows of a block that are read. A server has at most 64 players; a longer block is invalid."""
+"""Most rows read per block. A server has at most 64 players; a longer block is invalid."""
 
 
 class StatsBlock(msgspec.Struct):

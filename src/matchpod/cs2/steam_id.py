@@ -1,7 +1,7 @@
 """Convert Steam ids between `[U:1:N]`, `STEAM_X:Y:Z` and 64-bit ids.
 
 Only individual accounts of the public universe are players: all three formats contain the account number N, from 1 to
-2**32 - 1. Ids of bots and game servers, pending and invalid ids are None, not an error.
+2**32 - 1. Ids of bots and game servers, pending and invalid ids become None, not an error.
 Leading zeros are accepted in `STEAM_X:Y:Z` only, as they occur in anonymised logs.
 """
 

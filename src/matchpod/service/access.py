@@ -1,8 +1,8 @@
 """Manage organizations and their API keys, and authenticate requests.
 
 A key is shown once, at creation; only its SHA-256 is stored (256 random bits need no slow hash). Unknown, revoked and
-expired keys get the same error text, so it does not reveal which keys exist; only a missing or malformed header is
-named. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
+expired keys get the same error text, which does not reveal which keys exist; only a missing or malformed header has its
+own. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ KEY_INVALID: Final = "The API key is not valid."
 KEY_PREFIX: Final = "mk_live_"
 """Lets people and secret scanners recognize a leaked key."""
 SHOWN_CHARACTERS: Final = len(KEY_PREFIX) + 4
-"""Stored part of the key text, to tell keys apart; the other 39 characters cannot be guessed."""
+"""Length of the stored start of a key, which tells keys apart; the other 39 characters cannot be guessed."""
 
 CACHE_MS: Final = 5_000
 """How long a key is cached, and so how long a key revoked by another process may still work."""
 MAX_CACHED: Final = 4_096
-"""Cached keys; when the cache is full, the one looked up first is dropped."""
+"""Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
 RECORD_USE_MS: Final = 60_000
-"""Precision of a key's last use: a minute is enough for people, and a write per request would be expensive."""
+"""Precision of the time of a key's last use: enough for people, and a write per request would be expensive."""
 
 MAX_NAME: Final = 64
-"""Characters in the name of an organization or key; fits one line of a listing."""
+"""Maximum characters in the name of an organization or key; fits one line of a listing."""
 DAY_S: Final = 24 * 60 * 60
 MAX_EXPIRES_IN_S: Final = 3_650 * DAY_S
-"""Ten years: more is almost certainly a typo; omit the field for no expiry."""
+"""Longest lifetime of a key, ten years: more is almost certainly a typo. A key may also have no expiry."""
 MAX_OVERLAP_S: Final = 30 * DAY_S
-"""How long the old key may stay valid after a rotation."""
+"""Longest time that the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
 _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
@@ -111,7 +111,7 @@ class Access:
         return cached.principal
 
     async def _look_up(self, key_hash: str, now_ms: int) -> _CachedKey | None:
-        """Read a key from the database. Only active keys are cached: invented ones would evict them."""
+        """Read a key from the database; None unless active. Other keys are not cached: they would evict active ones."""
         key = await api_keys.by_hash(self._db, key_hash)
         # Read the old cache entry after the await: a concurrent request may have recorded the use meanwhile.
         before = self._cache.pop(key_hash, None)
@@ -136,7 +136,7 @@ class Access:
         try:
             await api_keys.mark_used(self._db, key_id, now_ms)
         except DatabaseError as exc:
-            # The key is valid: a database that cannot be written must not lock its holder out.
+            # The key is valid: a failed write must not lock its holder out.
             _log.warning("key use not recorded", extra={"key_id": key_id, "reason": str(exc)})
 
     # --- organizations --------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Access:
         return self._log_created(text, key)
 
     async def organizations(self) -> list[OrganizationView]:
-        """All organizations, by name."""
+        """All organizations, sorted by name."""
         return [view_of(OrganizationView, organization) for organization in await organizations.list(self._db)]
 
     async def webhook_secret(self, org_name: str) -> str:
@@ -187,7 +187,7 @@ class Access:
         _log.info("organization created", extra={"org_id": organization.id})
 
     async def _organization(self, name: str) -> Organization:
-        # No stored name has such characters, and PostgreSQL rejects a NUL in a parameter.
+        # No stored name has unprintable characters, and PostgreSQL rejects a NUL in a parameter.
         found = None if unprintable_in(name) else await organizations.by_name(self._db, name)
         if found is None:
             raise AccessError(f"There is no organization named {printable(name)!r}.")
@@ -198,7 +198,7 @@ class Access:
     async def create_key(
         self, org_name: str, *, name: str = "", role: Role, scopes: Collection[Scope], expires_in_s: int | None = None
     ) -> NewKey:
-        """Create a key; the return value is the only place with its text. Without `expires_in_s` it does not expire."""
+        """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
         _check_name(name, "The name of a key", shortest=0)
         if not scopes:
             raise AccessError("A key needs at least one scope.")
@@ -217,7 +217,7 @@ class Access:
         return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
 
     async def rotate_key(self, key_id: str, *, overlap_s: int) -> NewKey:
-        """Create a key with the same name, rights and lifetime; the old one expires after `overlap_s`."""
+        """Create a key with the same name, rights and lifetime; the old one expires after `overlap_s` at the latest."""
         if not 0 <= overlap_s <= MAX_OVERLAP_S:
             raise AccessError(f"The overlap must be between 0 seconds and {MAX_OVERLAP_S // DAY_S} days.")
         old = await self._key(key_id)
@@ -237,7 +237,7 @@ class Access:
         return NewKey(text=text, view=key_view(key, now_ms))
 
     async def revoke_key(self, key_id: str) -> bool:
-        """Revoke a key, in all processes within CACHE_MS; False if it already was, AccessError if it does not exist."""
+        """Revoke a key, in all processes within CACHE_MS; False if it was revoked before, AccessError if unknown."""
         key = await self._key(key_id)
         if not await api_keys.revoke(self._db, key.id, self._clock.now_ms()):
             return False

@@ -1,6 +1,6 @@
 """Build the body of the callback that a match sends when it ends.
 
-The stored result is embedded byte for byte, so the callback equals a later GET of the result.
+The stored result is embedded byte for byte, so it equals the result of a later GET.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.storage.servers import ServerSummary
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """All callbacks, with their fields in the order in which they are sent."""
+    """The body of any callback, with its fields in the order in which they are sent."""
 
     event_type: str
     game_id: str
@@ -32,7 +32,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
-    """The callback of a match: a finished one has its result (JSON), a canceled one the reason.
+    """The body of a match's callback: with the result (JSON) of a finished match, or the reason of a canceled one.
 
     The player lists are sent for an incomplete roster only.
     """

@@ -31,22 +31,22 @@ from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import CallbackRow
 
 MAX_ATTEMPTS: Final = 2
-"""Attempts without an operator, as documented for callers."""
+"""Attempts per callback, unless an operator requests more; documented for callers."""
 
 RETRY_AFTER_MS: Final = 5_000
 """Time from the end of a failed attempt to the next one; a restarting receiver is back by then."""
 
 MAX_IN_FLIGHT: Final = 256
-"""Concurrent attempts, one connection each. Even if all receivers hang, this allows 25 attempts per second."""
+"""Maximum number of concurrent attempts, each with a connection: 25 per second even if all receivers hang."""
 
 ATTEMPT_S: Final = 15.0
-"""Timeout of an attempt, above the sender's own 10 s and below the lease: two processes must not send the same one."""
+"""Timeout of an attempt, above the sender's own 10 s and below the lease: only one process may send a callback."""
 
 POLL_S: Final = 1.0
-"""How often the outbox is polled without being woken: other processes end matches too."""
+"""How often the outbox is polled without a call of `wake`: other processes end matches too."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Pause before the database is tried again after an error."""
+"""Pause after an error, before the database is used again."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -67,7 +67,7 @@ class CallbackDispatcher:
         version: str,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        """`wall_s` is the system time, which receivers check the signature against; `clock` ignores its jumps."""
+        """`wall_s` returns the system time, which receivers compare the timestamp with; `clock` ignores its jumps."""
         self._db = db
         self._clock = clock
         self._vault = vault
@@ -77,7 +77,7 @@ class CallbackDispatcher:
         self._version = version
         self._wall_s = wall_s
         self._in_flight: dict[str, asyncio.Task[None]] = {}
-        self._retries: deque[int] = deque()  # when our failed attempts are due again, earliest first
+        self._retries: deque[int] = deque()  # when the retries of our failed attempts are due, earliest first
         self._woken = asyncio.Event()
         self._is_draining = False
         self._is_over = False
@@ -138,8 +138,8 @@ class CallbackDispatcher:
         if room <= 0:
             return
         for row in await outbox.claim_callbacks(self._db, owner=self._owner, now_ms=now_ms, limit=room):
-            # Its lease may have expired while recording the attempt waits for the database: do not send it again.
-            # A claim that completes after draining is left to expire.
+            # A row is claimed again if its lease expired while its attempt waits to be recorded: do not send it twice.
+            # The lease of a row that is claimed after draining is left to expire.
             if row.id not in self._in_flight and not self._is_over:
                 task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
                 self._in_flight[row.id] = task
@@ -174,7 +174,7 @@ class CallbackDispatcher:
             request = await self._request(row)
             if request is None:
                 return  # retried when its lease has expired
-            # The lease may have expired while we waited for the database: then another process sends it.
+            # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
             if self._clock.now_ms() + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
                 return
             began_ms = self._clock.now_ms()

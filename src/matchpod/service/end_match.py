@@ -19,7 +19,7 @@ MATCH_OVER: Final = "match_over"
 MATCH_CANCELED: Final = "match_canceled"
 
 FAILURES: Final = frozenset({CancelReason.NO_CAPACITY, CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST})
-"""Reasons that are our fault or the server's: the match `failed`. With any other reason it is `stopped`."""
+"""Reasons that are our fault or the server's: the status is `failed`. With any other reason it is `stopped`."""
 
 
 def end_match(
@@ -50,13 +50,13 @@ def end_match(
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
     statements = outbox.end_statements(stored, callback, status=final_status(outcome), fence=fence)
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
-    # Entries after this one are not part of the match, for every later reader of its log.
+    # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
     return [*statements, snapshots.delete(row.id), *closed, *ended]
 
 
 def final_status(outcome: Outcome) -> ServerStatus:
-    """The status of a server after its match ended like this."""
+    """The status of a server whose match has this outcome."""
     return ServerStatus.FAILED if outcome.reason in FAILURES else ServerStatus.STOPPED
 
 

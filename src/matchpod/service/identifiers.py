@@ -15,7 +15,7 @@ TOKEN_RANDOM_BYTES = 32
 """A token is the only protection of an ingest URL; 256 bits cannot be guessed."""
 
 REQUEST_RANDOM_BYTES = 10
-"""Request ids are searched in logs for days; 80 bits are unique there."""
+"""Operators search for request ids in the logs of some days; 80 bits are unique there."""
 
 MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
@@ -46,7 +46,7 @@ def new_request_id(random_bytes: bytes) -> str:
 
 
 def new_token(random_bytes: bytes) -> str:
-    """43 characters that fit a URL path and a header; takes 32 random bytes."""
+    """43 characters that are valid in a URL path and a header; takes 32 random bytes."""
     _number(random_bytes, TOKEN_RANDOM_BYTES)
     return base64.urlsafe_b64encode(random_bytes).rstrip(b"=").decode()
 
@@ -64,13 +64,13 @@ def _sortable(now_ms: int, random_bytes: bytes) -> str:
 
 
 def _number(random_bytes: bytes, size: int) -> int:
-    # Too few bytes would make ids and tokens guessable without an error.
+    # Without this check, too few bytes would silently make ids and tokens guessable.
     if len(random_bytes) != size:
         raise ValueError(f"expected {size} random bytes, got {len(random_bytes)}")
     return int.from_bytes(random_bytes)
 
 
 def _base32(number: int, characters: int) -> str:
-    """Encode a number in an even number of characters, two at a time because every request gets an id."""
+    """Encode a number in an even number of characters, two at a time for speed: every request gets an id."""
     shifts = range((characters - 2) * _BITS, -1, -2 * _BITS)
     return "".join([_PAIRS[(number >> shift) & 1023] for shift in shifts])

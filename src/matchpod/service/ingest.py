@@ -1,7 +1,7 @@
 """Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
 
-The token in a URL or header identifies the sender. The answer is a status: 200 stored, 410 stop sending (a game server
-removes the URL), 401 unknown plugin. Bodies are not parsed here.
+The token in a URL or header identifies the sender. The answer is a status: 200 stored, 400 empty report, 401 unknown
+plugin, 410 stop sending (a game server removes the URL). Of all bodies, only counts of shots are parsed here.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""A game server sends at most 250 KB, a batch of anti-cheat reports a few KB per player."""
+"""Size limit of a body: a game server sends at most 250 KB, a batch of anti-cheat reports a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
-"""How long an open match is cached as open; for this long after its end, posts may still be answered 200."""
+"""How long a match is cached as open; for this long after its end, posts may still be answered 200."""
 
 MAX_KNOWN_TOKENS: Final = 10_000
-"""Cached tokens of each kind: the matches of a large process, in a few megabytes."""
+"""Maximum number of cached tokens of each kind: enough for a large process, in a few megabytes."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
@@ -50,17 +50,17 @@ GONE: Final = 410
 _STORED_HEADERS: Final = frozenset(
     {"x-logbytes-beginoffset", "x-logbytes-endoffset", "x-server-instance-token", "x-game-map", "x-timestamp"}
 )
-"""The headers that `read_post` uses."""
+"""The headers of a log post that are stored: those that `read_post` uses."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
 """The body, or a function that reads it: the body of an unknown sender is not read."""
 
-# More than the tokens we issue, but without NUL and lone surrogates, which databases reject.
+# Matches more than the tokens we issue, but no NUL or lone surrogate, which databases reject.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
 class _Sender(msgspec.Struct, frozen=True):
-    """The owner of a token, cached until `open_until_ms`; None once the match has ended, which never changes."""
+    """The owner of a token, cached until `open_until_ms`; that is None once the match has ended, which is final."""
 
     server_id: str
     open_until_ms: int | None
@@ -83,7 +83,7 @@ class _Tokens:
         if row is None:
             self._senders.pop(token, None)
             return None
-        # Counted from before the read: the row may have changed since.
+        # The time counts from before the read: the match may have ended since.
         sender = _Sender(row.id, None if has_ended(row) else now_ms + OPEN_FOR_MS)
         self._senders[token] = sender
         self._senders.move_to_end(token)

@@ -1,7 +1,7 @@
 """Create, read and cancel matches on behalf of callers.
 
-Scope and role are checked before. Checks here are in this order: request invalid, not found, owned by another
-organization. Creating a match only writes a row; a supervisor acquires it, woken by `notify` if it is in this process.
+The web layer has checked scope and role. Checks here run in this order: request invalid, not found, owned by another
+organization. Creating a match only writes rows; a supervisor acquires it, woken by `notify` if it is in this process.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary
 
 RCON_PASSWORD_BYTES: Final = 16
-"""128 bits, as 32 hex characters: needs no quotes in a console."""
+"""128 bits, as 32 hex characters, which need no quotes in a console."""
 
 MAX_IDEMPOTENCY_KEY: Final = 255
-"""Characters: enough for a UUID or a compound key, short enough for any index."""
+"""Longest key in characters: enough for a UUID or a compound key, short enough for any index."""
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 class Matches:
-    """The matches of all organizations; each organization can access its own."""
+    """The matches of all organizations; each organization can access only its own."""
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
@@ -95,7 +95,7 @@ class Matches:
         if idempotency_key is not None:
             used = Idempotency(org_id=principal.org_id, key=idempotency_key, body_hash=body_hash, created_at_ms=now_ms)
         earlier = await self._earlier(used) if used is not None else None
-        # Before validation: a repeated request gets the same answer even if its region was switched off since.
+        # Before validation: a repeated request gets its match even if the region was switched off since.
         if earlier is not None and earlier[0] == body_hash:
             return await self._created(principal, earlier[1])
         region = decoded.get("region") if isinstance(decoded, dict) else None
@@ -119,7 +119,7 @@ class Matches:
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
-        """The server, with the live state of its match while it is running."""
+        """The server, with the live view of its match while it is running."""
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, found, "server")
         match = None
@@ -158,7 +158,7 @@ class Matches:
     # --- creation -------------------------------------------------------------------------------------------------
 
     async def _earlier(self, used: Idempotency) -> tuple[str, str] | None:
-        """The body hash and the server id that the key was used with before."""
+        """The body hash and the server id of the key's earlier use; None if there was none within the last day."""
         return await servers.find_idempotent(self._db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
     async def _created(self, principal: Principal, server_id: str) -> ServerView:

@@ -16,7 +16,7 @@ from typing import TypeVar
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_SERIES = 256
-"""Series per metric: ample for regions times states; a label that grows with traffic must not use up memory."""
+"""Maximum series per metric: ample for regions times states; a label that grows with traffic must not fill memory."""
 
 OTHER = "other"
 """The label value for everything beyond MAX_SERIES."""
@@ -117,7 +117,7 @@ class Gauge(_Number):
         self._add(amount, labels)
 
     def replace(self, numbers: Mapping[Labels, float]) -> None:
-        """Replace all series. Those beyond the limit are summed."""
+        """Replace all series; those beyond the limit are summed as `other`."""
         self._values = {}
         for labels, number in numbers.items():
             self._add(number, labels)

@@ -1,4 +1,4 @@
-"""Delete log entries and events past their retention, for the daily sweep and `matchpod prune`.
+"""Delete what is past its retention (log entries, events, idempotency keys), daily and for `matchpod prune`.
 
 Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
 """
@@ -22,11 +22,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     event_days: int
 
     def log_from_ms(self, now_ms: int) -> int:
-        """Older log entries are deleted."""
+        """The time before which log entries are deleted."""
         return now_ms - self.raw_log_days * DAY_MS
 
     def events_from_ms(self, now_ms: int) -> int:
-        """Older events are deleted."""
+        """The time before which events are deleted."""
         return now_ms - self.event_days * DAY_MS
 
 
@@ -45,7 +45,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete what is past its retention, in short transactions; after a failure, what was deleted stays deleted."""
+    """Delete what is past its retention and counts of 0, in short transactions; a failure restores nothing."""
     return Pruned(
         log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),

@@ -1,6 +1,6 @@
-"""Readiness of this process: it is not ready while it starts or drains, or if its database is unavailable.
+"""Check the readiness of this process: it has started, does not drain, and has a database and the right time.
 
-Nor if its clock is wrong: leases and deadlines in a shared database require that the clocks of all processes agree.
+Leases and deadlines in a shared database require that the clocks of all processes agree.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Readiness:
         return self._state
 
     def mark_ready(self) -> None:
-        """Startup is complete; has no effect on a draining process."""
+        """Mark the startup as complete; has no effect on a draining process."""
         if self._state is ReadinessState.STARTING:
             self._state = ReadinessState.READY
 
     def drain(self) -> None:
-        """The process is about to stop; requests should go to other processes."""
+        """Mark the process as about to stop: requests should go to other processes."""
         self._state = ReadinessState.DRAINING
 
     async def compare_clocks(self) -> None:
@@ -59,7 +59,7 @@ class Readiness:
         theirs_ms = await database_ms(self._db)
         if theirs_ms is None:
             return
-        # The database read its clock at some time during the query: only a time outside that range is a difference.
+        # The database read its clock at some time during the query: only a time before or after it is a difference.
         self._difference_ms = theirs_ms - max(before_ms, min(theirs_ms, self._clock.now_ms()))
         if self._has_wrong_clock():
             _log.warning("clock differs from the database clock", extra={"difference_s": self._difference_ms / 1000})
@@ -68,7 +68,7 @@ class Readiness:
         return abs(self._difference_ms) > MAX_DIFFERENCE_MS
 
     async def check(self) -> list[str]:
-        """What is wrong, one sentence each; empty if ready."""
+        """The reasons why the process is not ready; empty if it is."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
         try:

@@ -1,7 +1,7 @@
 """Overwrite secrets in a server's log with `*`, byte for byte, before it is stored.
 
-The length does not change, because batches are identified by byte offsets. Redacted are the command in every
-`rcon from` echo (it may contain passwords, log addresses and tokens) and the values of cvars that hold a secret.
+The length does not change, because batches are identified by byte offsets. Two things are redacted: the command in
+every `rcon from` echo (it may contain passwords, log addresses and tokens), and the values of cvars that hold a secret.
 Only text directly after the timestamp of a line is matched, so chat that imitates such a line is not changed.
 """
 
@@ -14,13 +14,13 @@ _TIME = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
 _SECRET_NAME = rb'(?=\w++")\w{0,64}(?:password|_secret|steamaccount|header_value)\w{0,64}'
 """`sv_password`, `tv_password1`, `rcon_password`, `logaddress_token_secret`, `sv_setsteamaccount`, plugin headers.
 
-Bounded, so that an invented name of many kilobytes does not take quadratic time."""
+The length is bounded, so that an invented name of many kilobytes does not take quadratic time."""
 
 _PLAYER = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
 """The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
 
 _SECRETS = re.compile(
-    # A literal newline is searched in C, unlike `^`.
+    # Python searches for a literal newline in C, but not for `^`.
     rb'\n(?:%(time)s)?+(?=[rs"])'
     rb"(?:"
     # A command with line breaks continues until the next line with a timestamp.

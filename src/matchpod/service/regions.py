@@ -57,7 +57,7 @@ class Regions:
         return [view_of(RegionView, region, is_active=flags.get(region.code, True)) for region in self.all()]
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
-        """What validation needs to know about each region; whether it is active is read for the requested one only."""
+        """The rules of each region, for validation. Only the requested region is looked up; others count as active."""
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {

@@ -12,7 +12,7 @@ _View = TypeVar("_View", bound=msgspec.Struct)
 
 
 def view_of(view: type[_View], row: msgspec.Struct, **fields: object) -> _View:
-    """A view of a row; a field that is not given is the row's, and `started_at` its `started_at_ms` as text."""
+    """A view of a row. Fields not in `fields` are the row's, with times as text: `started_at` from `started_at_ms`."""
     for name in view.__struct_fields__:
         if name not in fields:
             fields[name] = getattr(row, name) if hasattr(row, name) else time_text(getattr(row, f"{name}_ms"))

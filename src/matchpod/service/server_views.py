@@ -74,7 +74,7 @@ def has_ended(row: ServerSummary) -> bool:
 def server_view(
     row: ServerSummary, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
 ) -> ServerView:
-    """The view of a server; its address only if it has been running, which proves that the address is right."""
+    """The view of a server. It has an address only if the server has been running, which proves the address right."""
     was_running = row.running_at_ms is not None
     return ServerView(
         server_id=row.id,

@@ -27,16 +27,16 @@ from matchpod.storage import servers, slots
 from matchpod.storage.servers import LEASE_MS, RENEW_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
-"""Rows acquired per query; the next query follows right after a full one."""
+"""Maximum number of rows acquired per query; after a full one, the next follows at once."""
 
 POLL_S: Final = 0.5
-"""How often due rows are polled without a notification: expired leases of other processes, and deadlines."""
+"""How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
 
 RENEW_S: Final = RENEW_MS / 1000
 """Pause between two renewals of the leases; two may fail before a lease is lost."""
 
 FREE_SLOTS_S: Final = 5.0
-"""How often pending matches are woken if slots are free; releasing a slot wakes the next one at once."""
+"""How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
 
 SWEEP_S: Final = 60.0
 """How often the fleets are searched for servers without a match."""
@@ -45,7 +45,7 @@ RETRY_S: Final = 1.0
 """Pause before a loop runs again after a failure."""
 
 CRASH_MS: Final = 2_000
-"""Pause before the step of a match is retried after an unexpected error."""
+"""Pause before the step of a match is retried after an unexpected error or a database outage."""
 
 CRASHES: Final = 10
 """After this many failures in a row the match fails: better a failed match than one that never ends."""
@@ -86,7 +86,7 @@ class Supervisor:
         return len(self._drives)
 
     def notify(self, server_id: str) -> None:
-        """Look at a match now: it was created, or canceled by its caller."""
+        """Check a match now: it was created, or canceled by its caller."""
         self._notified.add(server_id)
         self._woken.set()
 
@@ -132,7 +132,7 @@ class Supervisor:
         self._is_unavailable = True
 
     async def _wait_for_notification(self, pause_s: float) -> None:
-        """Wait for a notification, but not longer than this."""
+        """Wait for a notification, but at most `pause_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._woken.wait()
@@ -154,7 +154,7 @@ class Supervisor:
                 return
 
     async def _check(self, server_id: str) -> None:
-        """Stop driving a match that its caller has canceled."""
+        """Stop driving a match if its fence has changed: its caller canceled it."""
         row = await servers.get(self._deps.db, server_id)
         drive = self._drives.get(server_id)
         if row is not None and drive is not None and row.fence != drive.lease.row.fence:
@@ -191,7 +191,7 @@ class Supervisor:
         await self._release_unused({item for item in held.items() if item[0] not in self._drives})
 
     async def _release_unused(self, unused: set[tuple[str, int]]) -> None:
-        """Release leases that had no task at the last renewal either; a new one may not have its task yet."""
+        """Release leases without a task that had none at the last renewal either: a new one may not have it yet."""
         for server_id, fence in unused & self._unused:
             with suppress(NothingChangedError):
                 await self._deps.db.write([servers.release_lease(server_id, fence, self._deps.clock.now_ms())])
@@ -261,7 +261,7 @@ class Supervisor:
         return crashes
 
     async def _release(self, lease: Lease, next_at_ms: int) -> None:
-        # A second cancellation does not wait for this, and no task would see its exception: it must not raise.
+        # A second cancellation ends this await, and nothing would see a later exception: `_try_release` must not raise.
         await asyncio.shield(self._try_release(lease, next_at_ms))
 
     async def _try_release(self, lease: Lease, next_at_ms: int) -> None:
@@ -274,14 +274,14 @@ class Supervisor:
             _log.warning("lease not released, it will expire", extra=about)
 
     async def _confirm_handover(self, lease: Lease) -> None:
-        """Make the match due now: its new owner waits until we have noticed."""
-        with suppress(DatabaseError):  # then it is due after that wait
+        """Make the match due now: it may be due only later, to give us time to stop."""
+        with suppress(DatabaseError):  # then it stays due at that later time
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 
     # --- free slots and orphans ---------------------------------------------------------------------------------------
 
     async def _wake_waiting(self) -> None:
-        """Wake pending matches: a region may have grown, or the process that was woken may have died."""
+        """Wake pending matches if slots are free: a region may have grown, or a process that was woken has died."""
         taken = await slots.taken(self._deps.db)
         for region in self._deps.regions.all():
             free = len(region.fleet.slots) - len(taken.get(region.code, {}))
@@ -291,7 +291,7 @@ class Supervisor:
                 self._woken.set()
 
     async def _sweep(self) -> None:
-        """Release servers without a match, and free slots without a server."""
+        """Release servers without an open match, and free the slots of servers that are released or unknown."""
         for region in self._deps.regions.all():
             try:
                 await self._sweep_region(region)

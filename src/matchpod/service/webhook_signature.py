@@ -76,7 +76,7 @@ def attempt_headers(
     version: str,
     authorization: str | None = None,
 ) -> dict[str, str]:
-    """The headers of one attempt, signed with every secret. A repeated attempt has the same id and a new timestamp."""
+    """The headers of one attempt, signed with every secret. A retry has the same id and a new timestamp."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Matchpod/{version}",

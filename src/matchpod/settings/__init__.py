@@ -1,4 +1,4 @@
-"""All settings with their defaults and meaning; the only code that reads the environment variables."""
+"""All settings with their defaults and meaning; the only code that interprets the `MATCHPOD_` variables."""
 
 from matchpod.settings.fleets import ProcessFleetSettings, StaticFleetSettings, StaticServerSettings
 from matchpod.settings.loading import SettingsError, load_settings

@@ -48,12 +48,12 @@ def read_setting(setting: Setting, value: object, place: str, faults: list[str],
 
 
 def unknown(place: str, noun: str, similar: str | None) -> str:
-    """Return the fault of an unknown name."""
+    """Return the error text for an unknown name."""
     return f"{place} is not a known {noun}" + (f"; did you mean {similar}?" if similar else ".")
 
 
 def quoted(value: object) -> str:
-    """Return a value for a message, without what may be a secret."""
+    """Format a value for a message; a description replaces what may contain a secret."""
     if isinstance(value, str) and "@" in value:
         return "a text that may contain a password"
     if isinstance(value, str):

@@ -14,7 +14,7 @@ from matchpod.settings.secret import Secret
 from matchpod.settings.table import Setting
 
 EVERY_ADDRESS = "0.0.0.0"
-"""Listens on all addresses of a machine, so its ports conflict with those of every other address."""
+"""A server with this host listens on all addresses of a machine, so its port conflicts with the same port on any."""
 
 SIMULATOR_COMMAND = (
     *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
@@ -60,15 +60,13 @@ PROCESS_FLEET = (
         key="memory_mb",
         rule=rules.whole_number(16, 1_048_576),
         fallback="no limit",
-        meaning="The memory limit of one server, in MiB.",
+        meaning="The limit of the address space of one server, in MiB.",
     ),
 )
 
 STATIC_SERVER = (
-    Setting(key="address", rule=rules.address(), is_required=True, meaning="Its address, for players and its console."),
-    Setting(
-        key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its console password."
-    ),
+    Setting(key="address", rule=rules.address(), is_required=True, meaning="The address of its game and its console."),
+    Setting(key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its RCON password."),
 )
 
 
@@ -108,7 +106,7 @@ class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
-    """A fleet of servers that are already running and reused for every match."""
+    """A fleet of servers that are already running; each is used by one match after another."""
 
     servers: tuple[StaticServerSettings, ...]
 
@@ -133,7 +131,7 @@ def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> Flee
 
 
 def addresses(fleets: list[FleetSettings]) -> list[str]:
-    """Return the addresses that the servers of all fleets listen on."""
+    """Return the addresses of the servers of all fleets; two equal ones are a conflict."""
     started = [
         (fleet.host, port) for fleet in fleets if isinstance(fleet, ProcessFleetSettings) for port in fleet.ports
     ]

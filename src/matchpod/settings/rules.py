@@ -23,7 +23,7 @@ KEY_BYTES = 32
 """The key size of the cipher."""
 
 MAX_TEXT = 4096
-"""No path, URL or command argument needs more."""
+"""Maximum length of a text: no path, URL or command argument needs more."""
 
 MAX_PORT = 65535
 
@@ -126,7 +126,7 @@ def ip_address() -> Rule:
 
 
 def web_url() -> Rule:
-    """An absolute http or https URL without query; a trailing slash is dropped."""
+    """An absolute http or https URL without user name, query and fragment; a trailing slash is dropped."""
 
     def read(value: object) -> str:
         url = _text(value, MAX_TEXT)

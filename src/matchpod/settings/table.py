@@ -20,7 +20,7 @@ DEFAULT_REGION = {
     "speed": 30,
     "fleet": {"kind": "process", "ports": "27100-27199"},
 }
-"""The only region if the file defines none, in the form of the file."""
+"""The only region if the file defines none, written as in the file."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings of one process; None if a feature is off or the default depends on other settings."""
+    """All settings of one process. A value is None if a feature is off or its default depends on other settings."""
 
     config: Path | None
     data_dir: Path

@@ -40,7 +40,7 @@ class ScheduledTask:
             script.close()
 
     def step(self) -> int | None:
-        """Run the next step. Return how many milliseconds to wait for another one, or None if the task is over."""
+        """Run the next step. Return how many milliseconds to wait before the next one, or None if the task is over."""
         if self._callback is not None:
             callback, self._callback = self._callback, None
             callback()
@@ -70,7 +70,7 @@ class Agenda:
     def __init__(self, start_ms: int) -> None:
         self._start_ms = start_ms
         self.tick = 0
-        """Ticks since the start. Others must not change it; an attribute for speed: it is read for every log line."""
+        """Ticks since the start, read-only for other code. Not a property, for speed: it is read for every log line."""
         self._order = 0
         self._tasks: list[tuple[int, int, ScheduledTask]] = []
         self._is_held = False
@@ -81,7 +81,7 @@ class Agenda:
         return self._start_ms + self.tick * 1000 // TICKS_PER_S
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> ScheduledTask:
-        """Schedule a callback."""
+        """Schedule a callback after a wait."""
         task = ScheduledTask(callback, None)
         self._schedule(wait_ms, task)
         return task
@@ -95,7 +95,7 @@ class Agenda:
         return task
 
     def next_due_ms(self) -> int | None:
-        """The time at which the next task is due, or None if there is none."""
+        """The time at which the next task is due, or None if no task is scheduled."""
         while self._tasks and self._tasks[0][2].is_over:
             heappop(self._tasks)
         return None if not self._tasks else self._start_ms + self._tasks[0][0] * 1000 // TICKS_PER_S
@@ -131,6 +131,6 @@ class Agenda:
         self._tasks.clear()
 
     def _schedule(self, wait_ms: int, task: ScheduledTask) -> None:
-        # Rounded up to a whole tick. 0 means later in the current tick.
+        # The wait is rounded up to whole ticks; 0 means later in the current tick.
         self._order += 1
         heappush(self._tasks, (self.tick - (-wait_ms * TICKS_PER_S // 1000), self._order, task))

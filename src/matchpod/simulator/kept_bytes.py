@@ -1,6 +1,6 @@
 """Keep the log bytes of a map in memory for resending, older ones compressed.
 
-Nearly all reads are of the newest bytes, which stay uncompressed. A map has 1 to 2 MB, compressed a sixth of that.
+Nearly all reads are of the newest bytes, which stay uncompressed. A map logs 1 to 2 MB, compressed a sixth of that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PACK_BYTES = 32 * 1024
 """Block size of compression: smaller blocks compress worse, larger ones keep more bytes uncompressed."""
 
 FASTEST = 1
-"""Compression level: a microsecond per line. The best level takes ten, for a third less memory."""
+"""Compression level: takes 1 µs per line. The best level takes 10 µs, for a third less memory."""
 
 
 class KeptBytes:

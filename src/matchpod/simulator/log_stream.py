@@ -1,9 +1,9 @@
 """Buffer a server's log and decide what to post to each HTTP listener. No sockets.
 
 Lines are posted in batches of whole ticks; byte offsets start at 0 on each map. Each listener has its own position and
-at most one request in flight. Status 200 advances it, 205 rewinds it to the start of the map, 410 removes it; anything
-else counts as no response, and the same bytes are sent again together with newer ones. A map load discards unsent
-lines. Nothing is recorded without listeners (unless `records_early` is set) or while the log is off.
+at most one request in flight. Status 200 advances the position, 205 rewinds it to the start of the map, 410 removes the
+listener; anything else counts as no response, and the same bytes are sent again together with newer ones. A map load
+discards unsent lines. Nothing is recorded without listeners (unless `records_early` is set) or while the log is off.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LogRequest(msgspec.Struct, frozen=True):
 
 
 class LogReceiver:
-    """One URL that receives the log, with its position in it."""
+    """A listener: a URL that receives the log, with its position in the log."""
 
     __slots__ = (
         "acknowledged_tick",
@@ -85,7 +85,7 @@ class LogReceiver:
         self.next_batch = 0
         self.acknowledged_tick = 0
         self.requested_to: int | None = None
-        """End (exclusive) of the batches of the request in flight; None if there is none."""
+        """End (exclusive) of the batches of the request in flight, or None if no request is in flight."""
         self.requested_load = 0
         self.not_before_s = 0.0
         """Earliest time of the next request. Set and read by the sender, in the time of its own clock."""
@@ -101,7 +101,7 @@ class LogStream:
         describe: Callable[[], GameHeaders],
         is_tick_lost: Callable[[], bool] | None = None,
     ) -> None:
-        """`is_tick_lost` is called once per tick that has lines. If it returns True, they are never sent."""
+        """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent."""
         self._agenda = agenda
         self._describe = describe
         self._is_tick_lost = is_tick_lost
@@ -145,14 +145,14 @@ class LogStream:
         self._texts.append(f"{self._prefix}{line.text()}\n")
 
     def begin_map(self) -> None:
-        """Start the log of a new map: discard unsent lines, restart byte offsets and ticks at 0."""
+        """Start the log of a new map: discard all lines, restart byte offsets at 0 and ticks at FIRST_TICK."""
         self._begin()
         for listener in self.listeners:
             listener.next_batch = 0
             listener.acknowledged_tick = 0
 
     def add(self, url: str, delay_ms: int = 0) -> None:
-        """Add a listener, from the start of the current map as far as it was recorded, delayed by `delay_ms`.
+        """Add a listener, which receives what is recorded of the current map from its start, delayed by `delay_ms`.
 
         Does nothing if the URL is already a listener.
         """
@@ -180,13 +180,13 @@ class LogStream:
 
     @property
     def is_acknowledged(self) -> bool:
-        """True if every listener without a delay has acknowledged all lines of completed ticks."""
+        """True if the log is off, or every listener without a delay has acknowledged all lines of completed ticks."""
         self._close_ticks()
         batches = len(self._offsets) if self._is_on else 0
         return all(listener.delay_ticks or listener.next_batch >= batches for listener in self.listeners)
 
     def has_lines_for(self, listener: LogReceiver) -> bool:
-        """True if there are lines that this listener has not acknowledged, including those of the current tick."""
+        """True if the log is on and has lines, even of the current tick, that this listener has not acknowledged."""
         return self._is_on and (listener.next_batch < len(self._offsets) or bool(self._texts and not self._is_lost))
 
     def next_request(self, listener: LogReceiver) -> LogRequest | None:
@@ -340,7 +340,7 @@ def _host(url: str) -> str:
 
 
 def one_line(value: str) -> str:
-    """Replace control characters, so that a team or map name cannot end its header line."""
+    """Replace control characters with spaces, so that a team or map name cannot end its header line."""
     return value if value.isprintable() else "".join(char if char >= " " and char != "\x7f" else " " for char in value)
 
 

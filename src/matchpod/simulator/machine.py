@@ -1,4 +1,4 @@
-"""Assemble one simulated server without its sockets, and implement the scenarios that crash or hang it.
+"""Assemble one simulated server without its sockets, and implement the scenarios with a crash, a hang or log loss.
 
 Everything here happens in simulated time. The owner of a machine advances its agenda, passes in console commands and
 performs what the machine requests through `Outside`.
@@ -106,34 +106,34 @@ class Machine(Watcher):
             self.variables.set(name, value)
         self.game.load_map(options.map)
         self.agenda.run_until(self._start_ms)
-        # After the map load, because the config of the mode would have overwritten them.
+        # Run after the map load, because the config of the mode would have overwritten their settings.
         for command in options.commands:
             self.console.execute(command, "")
 
     def execute(self, text: str, source: str) -> str:
-        """Run a console command and return its output. `source` is the address of the RCON client, or empty."""
+        """Run a command and return its output. `source` is the RCON client's address, empty for the server itself."""
         return self.console.execute(text, source)
 
     def map_closing(self) -> None:
-        """Drop RCON connections, as a map change on a real server does."""
+        """Drop RCON connections, as a map change on a real server does, unless `sim_rcon_drop` is off."""
         if self.variables.is_on("sim_rcon_drop"):
             self._outside.drop_rcon_connections()
 
     # --- scenarios that end the server --------------------------------------------------------------------------
 
     def map_ended(self) -> None:
-        """Count played maps; the count is part of the seed of the next map's losses."""
+        """Count played maps; the count is part of the seed of the next map's log losses."""
         self._maps_played += 1
 
     def went_live(self) -> None:
-        """Seed the losses of this map. A deathmatch has no rounds, so its crash or hang is scheduled from here."""
+        """Seed the log losses of this map. A deathmatch has no rounds, so its crash or hang is scheduled here."""
         self._losses = self.arena.rng("losses", self._maps_played)
         self._lost_ticks = 0
         if self.variables.mode_name == "deathmatch":
             self._schedule_end(FATAL_ROUND * FATAL_AFTER_MS)
 
     def round_started(self, round_number: int) -> None:
-        """Schedule the crash or hang in the fatal round."""
+        """Schedule the crash or hang in FATAL_ROUND, or in the last round of a shorter match."""
         if round_number == min(FATAL_ROUND, max(1, self.variables.whole("mp_maxrounds"))):
             self._schedule_end(FATAL_AFTER_MS)
 

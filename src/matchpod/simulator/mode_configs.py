@@ -1,8 +1,8 @@
 """Variables that each game mode sets at a map load: the relevant values of the game's `gamemode_*.cfg` files.
 
-The real files set all of their variables, so that no value of the previous mode remains; therefore all configs here set
-the same variables. Values are from the files shipped with the game; rounds and economy are those of CS2 (24 rounds
-instead of 30, 16 for wingman, 8 for retakes), and the competitive ones were logged by a real server at a map load.
+A real file sets every variable of a mode, so that no value of the previous mode remains; likewise, all configs here set
+the same variables. Values are from the files shipped with the game; rounds and economy are those of CS2 (24 rounds, not
+the 30 of CS:GO, 16 for wingman, 8 for retakes). A real server logged the competitive values at a map load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 DEFAULT_MODE = "casual"
-"""Mode of unknown combinations of game type and game mode."""
+"""Mode for unknown combinations of game type and game mode."""
 
 ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
@@ -27,7 +27,7 @@ ALIASES: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 _MODES = {pair: alias for alias, pair in ALIASES.items()} | {ALIASES["wingman"]: "scrimcomp2v2"}
 
-# The casual file has mp_friendlyfire 1 but reduces the damage to nothing, so players see it as off.
+# The casual file has mp_friendlyfire 1 but reduces its damage to nothing, so it is off here.
 _CASUAL = """
 bot_quota 10  bot_quota_mode fill  bot_difficulty 1  bot_chatter normal  bot_defer_to_human_goals 0
 cash_player_bomb_defused 200  cash_player_bomb_planted 200  cash_player_damage_hostage -30
@@ -60,7 +60,7 @@ spec_freeze_time 3  sv_allow_votes 1  sv_auto_full_alltalk_during_warmup_half_en
 sv_ignoregrenaderadio 0  sv_infinite_ammo 0  sv_talk_enemy_dead 1  sv_talk_enemy_living 0  tv_delay 30
 """
 
-# Logged by a real server at the load of a competitive map, such as mp_friendlyfire 1 and mp_roundtime 1.92.
+# Values that a real server logged at the load of a competitive map, such as mp_friendlyfire 1 and mp_roundtime 1.92.
 _COMPETITIVE = """
 bot_difficulty 2  bot_defer_to_human_goals 1
 cash_player_bomb_defused 300  cash_player_bomb_planted 300  cash_player_killed_enemy_default 300

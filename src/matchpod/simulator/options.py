@@ -8,7 +8,7 @@ from matchpod.simulator.scenarios import Scenario
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Start options of one server. Defaults are the game's, except for the competitive mode."""
+    """Start options of one server. Options of the game have its defaults, except for address and game mode."""
 
     port: int = 27015
     """0 means any free port."""

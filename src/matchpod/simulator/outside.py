@@ -20,7 +20,7 @@ class Outside(Protocol):
     """What a simulated server can request from the process that hosts it."""
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        """GET a URL and call `done` later, or never if the server ends first. The game is frozen until then."""
+        """GET a URL and call `done` later, or never if the server ends first. The game is frozen meanwhile."""
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         """POST a plugin event once, without waiting and without checking whether it arrives."""

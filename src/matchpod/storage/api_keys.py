@@ -21,7 +21,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     key_hash: str
     role: str
     scopes: tuple[str, ...] = ()
-    """Without spaces: they are stored as one text."""
+    """Each without spaces: they are stored as one text."""
     created_at_ms: int
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
@@ -49,13 +49,13 @@ async def revoke(db: Database, key_id: str, now_ms: int) -> bool:
 
 
 async def expire_at(db: Database, key_id: str, at_ms: int) -> bool:
-    """Set when a key expires, as after a rotation; False if it does not exist or expires earlier."""
+    """Set when a key expires, as after a rotation; False if it does not exist or expires by then anyway."""
     ends_later = "(expires_at_ms IS NULL OR expires_at_ms > :at_ms)"
     return await _set(db, f"expires_at_ms = :at_ms WHERE id = :id AND {ends_later}", key_id, at_ms)
 
 
 async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:
-    """Record when a key was last used; False if it does not exist or a later use is recorded."""
+    """Record when a key was last used; False if it does not exist or a use at this time or later is recorded."""
     is_later = "(last_used_at_ms IS NULL OR last_used_at_ms < :at_ms)"
     return await _set(db, f"last_used_at_ms = :at_ms WHERE id = :id AND {is_later}", key_id, now_ms)
 

@@ -1,8 +1,8 @@
 """Store the maps and series of a match, from its creation on, and their final statistics.
 
-Every write can be repeated: ids are derived from the match. Writes return statements, so that they join the
-transaction that causes them. `status`, `sort_ms` and `map_name` are counted (see history_counts): a change to them
-subtracts the rows from the counts first and adds them again afterwards. The lists are in history_lists.
+Ids are derived from the match, so a repeated write creates no second row. The functions that write return statements,
+for the caller's transaction. Rows are counted by `status`, `sort_ms` and `map_name` (see history_counts): a change of
+these subtracts the rows from the counts first and adds them again afterwards. The lists are in history_lists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once the row no longer changes and its MapStats are stored."""
+    """True once the match has ended and the row has its final values; its MapStats are stored unless that failed."""
     sort_ms: int = 0
     """When it started; 0 if it never did, so that it sorts last."""
 
@@ -89,7 +89,7 @@ class MatchHistory(msgspec.Struct, frozen=True):
 _NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
 _COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
 _KEPT_BY_REFRESH: Final = _NEVER_CHANGED | _COUNTED | {"started_at_ms"}
-"""`started_at_ms` changes together with `sort_ms`, which is derived from it."""
+"""Columns that `refresh` does not write; `started_at_ms` changes together with `sort_ms`, which is derived from it."""
 
 
 # --- changes ------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def replace(history: MatchHistory) -> list[Statement]:
 
 
 def refresh(history: MatchHistory) -> list[Statement]:
-    """Update the columns that are not counted (score, names, players, …) in existing rows, and store `stats`."""
+    """Update scores, names, player counts and so on in existing rows, but not `_KEPT_BY_REFRESH`; store `stats`."""
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
@@ -138,7 +138,7 @@ def cancel_open(server_id: str) -> list[Statement]:
 
 
 def mark_final(server_id: str) -> Statement:
-    """Mark all maps of a server as final, although their statistics are missing."""
+    """Mark all maps of a server as final, even if their statistics are missing."""
     return Statement("UPDATE maps SET is_final = 1 WHERE server_id = :server_id", {"server_id": server_id})
 
 
@@ -152,7 +152,7 @@ def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
 
 
 def _insert_rows(table: str, values: Sequence[msgspec.Struct], key: str | None) -> Statement:
-    """Insert all rows in one statement, as each one costs a round trip; `key` is the conflict column of an upsert."""
+    """Insert all rows in one statement: every statement costs a round trip. `key` is the upsert's conflict column."""
     fields = values[0].__struct_fields__
     tuples = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(values)))
     sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {tuples}"

@@ -1,9 +1,9 @@
 """Keep the number of maps and series of an organization for each list filter, updated with every change.
 
-A change subtracts a server's rows, changes them and adds them again, all in SQL and in one transaction, so the counts
-always match the rows. `lock` must come first: a statement sees the rows as of its start, so one that had to wait for
-the counts would subtract outdated rows. On PostgreSQL the changes of an organization queue at that one row and so
-cannot deadlock.
+To change the rows of a server, one transaction subtracts them, changes them and adds them again, all in SQL, so the
+counts always match the rows. `lock` must come first: a statement sees the rows as of its start, so one that had to wait
+for the counts would subtract outdated rows. On PostgreSQL the changes of an organization queue at the row that `lock`
+locks, and so cannot deadlock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import read_number
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
-"""Counts are kept per UTC day: few enough to be summed, short enough to count the rows of a partial day."""
+"""Counts are kept per UTC day: few enough days to sum them, few enough rows to count those of a partial day."""
 _ALL_DAYS: Final = -1
 _ANY: Final = ""
 
@@ -108,7 +108,7 @@ def subtract(server_id: str) -> Statement:
     return Statement(_SUBTRACT_ROWS, {"server_id": server_id})
 
 
-# Not the count of all maps, which is the row that `lock` locks.
+# Counts that may be deleted: not the count of all maps, which is the row that `lock` locks.
 _EMPTY: Final = f"count = 0 AND NOT (kind = 'map' AND status = '{_ANY}' AND map_name = '{_ANY}' AND day = {_ALL_DAYS})"
 
 
@@ -134,7 +134,7 @@ async def count_empty(db: Database) -> int:
 
 
 async def total_of_all_days(db: Database, key: CountKey) -> int:
-    """Return how many there are in total, including those that never started."""
+    """Return how many maps or series the key selects, including those that never started."""
     row = await db.read_one(f"SELECT count {_OF_KEY} AND day = {_ALL_DAYS}", key_params(key))
     return 0 if row is None else msgspec.convert(row[0], int)
 
@@ -160,7 +160,7 @@ def key_params(key: CountKey) -> dict[str, Value]:
 def skip_days(days: Sequence[tuple[int, int]], offset: int) -> tuple[int | None, int]:
     """Return the day to start reading a list from, and how many rows to skip from there, to skip `offset` in total.
 
-    `days` are pairs of day and count, newest first; all other rows are older. None: start at the beginning.
+    `days` are pairs of day and count, newest first; all other rows are older. The day is None if `days` is empty.
     """
     for day, count in days:
         if offset < count:

@@ -1,8 +1,8 @@
 """List the maps and series of an organization page by page, as fast with a million rows as with a thousand.
 
-Newest first, those that never started last, ties by id. The ids of a page come from an index that begins with the
-filters; only then are the rows read. `total` comes from the counts; with dates, the partial days at both ends are
-counted in the index. Deep pages skip whole days by their counts; pages near the end are read backwards from the end.
+The order is newest first, rows that never started last, ties by id. The ids of a page come from an index that begins
+with the filters; only then are the rows read. The total comes from the counts; with a date filter, the partial days at
+both ends are counted in the index. Deep pages skip whole days by their counts; pages near the end are read backwards.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool
 
 
 def _conditions(selection: _Selection) -> tuple[str, dict[str, Value]]:
-    """Return the WHERE conditions except dates, with the same columns as the indexes so that one of them fits."""
+    """Return the WHERE conditions except dates; for each combination of columns there is an index."""
     params = key_params(selection.key)
     del params["kind"]
     for name in ("map_name", "status"):

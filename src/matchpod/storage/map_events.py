@@ -19,9 +19,9 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Statem
 from matchpod.storage.rows import read_number, write_one
 
 MERGED_ITEMS: Final = 500
-"""Items of a merged batch: enough to compress well (to a tenth), few enough to unpack for one page."""
+"""Maximum items of a merged batch: enough to compress well (to a tenth), few enough to unpack for one page."""
 PRUNE_BATCHES: Final = 1_000
-"""Batches deleted per transaction: short enough that other writers hardly wait."""
+"""Maximum batches deleted per transaction: few enough that other writers hardly wait."""
 
 # JSON contains no raw newline, so lines need no escaping.
 _LINE_SEPARATOR: Final = b"\n"
@@ -85,7 +85,7 @@ async def last_seqs(db: Database, server_id: str) -> dict[str, int]:
 
 
 async def last_seq(db: Database, map_id: str) -> int:
-    """Return the number of a map's last item, or 0. A map without a row may still have items."""
+    """Return the number of a map's last item, or 0 if it has none; the map needs no row in `maps`."""
     row = await db.read_one(
         "SELECT first_seq + count - 1 FROM map_events WHERE map_id = :map_id ORDER BY first_seq DESC LIMIT 1",
         {"map_id": map_id},
@@ -96,7 +96,7 @@ async def last_seq(db: Database, map_id: str) -> int:
 # --- upkeep -------------------------------------------------------------------------------------------------------
 
 
-# Matches in progress are excluded: their next item is numbered after the last stored one.
+# Matches in progress are excluded: the number of their next item follows that of the last stored one.
 _OLD: Final = (
     "FROM map_events AS old WHERE old.at_ms < :before_ms AND NOT EXISTS ("
     " SELECT 1 FROM maps JOIN servers ON servers.id = maps.server_id"
@@ -122,7 +122,7 @@ async def compact(db: Database, server_id: str) -> None:
         if found:
             batches = msgspec.convert(found, list[_Batch])
             merge = await asyncio.to_thread(_merge, map_id, batches)
-            # Another process has merged or deleted them in the meantime.
+            # Raised if another process has merged or deleted the batches in the meantime.
             with contextlib.suppress(DuplicateError, NothingChangedError):
                 await db.write(merge)
 

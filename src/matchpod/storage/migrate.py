@@ -23,7 +23,7 @@ class NewerSchemaError(Exception):
 
 async def migrate(db: Database) -> int:
     """Apply the missing migrations and return the version; NewerSchemaError if the database is newer."""
-    # If two replicas create the same table at once, PostgreSQL rejects one of them; the table exists.
+    # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
     with contextlib.suppress(DuplicateError):
         await write_one(db, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)")
     version = await current_version(db)
@@ -39,5 +39,5 @@ async def migrate(db: Database) -> int:
 
 
 async def current_version(db: Database) -> int:
-    """Return the schema version; 0 if there are no tables yet."""
+    """Return the schema version; 0 if no migration is applied yet."""
     return await read_number(db, "SELECT COALESCE(MAX(version), 0) FROM schema_versions")

@@ -16,7 +16,7 @@ class Organization(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     webhook_secret: bytes
-    """Sealed."""
+    """Sealed (encrypted by the vault)."""
     created_at_ms: int
 
 

@@ -18,7 +18,7 @@ from matchpod.storage import rows
 from matchpod.storage.servers import HANDOVER_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
-"""How long the lease of a callback lasts: an attempt takes at most 10 s."""
+"""How long the lease of a callback lasts: an attempt takes at most 15 s."""
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ def record_attempt(
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    `next_at_ms` None: no further attempt is scheduled, and the sealed authorization is deleted.
+    After a success, or if `next_at_ms` is None, no attempt is scheduled and the sealed authorization is deleted.
     """
     attempt = AttemptRow(
         callback_id=callback_id,

@@ -1,7 +1,7 @@
 """Store what game servers send, byte for byte, before it is processed.
 
 The entries of a server are numbered 1, 2, 3, … without gaps, in the order of their transactions. They are compressed
-after the match has ended, and deleted when they are old.
+after the match has ended, and deleted after their retention.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from matchpod.ports import Database, Row, Statement
 from matchpod.storage.rows import column_list, from_row, read_number, write_one
 
 COMPRESS_ENTRIES: Final = 100
-"""Entries compressed per transaction: short enough that other writers hardly wait."""
+"""Maximum entries compressed per transaction: few enough that other writers hardly wait."""
 PRUNE_ENTRIES: Final = 1_000
-"""Entries deleted per transaction, for the same reason."""
+"""Maximum entries deleted per transaction: few enough that other writers hardly wait."""
 
 # Entries of any age are kept while their match is in progress: replaying it may need them.
 _OLD: Final = (
@@ -28,7 +28,7 @@ _OLD: Final = (
 
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One log post of a server, or one report of its plugin."""
+    """One entry of a server's log: a log post, a plugin report, or what the service recorded."""
 
     server_id: str
     seq: int
@@ -43,7 +43,7 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
 def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes) -> list[Statement]:
     """Store an entry under the server's next number; the last statement returns that number.
 
-    Two statements, because the first one locks the server's head: a concurrent append waits for this transaction.
+    The first of two statements locks the server's row in `raw_log_heads`, so a concurrent append waits.
     """
     increment = Statement(
         "INSERT INTO raw_log_heads (server_id, seq) VALUES (:server_id, 1)"

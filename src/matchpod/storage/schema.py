@@ -153,7 +153,7 @@ _FIRST = (
 )
 
 # History of matches. Lists are paged from indexes alone, so there is an index for each combination of filters.
-# `sort_ms` is when it started, or 0 if it never did.
+# `sort_ms` is when the map or series started, or 0 if it never did.
 _HISTORY = (
     """
     CREATE TABLE maps (

@@ -18,7 +18,7 @@ from matchpod.storage import rows
 LEASE_MS: Final = 30_000
 """How long a lease lasts unless renewed: three missed renewals."""
 RENEW_MS: Final = 10_000
-"""How often leases are renewed; a renewal also reports which ones were lost."""
+"""How often leases are renewed; a renewal also shows which ones were lost."""
 HANDOVER_MS: Final = RENEW_MS + 2_000
 """After this time a lease holder has noticed that the match was ended through another process, and has stopped."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
@@ -50,7 +50,7 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     """One server and the match played on it; the fields are the columns."""
 
     settings: bytes
-    """JSON of the game's settings, without passwords."""
+    """JSON of the game settings, without the server password."""
     callback_auth: bytes | None = None
     server_password: bytes | None = None
     log_token: str
@@ -230,7 +230,7 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
 
 
 async def drop_leases(db: Database) -> None:
-    """End all leases, when a process starts that is the only user of the database."""
+    """End all leases. Only for the start of a process that is the only user of the database."""
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
@@ -243,7 +243,7 @@ def change(server_id: str, fence: int, **columns: Value) -> Statement:
     """Set columns of a claimed server; ValueError for a column that does not exist or may not be set."""
     unknown = sorted(columns.keys() - _CHANGEABLE)
     if unknown or not columns:
-        raise ValueError(f"not columns of a server that can be changed: {', '.join(unknown) or 'none given'}")
+        raise ValueError(f"these columns of a server cannot be changed: {', '.join(unknown) or 'none given'}")
     assignments = ", ".join(f"{name} = :{name}" for name in columns)
     return Statement(
         f"UPDATE servers SET {assignments} WHERE id = :claimed_id AND fence = :claimed_fence",

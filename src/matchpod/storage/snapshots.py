@@ -28,11 +28,11 @@ def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
 
 
 async def load(db: Database, server_id: str) -> Snapshot | None:
-    """Return the newest snapshot of a match."""
+    """Return the snapshot of a match; None if there is none."""
     rows = await db.read("SELECT seq, state FROM snapshots WHERE server_id = :id", {"id": server_id})
     return Snapshot(*msgspec.convert(rows[0], tuple[int, bytes])) if rows else None
 
 
 def delete(server_id: str) -> Statement:
-    """Delete the snapshot of a match that has ended or starts over."""
+    """Delete the snapshot of a match that has ended, if there is one."""
     return Statement("DELETE FROM snapshots WHERE server_id = :id", {"id": server_id})

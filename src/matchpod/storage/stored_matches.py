@@ -1,4 +1,4 @@
-"""List the matches that can be recomputed, and check that their logs are complete."""
+"""List all matches for recomputing, and check whether their logs are complete."""
 
 from __future__ import annotations
 

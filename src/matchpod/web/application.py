@@ -1,7 +1,7 @@
 """The ASGI application: route a request, authorize it, call its handler, and record metrics and a log line.
 
-It is written directly on the protocol: every request passes here, and on one slow core, layers of middleware cost
-more than the work they wrap.
+It is written directly on the protocol: every request passes through here, and on one slow core, layers of middleware
+cost more than the work they wrap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def create_web(
     """Build the ASGI application for these services."""
     openapi = functools.cache(functools.partial(describe, ENDPOINTS, services))
     site = Site(services=services, openapi=openapi, pages=read_pages())
-    # Request ids are not secret, so the system's random source is not needed: it would cost a tenth of a request.
+    # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
     return Application(site, monotonic=monotonic, random_bytes=random_bytes or random.Random().randbytes)
 
 
@@ -90,7 +90,7 @@ class Application:
             _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
             response = error_response(_internal_error(), request_id)
         if isinstance(response, EventStream):
-            # Recorded when it starts: its duration depends on the match, not on the service.
+            # A stream is recorded when it starts: its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id)
             await self._stream(response, send, request_id, route)
             return
@@ -167,6 +167,6 @@ async def _send(send: Send, response: Response, request_id: str, *, is_head: boo
         *response.headers,
     ]
     if response.status == NO_CONTENT:
-        del headers[:2]  # HTTP forbids them with this status
+        del headers[:2]  # with this status HTTP forbids a length, and there is no content to have a type
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

@@ -27,7 +27,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             return await _receive_all(receive, limit)
     except TimeoutError as exc:
-        raise InvalidParamsError(f"the request body was not complete after {BODY_TIMEOUT_S:.0f} s") from exc
+        raise InvalidParamsError(f"The request body was not complete after {BODY_TIMEOUT_S:.0f} s.") from exc
 
 
 async def _receive_all(receive: Receive, limit: int) -> bytes:

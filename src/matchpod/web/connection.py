@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections of callers and game servers, with limits on what an unauthenticated client can make us hold.
+"""HTTP/1.1 connections of callers and game servers, with limits on the memory that an unknown client can use up.
 
 httptools parses and `Exchange` responds; this module orders requests and applies timeouts and limits. A stream is the
 last response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed.
@@ -26,14 +26,14 @@ from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.exchange import Exchange, format_head
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Size of the path and headers of a request: far more than any proxy sends."""
+"""Size limit of the path and headers of a request: far more than any proxy sends."""
 HEAD_TIMEOUT_S: Final = 30.0
-"""Time for the head of a request to arrive, from the start of the connection or its first byte. An idle connection is
+"""Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection is
 closed after the same time: longer than the pause between two log posts."""
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
 MAX_PIPELINED: Final = 32
-"""Pipelined requests on one connection while one is being answered; common clients and proxies send none."""
+"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 
 _TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
 _INVALID: Final = "This is not a valid HTTP request."
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Connections:
-    """The open connections of a server, and what they share. Calling it makes a connection."""
+    """The open connections of a server, and what they share. Calling the instance creates a connection."""
 
     def __init__(self, app: Application) -> None:
         self.app = app
@@ -63,7 +63,7 @@ class Connections:
         return self._date[1]
 
     async def close(self, within_s: float) -> None:
-        """Close idle connections now and the others after their responses; abort what is left after a while."""
+        """Close idle connections now and the others after their responses; abort those left after `within_s`."""
         for connection in tuple(self.open):
             connection.shut_down()
         if self.tasks:
@@ -89,7 +89,7 @@ class ApiConnection(asyncio.Protocol):
         self._is_in_head = True
         self._head_bytes = 0
         self._unparsed_bytes = 0
-        """Bytes received since a part of a request was complete: what the parser may have to keep."""
+        """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._newest: Exchange | None = None
         """The exchange that received data belongs to."""
         self._current: Exchange | None = None
@@ -106,7 +106,7 @@ class ApiConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's has no such base class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self._shared.open.add(self)
         self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
         self._check_deadline()
@@ -141,7 +141,7 @@ class ApiConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
-        if self._is_streaming:  # a client that disconnected looks the same, and a stream could last very long
+        if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
             self.transport.abort()
             return False
         if self._current is None or not self._current.is_body_complete or self._waiting:
@@ -150,7 +150,7 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """Make `drain` wait: the client does not read."""
+        """Make `drain` wait: the client does not read fast enough."""
         self._can_write.clear()
 
     def resume_writing(self) -> None:
@@ -160,7 +160,7 @@ class ApiConnection(asyncio.Protocol):
     # --- the parser -----------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Start a head."""
+        """Forget the previous request: the head of the next one begins."""
         self._url, self._headers, self._expects_continue = b"", [], False
         self._is_in_head, self._head_bytes = True, 0
 
@@ -170,7 +170,7 @@ class ApiConnection(asyncio.Protocol):
         self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header. Trailers are counted and ignored: they must not pass for headers."""
+        """Collect a header. Trailers count toward the size limit but are dropped: they must not pass for headers."""
         self._count_head(len(name) + len(value) + 4)
         if not self._is_in_head:
             return
@@ -196,13 +196,13 @@ class ApiConnection(asyncio.Protocol):
             self.pause_body()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body; its reader limits the size."""
+        """Pass on a part of a body; the reader of the body limits its size."""
         self._unparsed_bytes = 0
         if self._newest is not None:
             self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the next byte belongs to another request."""
+        """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._newest is not None:
             self._newest.complete_body()
@@ -251,7 +251,7 @@ class ApiConnection(asyncio.Protocol):
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
             return
         if exchange.is_response_started:
-            self.transport.abort()  # the client must not read the response as complete
+            self.transport.abort()  # the client must not take the response for complete
         else:
             self._write_error(InternalServerError("Internal error."))
             self.transport.close()
@@ -337,9 +337,9 @@ class ApiConnection(asyncio.Protocol):
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
     def _reject(self, reason: str) -> None:
-        """Reject a request with the usual error body, and close the connection."""
+        """Close the connection, after the usual error body if the client can relate it to the rejected request."""
         _log.debug("request rejected", extra={"reason": reason})
-        # Otherwise the client would read it as the response to an earlier request.
+        # While an earlier request is unanswered, the client would take the error for its response.
         current = self._current
         if current is None or (
             current is self._newest and not current.is_body_complete and not current.is_response_started

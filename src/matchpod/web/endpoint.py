@@ -61,7 +61,7 @@ class Call(msgspec.Struct, kw_only=True):
     def caller(self) -> Principal:
         """The principal; only for endpoints that need a key."""
         if self.principal is None:
-            raise RuntimeError("this endpoint needs no key")
+            raise RuntimeError("there is no principal: this endpoint needs no key")
         return self.principal
 
     def header(self, name: bytes) -> str | None:
@@ -95,13 +95,13 @@ class Frames(Protocol):
         """True if all frames were returned and none will follow."""
 
     async def next(self, within_s: float) -> bytes | None:
-        """Return the next frames; empty if there are none within the time, None at the end."""
+        """Return the next frames; empty if there are none after `within_s`, None at the end."""
 
     def close(self) -> None:
-        """End it; closing twice has no effect."""
+        """End the frames; closing twice has no effect."""
 
     def when_closed(self, act: Callable[[], None]) -> None:
-        """Call `act` when it is closed."""
+        """Call `act` when the frames are closed."""
 
 
 class EventStream(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class EventStream(msgspec.Struct, frozen=True, kw_only=True):
     call: Call
     frames: Frames
     is_authorized: Callable[[], Awaitable[bool]]
-    """Called periodically: True while the caller may still read this."""
+    """Called periodically: True while the caller may still read this stream."""
 
 
 Handler = Callable[[Site, Call], Awaitable[Response | EventStream]]
@@ -141,7 +141,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The key needs one of these roles; empty if any role is allowed."""
     parameters: tuple[Parameter, ...] = ()
     body: str | None = None
-    """The schema of a JSON body."""
+    """The name of the schema of a JSON body."""
     raw_body: str | None = None
     """The media type of a body that is stored without being parsed."""
     status: int = 200

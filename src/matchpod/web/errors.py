@@ -21,7 +21,7 @@ from matchpod.core.errors import (
 from matchpod.web.endpoint import Header, Response
 
 ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, UnavailableError)
-"""The errors of every endpoint."""
+"""The errors of every endpoint that can be unavailable."""
 
 WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
 """The errors of every endpoint that needs a key."""

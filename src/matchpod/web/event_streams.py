@@ -1,8 +1,8 @@
 """Push timelines to callers as server-sent events.
 
 Errors are reported before the first byte. A client that lost its connection reconnects with the id of the last event
-it received. A client that reads too slowly is disconnected and gets everything after it reconnects. If a map has ended
-and was read to its end, the response is 204, upon which clients stop reconnecting.
+it received. A client that reads too slowly is disconnected, and gets the rest when it reconnects. If the match is over
+and the client has every item, the response is 204, which makes clients stop reconnecting.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ HEADERS: Final[tuple[Header, ...]] = (
 )
 """The last one keeps nginx from buffering the response."""
 OPENING: Final = b"retry: 2000\n\n"
-"""Sent at once, so that a client sees the stream open; it is to reconnect after 2 s."""
+"""Sent at once, so that a client sees the stream open; asks it to wait 2 s before it reconnects."""
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
-"""Idle time until a heartbeat. Proxies close connections idle for 30 s; sending detects a vanished client."""
+"""Idle time until a heartbeat is sent. Proxies close connections idle for 30 s; sending detects a vanished client."""
 CHECK_KEY_S: Final = 30.0
 """How often the key is checked again, before the next frame is sent."""
 SEND_TIMEOUT_S: Final = 10.0
-"""Time for a client to read; after a timeout it gets everything when it reconnects."""
+"""Time for a client to read; after a timeout it is disconnected, and gets the rest when it reconnects."""
 CLOSING_SEND_TIMEOUT_S: Final = 0.2
 """Time for a client to read while the service stops."""
 
 QUERY: Final = "lastEventId"
 HEADER: Final = "Last-Event-ID"
 MAX_PARTS: Final = 5
-"""Parts of an event id in a server's stream: one per map, and a series has at most five."""
+"""Maximum parts of an event id in a server's stream: one per map, and a series has at most five."""
 
 NUMBER: Final = "[0-9]{1,16}"
-"""One part, with at most as many digits as the largest `afterSeq`. It may exceed the last item of the map."""
+"""A pattern for one part: at most as many digits as the largest `afterSeq`. It may exceed the map's last number."""
 
 _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
@@ -112,7 +112,7 @@ async def _is_authorized(site: Site, call: Call) -> bool:
     except UnauthorizedError:
         return False
     except UnavailableError:
-        return True  # cannot be checked now, and nothing new is read meanwhile
+        return True  # the key cannot be checked now, and nothing new is read during an outage
     return principal.org_id == call.caller.org_id and Scope.SERVERS_READ in principal.scopes
 
 
@@ -172,7 +172,7 @@ class _Sender:
     async def message(self, message: Message) -> bool:
         """Send a message; False after a timeout."""
         if self._connection is not None and self._connection.has_room:
-            await self._send(message)  # without a timer, which would cost half as much as the sending
+            await self._send(message)  # without a timer, which costs half as much as sending
             return True
         try:
             async with asyncio.timeout(self._timeout_s) as self._timeout:

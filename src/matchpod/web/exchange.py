@@ -41,7 +41,7 @@ class Carrier(Protocol):
         """The value of the `date` header."""
 
     def exchange_completed(self) -> None:
-        """Note that the response was sent to its end."""
+        """Called when the response is complete."""
 
 
 def format_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -69,7 +69,7 @@ class Exchange:
         self._head: tuple[int, list[tuple[bytes, bytes]]] | None = None
         self._is_chunked = False
         self._unsent: int | None = None
-        """Bytes of the announced content length that were not sent yet; None without one."""
+        """Bytes of the content length that were not sent yet; None if there is no content length."""
 
     # --- what the client sends ------------------------------------------------------------------------------------
 
@@ -88,12 +88,12 @@ class Exchange:
         self._changed.set()
 
     def disconnect(self) -> None:
-        """Note that the client disconnected: `receive` returns, and sent data is dropped."""
+        """Note that the client disconnected: `receive` returns, and `send` does nothing."""
         self.is_disconnected = True
         self._changed.set()
 
     async def receive(self) -> Message:
-        """Return the next part of the body; after the last one, wait for the client to disconnect."""
+        """Return the next part of the body; after the last, wait for the end of the response or of the connection."""
         if self.expects_continue and not self.is_response_started and not self.is_disconnected:
             self.expects_continue = False
             self._carrier.write(CONTINUE)
@@ -159,7 +159,7 @@ class Exchange:
         if names.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
         elif not self.keep_alive or not self.is_body_complete:
-            # With part of the request unread, the connection cannot be used for another one.
+            # With part of this request unread, the connection cannot be used for another request.
             self.keep_alive = False
             headers.append((b"connection", b"close"))
         elif self.scope["http_version"] == "1.0":

@@ -37,7 +37,7 @@ async def post_detection(site: Site, call: Call) -> Response:
 
 
 async def post_shots(site: Site, call: Call) -> Response:
-    """Store a count of shots of a plugin."""
+    """Store a plugin's count of shots."""
     return _status_response(await site.services.ingest.store_shots(call.params[0], _body(call)))
 
 
@@ -62,6 +62,6 @@ def _status_response(status: int) -> Response:
         case ingest.UNKNOWN:
             raise UnauthorizedError("The token is missing or belongs to no match.")
         case ingest.BAD_REQUEST:
-            raise InvalidParamsError("The request body is not what a game server sends.")
+            raise InvalidParamsError("The request body is empty.")
         case _:
             raise InternalServerError(f"unexpected ingest status {status}")

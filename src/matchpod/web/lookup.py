@@ -14,7 +14,7 @@ from matchpod.web.asgi import Scope
 from matchpod.web.endpoint import Endpoint
 
 MAX_PATH_BYTES = 4096
-"""Size of a path: enough for an external id of 255 characters, four bytes each and percent-encoded."""
+"""Size limit of a path: enough for an external id of 255 characters, four bytes each and percent-encoded."""
 
 
 class _Node:

@@ -31,7 +31,7 @@ _NAMES = {
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",
 }
-"""Types that have another name in the document."""
+"""Types that have a different name in the document."""
 
 _TAGS = {
     Tag.API: "For callers, with an API key.",
@@ -248,7 +248,7 @@ def _list_of(schema: Schema) -> Schema:
 
 
 def _rename_refs(value: object) -> object:
-    """Replace all references to types that have another name in the document."""
+    """Rewrite all references to types that have a different name in the document."""
     if isinstance(value, dict):
         return {key: _renamed_ref(item) if key == "$ref" else _rename_refs(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -8,7 +8,7 @@ from matchpod.core.errors import InvalidParamsError
 from matchpod.web.endpoint import Call
 
 MAX_QUERY_BYTES = 4096
-"""Size of a query string: twice what all parameters of an endpoint need at their longest."""
+"""Size limit of a query string: twice what all parameters of an endpoint need at their longest."""
 
 
 def query_of(call: Call) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from matchpod.core.errors import RateLimitError
 
 MAX_KEYS = 10_000
-"""Buckets kept, one or two megabytes. Beyond that the least recently used key gets a full bucket again."""
+"""Maximum buckets, one or two megabytes. Beyond that the least recently used key gets a full bucket again."""
 
 _MINUTE_S = 60.0
 

@@ -15,7 +15,7 @@ from matchpod.service.regions import Regions
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for callers; `rate_limit` is in requests per minute and key, None for no limit."""
+    """Limits for callers; `rate_limit` is in requests per key and minute, None for no limit."""
 
     max_body_bytes: int
     rate_limit: int | None = None

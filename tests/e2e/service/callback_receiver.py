@@ -81,7 +81,7 @@ class CallbackReceiver:
         return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def configure(self, path: str, *behaviors: Behavior) -> str:
-        """Set the behavior for the next requests at this path, the last one for all that follow; return the URL."""
+        """Set the behaviors for the next requests at this path, the last one for all later requests; return the URL."""
         self._behaviors[path] = list(behaviors)
         return self.url(path)
 

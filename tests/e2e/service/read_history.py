@@ -14,7 +14,7 @@ from tests.contract.test_numbers_agree import SHARED_BY_MAPS, check_leaderboard,
 from tests.e2e.service.running_service import Json, RunningService
 
 VARIED_LIMITS = (1, 7, 2, 101, 13, 5000)
-"""Page sizes, so that pages end at arbitrary items; the last one is above the maximum."""
+"""Page sizes that make pages end at arbitrary items; the last one is above the maximum."""
 MAX_ITEMS = 1000
 
 SORTS = {
@@ -87,7 +87,7 @@ def read_timelines(service: RunningService, server_id: str) -> dict[str, list[Js
 
 
 def read_timeline(service: RunningService, map_id: str, limits: Sequence[int] = VARIED_LIMITS) -> list[Json]:
-    """Read the whole timeline of a map with its cursor, with these page sizes in turn."""
+    """Read the whole timeline of a map page by page, with these page sizes in turn."""
     items: list[Json] = []
     for limit in cycle(limits):
         query = f"{map_id}/events?afterSeq={len(items)}&limit={limit}"

@@ -28,8 +28,8 @@ from tests.e2e.service.running_service import Json, RunningService, cvars, short
 from tests.effort import IS_SOAK
 
 REFERENCE_SPEED = 200
-"""With `sim_lockstep`, game time waits until the log is acknowledged, so nothing happens while the service is down. In
-`make soak` the games continue."""
+"""Speed of the reference matches. With `sim_lockstep`, game time waits until the log is acknowledged, so nothing
+happens while the service is down. In `make soak`, without it, the games continue."""
 
 _PLAYING = threading.Lock()
 """Held while the reference is played, which may be in a background thread."""
@@ -145,7 +145,7 @@ def read_rows(service: RunningService, database_url: str | None, sql: str) -> li
 
 @contextmanager
 def blocked_writes(service: RunningService, database_url: str | None) -> Iterator[None]:
-    """Block all writes of outcomes inside the `with` block: a writer waits in the middle of its transaction."""
+    """Let writers wait inside the `with` block: all writers on SQLite, those that store an outcome on PostgreSQL."""
     if database_url is None:
         with closing(sqlite3.connect(service.data_dir / "matchpod.sqlite3", isolation_level=None)) as file:
             file.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
 """Run a service for tests: a real process with its own data, port and regions, which can be killed and restarted.
 
-The port stays the same across restarts, because game servers send their logs to it. Game servers that are left at the
-end are killed and returned.
+The port stays the same across restarts, because game servers send their logs to it. `close` kills the game servers that
+are still running, and returns them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WAIT_S = 400.0
 POLL_S = 0.2
 
 MIN_PORT, MAX_PORT = 10_000, 32_000
-"""Below the ephemeral ports, any of which may be in use by an outgoing connection."""
+"""Range of the ports for tests: below the ephemeral ports, which outgoing connections may use."""
 
 Json = dict[str, Any]
 _T = TypeVar("_T")
@@ -231,7 +231,7 @@ class RunningService:
         return created
 
     def get(self, server_id: str) -> Json:
-        """Return a server with its live match."""
+        """Return a server with the live view of its match."""
         response = self.call("GET", f"/api/v1/servers/{server_id}")
         assert response.status == 200, response.raw
         found: Json = response.json
@@ -322,7 +322,7 @@ def short_match(**fields: object) -> Json:
 
 
 def region(code: str, ports: Sequence[int], *, speed: float = 30, command: Sequence[str] | None = None) -> str:
-    """Return a region of simulated servers, or of servers started by `command`, on these consecutive ports."""
+    """Return the settings of a region of simulated servers, or of servers started by `command`, on these ports."""
     lines = [
         "[[regions]]",
         f'code = "{code}"',
@@ -338,7 +338,7 @@ def region(code: str, ports: Sequence[int], *, speed: float = 30, command: Seque
 
 
 def static_region(code: str, addresses: Sequence[str], rcon_password: str, *, speed: float = 30) -> str:
-    """Return a region of static servers."""
+    """Return the settings of a region of static servers."""
     listed = ", ".join(f'{{ address = "{address}", rcon_password = "{rcon_password}" }}' for address in addresses)
     head = f'[[regions]]\ncode = "{code}"\nspeed = {speed}\nallows_simulator = true\n'
     return f'{head}[regions.fleet]\nkind = "static"\nservers = [{listed}]\n'
@@ -369,7 +369,7 @@ def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT_SPEED) -> 
 
 
 _RESERVED: set[int] = set()
-"""Ports that were already returned: they are free until their server starts."""
+"""Ports that were already returned: they look free until their server starts."""
 
 
 def free_port_range(number: int) -> range:

@@ -1,4 +1,4 @@
-"""Callbacks are delivered to receivers that fail, hang, respond slowly or are unreachable.
+"""Delivery of callbacks to receivers that accept, fail, hang, respond slowly or are unreachable.
 
 Each match is canceled immediately, because the content does not matter here. All callbacks are sent at the same time.
 """
@@ -79,7 +79,7 @@ def test_hanging_receivers_do_not_delay_other_callbacks(delivery: CallbackDelive
         began_s = time.monotonic()
         delivery.cancel_one(f"prompt-{number}", "accept")
         (received,) = delivery.receiver.wait_for(f"/prompt-{number}")
-        assert received.at_s - began_s < ATTEMPT_S - 2  # the timeout that delays the hanging ones
+        assert received.at_s - began_s < ATTEMPT_S - 2  # less than the timeout of the hanging ones
     assert len(delivery.receiver.at("/hanging")) == 1
 
 

@@ -25,7 +25,7 @@ READERS = times(80)
 STALLED = 3
 ROUNDS = 10
 LONG_ROUNDS = 28
-"""For the first match, a deathmatch, which has the most events."""
+"""Sets the length of the first match, a deathmatch, so that it has the most events."""
 STALL_AFTER = 400
 """Events of the first match before the stalled clients connect: their backlog then exceeds the socket buffers."""
 QUIET_S = 120

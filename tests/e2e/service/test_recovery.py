@@ -46,7 +46,7 @@ SPEEDS = {"sqlite": 15, "postgres": 9}
 Leases on a shared database expire after 30 s; an SQLite file belongs to one process, which drops them at startup."""
 
 FAST = 40
-"""Slow enough that a player who joins three minutes late is still missing, fast enough that they join in time."""
+"""Speed: slow enough that a player three minutes late is still missing at a kill, but fast enough to join in time."""
 
 CALM_SPEED = 5
 """Speed of regions where players have a minute to join: longer than the lease of a dead process lasts."""
@@ -64,7 +64,7 @@ INTERRUPTED = {"delivering", "canceled"}
 
 
 class RecoveryRun(NamedTuple):
-    """What was recorded of all matches."""
+    """What was recorded about all matches."""
 
     service: RunningService
     database_url: str | None
@@ -203,7 +203,7 @@ def test_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, name: st
 
 
 def _series_result(callback: Json) -> tuple[object, ...]:
-    """Return the winner and the series score."""
+    """Return the event type, the winner and the series score."""
     result = callback["result"]
     return callback["eventType"], result["winner"], result["team1"]["seriesScore"], result["team2"]["seriesScore"]
 

@@ -26,12 +26,12 @@ from tests.e2e.service.running_service import Json, RunningService, default_regi
 
 NAMES = ("live", "leaver", "restored", "starting", "fresh", "delivering")
 SPEED = 12
-"""The matches last longer than the leases of the killed replica."""
+"""Speed at which the matches last longer than the leases of the killed replica."""
 CALLBACK_S = 900.0
 
 
 class ReplicaRun(NamedTuple):
-    """What was recorded of all matches."""
+    """What was recorded about all matches."""
 
     killed: RunningService
     survivor: RunningService
@@ -40,10 +40,10 @@ class ReplicaRun(NamedTuple):
     drivers: dict[str, str]
     """Which replica drove each match before one was killed: `killed` or `survivor`."""
     views: dict[str, tuple[Json, Json]]
-    """Each match as both replicas showed it at the same time, the one that drove it first."""
+    """The live views of each match at the same time: of the replica that drove it, then of the other."""
     callbacks: dict[str, list[Received]]
     followed: dict[str, FollowedMatch]
-    """What was read of each match at the replica that did not drive it, while that was running."""
+    """What was read from the replica that did not drive the match, or from the survivor once that one was killed."""
     timelines: dict[str, dict[str, list[Json]]]
 
 
@@ -135,7 +135,7 @@ def _drivers(killed: RunningService, survivor: RunningService, url: str, servers
 
 
 def _views(driver: RunningService, other: RunningService, server_id: str) -> tuple[Json, Json]:
-    """Read a match at both replicas in the same state: repeat until it did not change meanwhile."""
+    """Read the live view of a match at both replicas; repeat until it did not change in between."""
 
     def poll() -> tuple[Json, Json] | None:
         before = driver.get(server_id)["match"]
@@ -150,7 +150,7 @@ def test_both_replicas_drive_matches(run: ReplicaRun) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_replica_shows_the_same_live_state(run: ReplicaRun, name: str) -> None:
+def test_other_replica_shows_the_same_live_view(run: ReplicaRun, name: str) -> None:
     driven, shown = run.views[name]
     assert sum(driven["score"].values()) > 0
     assert shown == driven

@@ -68,7 +68,7 @@ def fleet(database_url: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield StaticFleet(service, receiver, servers)
 
 
-def test_each_server_is_used_by_two_matches(fleet: StaticFleet) -> None:
+def test_each_server_is_used_by_two_matches_in_turn_and_is_clean_after_each(fleet: StaticFleet) -> None:
     ports = {server.port for server in fleet.servers}
     assert set(fleet.play("first", "second")) == ports
     for port in ports:

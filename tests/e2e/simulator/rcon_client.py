@@ -1,4 +1,4 @@
-"""An independent RCON client for tests, with plain sockets and no shared code.
+"""An independent RCON client for tests, with plain sockets and no code shared with the server.
 
 A packet is `int32 size | int32 id | int32 type | body | 00 00`, little endian; size does not include itself.
 """
@@ -57,7 +57,7 @@ class RconClient:
         return packet_id, packet_type, payload[8:-2]
 
     def log_in(self, password: str) -> bool:
-        """Authenticate. Return True if the password was accepted. Requires the empty packet before the result."""
+        """Authenticate. Return True if the password was accepted. Fail if no empty packet precedes the result."""
         self.last_id += 1
         self.send(self.last_id, 3, password.encode())
         assert self.receive() == (self.last_id, 0, b"")

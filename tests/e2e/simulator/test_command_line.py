@@ -64,7 +64,7 @@ class SimulateProcess:
         return int(found[1])
 
     def end(self, *signals: signal.Signals) -> tuple[int, str]:
-        """Signal the process and wait. Return its exit code and standard error."""
+        """Send these signals, if any, and wait for the end. Return the exit code and standard error."""
         for number in signals:
             self.popen.send_signal(number)
         _, errors = self.popen.communicate(timeout=TIMEOUT_S)
@@ -165,7 +165,7 @@ def test_process_works_after_the_reader_closed_the_pipe() -> None:
 
 
 def test_unread_ready_lines_do_not_block_the_process() -> None:
-    """A pipe buffers 64 KiB."""
+    """A pipe buffers 64 KiB, less than these lines."""
     with simulate(f"-port 0 +rcon_password x +map {'m' * 3000} --farm 60") as process:
         ready = process.port()
         with RconClient(ready) as client:
@@ -297,7 +297,7 @@ def test_crash_of_the_only_server_exits_with_code_139(monkeypatch: pytest.Monkey
     assert codes == [139]
 
 
-def test_port_in_use_is_reported_in_process(capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_is_reported_by_main(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert main(["-port", str(other.getsockname()[1])], FakeMachine) == 1
     assert "cannot listen" in capsys.readouterr().err

@@ -203,7 +203,7 @@ async def test_send_due_returns_the_time_of_the_next_post() -> None:
         await harness.close()
 
 
-async def test_send_due_returns_a_short_wait_for_the_current_tick() -> None:
+async def test_send_due_returns_a_time_soon_after_the_current_tick() -> None:
     harness = SenderHarness("http://127.0.0.1:1/")
     harness.stream.write(ConsoleChat("one"))
     now_s = asyncio.get_running_loop().time()

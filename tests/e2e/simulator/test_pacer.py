@@ -8,7 +8,7 @@ import time
 from matchpod.simulator.wire.pacer import MAX_CANCELLED, Pacer
 
 
-async def test_wakeups_run_oldest_first() -> None:
+async def test_wakeups_run_in_order_of_their_time() -> None:
     pacer = Pacer()
     now_s = asyncio.get_running_loop().time()
     woken: list[str] = []

@@ -293,7 +293,7 @@ def test_number_of_connections_is_limited(harness: RconHarness) -> None:
         client.socket.close()
 
 
-def test_unauthenticated_connection_is_replaced_by_a_new_one(harness: RconHarness) -> None:
+def test_new_connection_over_the_limit_replaces_an_unauthenticated_one(harness: RconHarness) -> None:
     idle_clients = [RconClient(harness.port) for _ in range(MAX_SESSIONS)]
     with RconClient(harness.port) as client:
         assert client.log_in(PASSWORD)

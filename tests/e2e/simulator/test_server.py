@@ -222,7 +222,7 @@ def test_failed_fetch_is_reported() -> None:
         assert [fetched.status for fetched in harness.machine.fetched] == [None]
 
 
-def test_plugin_events_are_posted_once_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_events_are_posted_once_and_dropped_while_too_many_are_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MAX_REPORTS", 3)
     with LogReceiver() as receiver, run_server() as harness:
         receiver.default = Response(hangs=True)

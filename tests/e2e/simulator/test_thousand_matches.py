@@ -1,4 +1,4 @@
-"""A farm does not leak resources over a thousand matches."""
+"""A farm does not leak resources over hundreds of matches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MatchDriver:
 
     def receive(self, server: int, body: bytes) -> None:
         self.lines += body.count(b"\n")
-        if b"Loading map" in body:  # the config of the mode has overwritten it
+        if b"Loading map" in body:  # the config of the game mode has overwritten the settings
             self._execute(server, SHORT_MATCH)
         if b"Game Over" in body:
             self.matches += 1

@@ -65,7 +65,7 @@ class Simulator:
         self.port = int(found[1])
 
     def run(self, *commands: str) -> str:
-        """Run each command on a new connection. Retry if a map change closes it."""
+        """Run each command on a new connection; retry if a map change closes it. Return the last answer."""
         answer = ""
         for command in commands:
             answer = self._retry(lambda command=command: self._run(command))  # type: ignore[misc]
@@ -93,7 +93,7 @@ class Simulator:
 
 
 LOCKSTEP = ("+sim_lockstep", "1")
-"""Game time waits for the log: on a busy machine the next map would load before the end of a match is sent."""
+"""Game time waits for the log: otherwise, on a busy machine, the next map may load before a match's end is sent."""
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def test_manually_configured_match_is_played_and_read() -> None:
 
 
 def _match_log(speed: str) -> list[tuple[int, bytes]]:
-    """All lines up to `Game Over`, each with its milliseconds since the first one."""
+    """All lines before `Game Over`, each with the milliseconds since the first one."""
     arguments = "+log on +mp_logdetail 3 +mp_maxrounds 4 +mp_warmuptime 10 +logaddress_add_http"
     with (
         LogReceiver() as receiver,
@@ -294,7 +294,7 @@ def test_unknown_scenario_is_rejected_with_an_explanation() -> None:
         assert server.run("sim_scenario") == "sim_scenario = full_match\n"
 
 
-def test_changed_password_ends_the_session_and_replaces_the_old_one() -> None:
+def test_changed_password_ends_the_session_and_only_the_new_password_is_accepted() -> None:
     with simulator() as server, RconClient(server.port) as client:
         assert client.log_in(PASSWORD)
         client.run('rcon_password "other"')

@@ -43,7 +43,7 @@ def test_clock_agrees_with_the_system_time() -> None:
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no boot time clock")
-def test_time_in_suspend_is_counted() -> None:
+def test_time_while_suspended_is_counted() -> None:
     assert abs(since_boot_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) < 60_000_000_000
 
 

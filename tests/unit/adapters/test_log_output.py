@@ -80,7 +80,7 @@ def test_control_characters_in_values_are_escaped() -> None:
     assert r'note="a\\nb"' in line
 
 
-def test_traceback_follows_indented_and_cannot_look_like_a_record() -> None:
+def test_traceback_is_indented_and_cannot_look_like_a_record() -> None:
     head, *below = HumanFormatter().format(failing()).split("\n")
     assert head == "02:40:00.456 INFO  it failed"
     assert "ValueError: first" in "\n".join(below)
@@ -195,7 +195,7 @@ def loggers() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("loggers")
-def test_every_logger_writes_to_the_stream_from_the_log_level_up() -> None:
+def test_loggers_write_from_the_log_level_up_except_noise_of_the_database_driver() -> None:
     stream = io.StringIO()
     set_up_logging(log_format="json", log_level="info", stream=stream)
     logging.getLogger("matchpod.x").debug("hidden")
@@ -219,7 +219,7 @@ def test_setting_up_twice_writes_each_record_once() -> None:
 
 
 @pytest.mark.usefixtures("loggers")
-def test_python_warnings_are_logged() -> None:
+def test_records_of_the_python_warnings_logger_are_written() -> None:
     stream = io.StringIO()
     set_up_logging(log_format="human", log_level="info", stream=stream)
     with warnings.catch_warnings():

@@ -27,7 +27,7 @@ def test_sealing_a_secret_twice_gives_different_unreadable_bytes() -> None:
     assert not any(b"hunter2" in each for each in sealed)
 
 
-def test_every_changed_byte_is_detected() -> None:
+def test_change_of_any_byte_is_detected() -> None:
     vault = KeyFileVault(KEY)
     sealed = vault.seal("hunter2")
     for index in range(len(sealed)):

@@ -82,7 +82,7 @@ async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     await db.close()
     message = await opening_error(settings(tmp_path))
     assert message.startswith("The database has version 999, this Matchpod knows versions up to ")
-    assert message.endswith(" Use a newer Matchpod for it.")
+    assert message.endswith(" Use a newer version of Matchpod.")
 
 
 async def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ KEYS = [base64.b64encode(bytes([number]) * 32).decode() for number in range(2)]
 
 
 async def start(wanted: Settings, *organizations: str, replaced: str | None = None) -> None:
-    """Open the resources, replace a secret, check the vault key as a start does, and add organizations."""
+    """Open the resources, replace a secret, check the vault key as `serve` does, and add organizations."""
     resources = await open_resources(wanted)
     try:
         access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
@@ -118,7 +118,7 @@ def test_key_that_decrypts_no_stored_secret_is_rejected(tmp_path: Path) -> None:
     assert KEYS[1] not in message
 
 
-def test_lost_key_file_is_named_and_replacing_a_secret_recovers(tmp_path: Path) -> None:
+def test_error_names_the_lost_key_file_until_a_secret_is_replaced(tmp_path: Path) -> None:
     asyncio.run(start(settings(tmp_path), "acme", "other"))
     (tmp_path / "secret.key").unlink()
     with pytest.raises(ResourcesError, match=f"The key in the file {tmp_path}/secret.key does not decrypt"):

@@ -1,4 +1,4 @@
-"""Periodic jobs: gauges, clock checks and pruning, which survive every error."""
+"""Periodic jobs: gauges, clock checks and pruning; each continues after errors."""
 
 from __future__ import annotations
 

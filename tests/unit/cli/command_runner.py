@@ -1,4 +1,4 @@
-"""Run operator commands on a data folder of their own, for tests."""
+"""Run operator commands in tests, on a temporary data folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CommandRunner:
         return msgspec.convert(json.loads(self.output(app, *args, "--json")), list[dict[str, object]])
 
     def error(self, app: typer.Typer, *args: str) -> str:
-        """Run a command with invalid input; return the one sentence it prints about that."""
+        """Run a command with invalid input; return its error message, which must be one line."""
         result = self.invoke(app, *args)
         assert (result.exit_code, result.stdout) == (2, ""), result.stderr
         assert result.stderr.startswith("matchpod: ")

@@ -1,4 +1,4 @@
-"""`matchpod callbacks`, on a SQLite database."""
+"""`matchpod callbacks`: list and redeliver callbacks, on a SQLite database."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_invalid_arguments_give_exit_code_2(args: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["cb_delivered", "cb_given_up"])
-def test_finished_callback_is_due_again_without_its_authorization(name: str) -> None:
+def test_redelivering_a_finished_callback_makes_it_due_without_its_authorization(name: str) -> None:
     done = run("redeliver", name)
     assert done.exit_code == 0
     assert "Authorization header is no longer sent" in done.stderr.replace("\n", " ")
@@ -130,7 +130,7 @@ def test_finished_callback_is_due_again_without_its_authorization(name: str) -> 
 
 
 @pytest.mark.usefixtures("folder")
-def test_waiting_callback_is_due_at_once_with_its_authorization() -> None:
+def test_redelivering_a_waiting_callback_keeps_its_authorization() -> None:
     done = run("redeliver", "cb_waiting")
     assert done.exit_code == 0
     assert "Authorization" not in done.stderr

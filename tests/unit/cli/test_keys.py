@@ -1,4 +1,4 @@
-"""`matchpod keys`."""
+"""`matchpod keys`: create, list, rotate and revoke API keys."""
 
 from __future__ import annotations
 

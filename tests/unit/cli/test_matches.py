@@ -1,4 +1,4 @@
-"""`matchpod match`."""
+"""`matchpod match`: list, show and cancel matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`matchpod orgs`."""
+"""`matchpod orgs`: create and list organizations, show and replace webhook secrets."""
 
 from __future__ import annotations
 

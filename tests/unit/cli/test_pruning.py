@@ -1,4 +1,4 @@
-"""`matchpod prune`."""
+"""`matchpod prune`: count and delete old log entries."""
 
 from __future__ import annotations
 

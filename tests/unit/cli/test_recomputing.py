@@ -1,4 +1,4 @@
-"""`matchpod recompute`."""
+"""`matchpod recompute`: compare and rewrite the statistics of ended matches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRONG = Statement("UPDATE maps SET team1_score = 7 WHERE server_id = 'srv_1' AND
 
 @pytest.fixture
 def played(runner: CommandRunner) -> CommandRunner:
-    """A command runner with four matches: one with wrong statistics, a correct one, one without log, a running one."""
+    """A command runner with four matches: one with wrong statistics, one correct, one without a log, one running."""
     (runner.data_dir / "matchpod.toml").write_text(REGION)
 
     async def fill(db: Database) -> None:
@@ -130,7 +130,7 @@ def test_invalid_arguments_give_exit_code_2(played: CommandRunner) -> None:
     assert played.error(app, "recompute", "srv_1", "--all") == "Give either a SERVER_ID or --all."
 
 
-def test_match_without_a_history_is_new(played: CommandRunner) -> None:
+def test_missing_history_is_written_and_reported_as_new(played: CommandRunner) -> None:
     async def delete(db: Database) -> None:
         await db.write([Statement(f"DELETE FROM {name} WHERE server_id = 'srv_2'") for name in ("maps", "series")])
 

@@ -1,4 +1,4 @@
-"""`matchpod regions`."""
+"""`matchpod regions`: list, activate and deactivate regions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
     ]
 
 
-def test_activating_and_deactivating_is_stored(two_regions: CommandRunner) -> None:
+def test_activation_and_deactivation_are_stored(two_regions: CommandRunner) -> None:
     for command, is_active in (("deactivate", False), ("deactivate", False), ("activate", True)):
         assert two_regions.output(app, command, "us") == ""
         assert [region["isActive"] for region in two_regions.json_output(app, "list")] == [True, is_active]

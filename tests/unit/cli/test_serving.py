@@ -49,7 +49,7 @@ def test_data_folder_that_cannot_be_created_is_reported(tmp_path: Path, runner: 
     assert done.stderr == f"matchpod: The data folder {tmp_path}/file cannot be created: File exists.\n"
 
 
-def test_database_error_in_a_command_is_one_sentence(runner: CommandRunner) -> None:
+def test_database_error_in_a_command_is_reported_in_one_sentence(runner: CommandRunner) -> None:
     async def fail(_: Resources) -> None:
         raise DatabaseUnavailableError("the disk is full")
 

@@ -12,7 +12,7 @@ ANN = "76561198000000001"
 BEN = "76561198000000002"
 CAT = "76561198000000003"
 EVE = "76561198000000099"
-"""Not on any roster."""
+"""A player who is on no roster."""
 
 MAPS = ("de_inferno", "de_nuke", "de_mirage", "de_ancient", "de_train")
 START_MS = 1_700_000_000_000
@@ -46,7 +46,7 @@ def deathmatch(*players: str, minutes: float | None = 10) -> GameSettings:
 
 
 class MatchDriver:
-    """A match and its clock. Each method returns the effects of its events."""
+    """A match and its clock. Each method returns the resulting effects."""
 
     def __init__(self, settings: GameSettings, timers: Timers | None = None) -> None:
         self.match = Match.create(settings, START_MS, timers)

@@ -58,7 +58,7 @@ def test_page_within_bounds_is_accepted(read: ListReader, page: int) -> None:
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("page", ["0", "-1", str(MAX_PAGE + 1), "1.5", "first"])
-def test_page_out_of_bounds_is_rejected(read: ListReader, page: str) -> None:
+def test_invalid_page_is_rejected(read: ListReader, page: str) -> None:
     assert faults(read, ("page", page)) == [Fault("page", "must be a whole number from 1 to 1000000000")]
 
 
@@ -70,18 +70,18 @@ def test_page_size_within_bounds_is_accepted(read: ListReader, size: int) -> Non
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("size", ["0", "101", "-20", "20.0", "all"])
-def test_page_size_out_of_bounds_is_rejected(read: ListReader, size: str) -> None:
+def test_invalid_page_size_is_rejected(read: ListReader, size: str) -> None:
     assert faults(read, ("pageSize", size)) == [Fault("pageSize", "must be a whole number from 1 to 100")]
 
 
 @pytest.mark.parametrize("size", [1, 100])
-def test_limit_of_maps_is_an_alias_of_page_size(size: int) -> None:
+def test_limit_parameter_of_the_maps_list_is_an_alias_of_page_size(size: int) -> None:
     assert read_maps_query([("limit", str(size))]) == ListQuery(page_size=size)
     assert read_maps_query([("limit", str(size)), ("pageSize", str(size))]) == ListQuery(page_size=size)
 
 
 @pytest.mark.parametrize("size", ["0", "101"])
-def test_limit_of_maps_has_the_same_bounds_as_page_size(size: str) -> None:
+def test_limit_parameter_of_the_maps_list_has_the_bounds_of_page_size(size: str) -> None:
     assert faults(read_maps_query, ("limit", size)) == [Fault("limit", "must be a whole number from 1 to 100")]
 
 
@@ -95,7 +95,7 @@ def test_invalid_page_size_is_not_compared_with_limit() -> None:
     assert [fault.path for fault in faults(read_maps_query, ("pageSize", "0"), ("limit", "11"))] == ["pageSize"]
 
 
-def test_series_list_has_no_limit_and_map_parameters() -> None:
+def test_series_list_rejects_the_limit_and_map_parameters() -> None:
     reported = faults(read_series_query, ("limit", "10"), ("map", "de_dust2"))
     assert [fault.path for fault in reported] == ["limit", "map"]
     assert all("is not a known parameter" in fault.message for fault in reported)
@@ -152,7 +152,7 @@ def test_dates_cover_whole_days(read: ListReader) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_date_times_are_inclusive(read: ListReader) -> None:
+def test_date_time_bounds_are_inclusive(read: ListReader) -> None:
     query = read([("dateFrom", "1970-01-02T00:00:00.5Z"), ("dateTo", "1970-01-02T01:00:00 01:00")])
     assert query == ListQuery(from_ms=DAY_MS + 500, before_ms=DAY_MS + 1)
 
@@ -168,7 +168,7 @@ def test_leap_day_is_valid_in_leap_years_only(read: ListReader) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_date_range_may_be_empty(read: ListReader) -> None:
+def test_date_to_may_be_before_date_from(read: ListReader) -> None:
     query = read([("dateFrom", "1970-01-03"), ("dateTo", "1970-01-01")])
     assert query == ListQuery(from_ms=2 * DAY_MS, before_ms=DAY_MS)
 
@@ -208,7 +208,7 @@ def test_sequence_number_within_bounds_is_accepted(seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", ["-1", str(MAX_SEQ + 1), "1.0", "last"])
-def test_sequence_number_out_of_bounds_is_rejected(seq: str) -> None:
+def test_invalid_sequence_number_is_rejected(seq: str) -> None:
     expected = Fault("afterSeq", "must be a whole number from 0 to 9007199254740991")
     assert faults(read_events_query, ("afterSeq", seq)) == [expected]
 
@@ -235,7 +235,7 @@ def test_all_faults_of_a_timeline_query_are_reported() -> None:
 # --- leaderboard --------------------------------------------------------------------------------------------------
 
 
-def test_leaderboard_is_sorted_by_kills_by_default() -> None:
+def test_leaderboard_query_has_defaults() -> None:
     assert read_leaderboard_query([]) == LeaderboardQuery(sort_by=LeaderboardSort.KILLS, limit=10)
 
 
@@ -283,14 +283,14 @@ def test_other_text_is_not_a_series_id(text: str) -> None:
     assert read_series_id(text) is None
 
 
-def test_server_id_has_a_restricted_character_set() -> None:
+def test_server_id_has_a_restricted_length_and_character_set() -> None:
     assert read_server_id("srv_1") == "srv_1"
     assert [read_server_id(text) for text in ("", "x" * 65, "a\x00", "é", "a/b")] == [None] * 5
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------
 
-# Within the range that `iso_time` does not clamp.
+# `iso_time` does not clamp times in this range.
 TIMES = st.none() | st.integers(min_value=1, max_value=4_102_444_800_000)
 QUERIES = st.builds(
     ListQuery,

@@ -66,7 +66,7 @@ def test_number_may_have_a_fraction(value: object, read_as: float) -> None:
 @pytest.mark.parametrize(
     ("value", "message"), [(0.99, "must be at least 1"), (10**400, "must be at most 1440"), (False, "must be a number")]
 )
-def test_number_out_of_bounds_is_a_fault(value: object, message: str) -> None:
+def test_invalid_number_is_a_fault(value: object, message: str) -> None:
     fields, faults = read({"x": value})
     assert fields.number("x", at_least=1, at_most=1440) is None
     assert only(faults) == ("at.x", message)
@@ -88,7 +88,7 @@ def test_null_is_the_same_as_absent() -> None:
         assert only(faults) == ("at.x", "is required")
 
 
-def test_valid_strings_have_their_path_and_others_are_faults() -> None:
+def test_valid_strings_are_read_with_their_paths_and_others_are_faults() -> None:
     fields, faults = read({"x": ["a", 1, "", "b"]})
     assert fields.texts("x", lambda text: None if text else "must not be empty") == (("at.x[0]", "a"), ("at.x[3]", "b"))
     assert faults.error().faults == (Fault("at.x[1]", "must be a string"), Fault("at.x[2]", "must not be empty"))
@@ -119,7 +119,7 @@ def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
     )
 
 
-def test_unknown_name_is_quoted_safely() -> None:
+def test_unknown_name_is_truncated_and_lone_surrogates_are_replaced() -> None:
     _, faults = read({"\ud800" + "x" * 1000: 1})
     path, _ = only(faults)
     assert path == "at.\ufffd" + "x" * 63 + "…"

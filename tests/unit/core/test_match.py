@@ -109,7 +109,7 @@ def test_match_without_a_roster_is_not_started_by_the_service() -> None:
 
 
 @pytest.mark.parametrize("players", [(), (ANN,), (ANN, BEN)])
-def test_map_may_go_live_without_a_request(players: tuple[str, ...]) -> None:
+def test_map_may_go_live_without_a_start_request(players: tuple[str, ...]) -> None:
     driver = MatchDriver(duel())
     driver.join(*players)
     assert driver.live("de_other") == []
@@ -139,7 +139,7 @@ def test_live_map_has_the_names_of_players_who_connected_before() -> None:
 # --- end --------------------------------------------------------------------------------------------------------
 
 
-def test_end_of_a_bo1_ends_the_match() -> None:
+def test_end_of_the_map_of_a_bo1_ends_the_match() -> None:
     driver = live_duel()
     assert driver.end_map(13, 5) == [EndMatch()]
     match = driver.match

@@ -72,7 +72,7 @@ def test_connected_player_counts_as_joined() -> None:
     assert driver.wait(300) == []
 
 
-def test_incomplete_roster_kicks_connected_players_and_cancels() -> None:
+def test_match_with_an_incomplete_roster_kicks_connected_players_and_is_canceled() -> None:
     driver = MatchDriver(duel())
     driver.connect(ANN, user_id=4)
     cancel = CancelMatch(CancelReason.INCOMPLETE_ROSTER, missing_players=(BEN,), connected_players=(ANN,))
@@ -89,7 +89,7 @@ def test_listed_player_who_joined_and_left_is_not_missing() -> None:
     assert driver.wait(300) == [CancelMatch(CancelReason.INCOMPLETE_ROSTER, (ANN,), (BEN,))]
 
 
-def test_roster_that_was_complete_once_is_not_canceled_as_incomplete() -> None:
+def test_match_is_not_canceled_as_incomplete_if_every_listed_player_joined_once() -> None:
     driver = MatchDriver(duel())
     driver.join(ANN)
     driver.leave(ANN)
@@ -98,7 +98,7 @@ def test_roster_that_was_complete_once_is_not_canceled_as_incomplete() -> None:
     assert driver.match.phase is MatchPhase.WARMUP
 
 
-def test_join_timeout_ends_when_a_map_is_live() -> None:
+def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() -> None:
     driver = MatchDriver(duel())
     driver.join(ANN)
     driver.live()
@@ -108,7 +108,7 @@ def test_join_timeout_ends_when_a_map_is_live() -> None:
 # --- leaving ----------------------------------------------------------------------------------------------------
 
 
-def test_live_match_is_canceled_after_all_players_left_and_a_grace_period() -> None:
+def test_live_match_is_canceled_a_grace_period_after_all_players_left() -> None:
     driver = live_duel()
     driver.leave(ANN, BEN)
     assert driver.wait(29.9) == []
@@ -142,7 +142,7 @@ def test_other_modes_are_canceled_after_all_players_left(settings: GameSettings)
     assert driver.wait(30) == ALL_LEFT
 
 
-def test_map_change_during_play_does_not_count_as_leaving() -> None:
+def test_players_have_two_minutes_to_return_after_a_map_change_during_play() -> None:
     driver = live_duel()
     driver.leave(ANN, BEN, is_map_change=True)
     driver.load()
@@ -150,7 +150,7 @@ def test_map_change_during_play_does_not_count_as_leaving() -> None:
     assert driver.wait(1) == ALL_LEFT
 
 
-def test_server_restart_does_not_count_as_leaving() -> None:
+def test_players_have_two_minutes_to_return_after_a_server_restart() -> None:
     driver = live_duel()
     driver.apply(ev.ServerRestarted(driver.now_ms))
     assert driver.wait(119) == []
@@ -229,7 +229,7 @@ def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
     assert (driver.match.current_map.status, driver.match.current_map.duration_s) == (MapStatus.FINISHED, 9 * 60)
 
 
-def test_end_margin_is_not_part_of_the_duration() -> None:
+def test_time_spent_waiting_for_a_logged_end_is_not_part_of_the_duration() -> None:
     driver = MatchDriver(deathmatch(ANN))
     driver.join(ANN)
     driver.live()

@@ -42,7 +42,7 @@ def test_next_map_starts_even_if_the_loading_line_was_lost() -> None:
     assert driver.join(ANN, BEN) == [StartPlay(2)]
 
 
-def test_next_map_may_go_live_without_a_request() -> None:
+def test_next_map_may_go_live_without_a_start_request() -> None:
     driver = live_duel(BO3)
     driver.end_map()
     driver.live(MAPS[1])

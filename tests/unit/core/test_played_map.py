@@ -133,7 +133,7 @@ def test_restart_of_a_live_map_resets_its_score() -> None:
     assert played.latest_round is None
 
 
-def test_map_joined_mid_game_starts_with_its_current_score() -> None:
+def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
     played = live_map()
     played.apply(ev.MapLive(0, "de_nuke", 0, Side.CT, rounds_played=4, team1_score=3, team2_score=1))
     assert (played.team1_score, played.team2_score, played.latest_round) == (3, 1, 4)

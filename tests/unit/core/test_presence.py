@@ -175,7 +175,7 @@ def test_all_players_have_to_enter_the_next_map() -> None:
     assert tracked.complete_since_ms() == 60_000
 
 
-def test_players_in_a_line_up_are_connected() -> None:
+def test_listed_players_in_a_line_up_count_as_connected() -> None:
     tracked = presence(connected(ANN), gone(ANN))
     tracked.apply(ev.RoundStarted(0, 4, (ANN,), (BEN, EVE), Side.CT), 9_000)
     assert list(tracked.connected) == [ANN, BEN]
@@ -225,7 +225,7 @@ def test_console_list_is_ignored_if_no_lines_were_lost() -> None:
     assert tracked.ever_connected == [ANN]
 
 
-def test_player_whose_entry_line_was_lost_has_entered_after_the_load_time() -> None:
+def test_player_whose_entry_line_was_lost_counts_as_entered_after_the_load_time() -> None:
     tracked = presence(entered(ANN), connected(BEN), GAP)
     tracked.apply(listed(ANN, BEN), 10_000)
     tracked.apply(listed(ANN, BEN), 10_000 + LOAD_MS - 1)
@@ -235,7 +235,7 @@ def test_player_whose_entry_line_was_lost_has_entered_after_the_load_time() -> N
     assert not tracked.is_doubtful
 
 
-def test_player_whose_connect_line_was_lost_is_connected() -> None:
+def test_player_whose_connect_line_was_lost_is_connected_by_the_console_list() -> None:
     tracked = presence(entered(ANN), GAP)
     tracked.apply(listed(ANN, BEN), 10_000)
     assert tracked.missing() == ()

@@ -86,7 +86,7 @@ def test_map_reported_live_again_is_the_same_map() -> None:
     assert driver.numbers() == [(1, MAPS[0])]
 
 
-def test_roster_starts_the_loaded_map_instead_of_the_lost_one() -> None:
+def test_complete_roster_starts_the_next_map_if_the_end_of_the_last_one_was_not_logged() -> None:
     driver = LossyDriver.of()
     driver.load(MAPS[1])
     driver.apply(ev.WarmupBegan(driver.now_ms))
@@ -134,7 +134,7 @@ def test_late_report_of_the_live_map_is_ignored() -> None:
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
 
 
-def test_reported_result_completes_the_lost_map() -> None:
+def test_reported_result_completes_a_map_without_a_logged_end() -> None:
     driver = LossyDriver.of()
     driver.report_live(2)
     driver.live(MAPS[1])
@@ -165,7 +165,7 @@ def test_reported_result_is_discarded_after_a_restore() -> None:
     ("second", "final", "first"),
     [((13, 5), (2, 0), ONE), ((5, 13), (0, 2), TWO)],
 )
-def test_winner_of_a_lost_map_is_inferred_from_the_series_score(
+def test_winner_of_a_map_without_a_logged_end_is_inferred_from_the_series_score(
     second: tuple[int, int], final: tuple[int, int], first: Winner
 ) -> None:
     driver = LossyDriver.of()
@@ -178,7 +178,7 @@ def test_winner_of_a_lost_map_is_inferred_from_the_series_score(
     assert driver.winners() == [first, first]
 
 
-def test_lost_tie_is_inferred_from_the_series_score() -> None:
+def test_tie_without_a_logged_end_is_inferred_from_the_series_score() -> None:
     driver = LossyDriver.of()
     driver.end_map(13, 5)
     driver.live(MAPS[1])
@@ -198,7 +198,7 @@ def test_series_reported_over_before_the_last_map_end_ends_with_that_map() -> No
     assert driver.winners() == [ONE, ONE]
 
 
-def test_won_series_with_a_lost_map_waits_for_the_reported_score() -> None:
+def test_won_series_with_an_unlogged_map_end_waits_for_the_reported_score() -> None:
     driver = LossyDriver.of()
     for number in (2, 3):
         driver.report_live(number)
@@ -225,12 +225,12 @@ def test_series_with_a_reported_score_is_finished_when_all_players_left() -> Non
     driver = LossyDriver.of()
     driver.report_series(2, 0)
     driver.leave(ANN, BEN)
-    driver.match.reported.over_since_ms = None  # with accelerated time the all-left timeout comes first
+    driver.match.reported.over_since_ms = None  # with accelerated time, the all-left timeout comes before this one
     assert driver.wait(30) == [EndMatch()]
     assert driver.match.winner is ONE
 
 
-def test_series_without_a_reported_end_is_canceled() -> None:
+def test_series_without_a_reported_end_is_canceled_when_all_players_left() -> None:
     driver = LossyDriver.of()
     driver.report_live(2)
     driver.live(MAPS[1])
@@ -240,7 +240,7 @@ def test_series_without_a_reported_end_is_canceled() -> None:
     assert driver.match.winner is None
 
 
-def test_completely_lost_maps_keep_their_position() -> None:
+def test_maps_missing_from_the_log_keep_their_position() -> None:
     driver = LossyDriver.of(BO5)
     driver.report_live(4)
     driver.live(MAPS[3])
@@ -311,7 +311,7 @@ def test_maps_have_a_common_winner_only_if_all_have_the_same_result() -> None:
     assert series.common_winner((0, 0), 0) is None
 
 
-def test_timeline_of_a_lost_map_ends_without_a_winner_before_the_next_map() -> None:
+def test_timeline_of_a_map_without_a_logged_end_ends_without_a_winner_before_the_next() -> None:
     driver, timeline = LossyDriver.of(), Timeline()
     timeline.add_map_ends(driver.match)
     driver.load(MAPS[1])

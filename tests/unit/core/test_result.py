@@ -158,7 +158,7 @@ def test_other_modes_have_the_competitive_shape_with_their_own_name(kind: MatchT
     assert (result["gameMode"], result["format"], result["winner"]) == (kind.value, "bo1", "team2")
 
 
-def test_deathmatch_result_is_flat_and_won_by_the_most_kills() -> None:
+def test_deathmatch_result_is_flat_and_won_by_the_player_with_the_most_kills() -> None:
     game = PlayedGame(deathmatch(ANN, BEN)).live()
     game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
     game.at_ms += 120_000

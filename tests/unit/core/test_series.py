@@ -30,7 +30,7 @@ def test_tied_map_counts_for_neither_team() -> None:
         (BO5, [TIE] * 5, TIE),
     ],
 )
-def test_series_with_enough_wins_is_decided_and_has_a_winner(
+def test_series_is_decided_by_enough_wins_or_after_all_maps(
     series_format: SeriesFormat, winners: list[Winner], expected: Winner
 ) -> None:
     assert series.is_decided(series_format, winners)
@@ -41,7 +41,7 @@ def test_series_with_enough_wins_is_decided_and_has_a_winner(
     ("series_format", "winners"),
     [(BO1, []), (BO3, [ONE]), (BO3, [ONE, TWO]), (BO3, [ONE, TIE]), (BO5, [ONE, ONE]), (BO5, [ONE, ONE, TWO, TWO])],
 )
-def test_series_without_enough_wins_is_undecided(series_format: SeriesFormat, winners: list[Winner]) -> None:
+def test_unfinished_series_without_enough_wins_is_undecided(series_format: SeriesFormat, winners: list[Winner]) -> None:
     assert not series.is_decided(series_format, winners)
 
 

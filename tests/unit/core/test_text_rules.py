@@ -31,7 +31,7 @@ def test_ordinary_team_names_are_accepted(name: str) -> None:
         *((f"a{character}b", f"must not contain {character}") for character in '";\\%${}`'),
     ],
 )
-def test_team_names_that_are_unsafe_in_the_console_are_rejected(name: str, fault: str) -> None:
+def test_team_names_that_are_invalid_or_unsafe_in_the_console_are_rejected(name: str, fault: str) -> None:
     assert text_rules.team_name_fault(name) == fault
 
 
@@ -96,7 +96,7 @@ def test_ordinary_passwords_are_accepted(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x" * 33, 'a"b', "a'b", "a;b", "a\nb", "a\u2028b", "none", "None"])
-def test_passwords_that_the_game_would_misread_are_rejected(text: str) -> None:
+def test_passwords_of_invalid_length_or_that_the_game_would_misread_are_rejected(text: str) -> None:
     assert text_rules.password_fault(text)
 
 

@@ -45,7 +45,7 @@ def test_map_live_item_has_map_name_side_and_score() -> None:
     assert (live.map_name, live.team1_side, live.score, live.round_number) == (MAPS[0], Side.CT, Score(0, 0), None)
 
 
-def test_map_joined_mid_game_starts_with_its_current_score() -> None:
+def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
     driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
     driver.apply(ev.MapLive(START_MS, MAPS[0], START_MS, Side.T, rounds_played=7, team1_score=4, team2_score=3))
     (live,) = driver.of(items.MapLiveItem)
@@ -84,7 +84,7 @@ def test_side_swap_has_the_new_side() -> None:
     assert driver.of(items.SideSwapItem)[0].team1_side is Side.T
 
 
-def test_repeated_pause_lines_add_one_item_each_way() -> None:
+def test_repeated_pause_lines_add_one_paused_and_one_unpaused_item() -> None:
     driver = timeline_duel()
     for event in (ev.Unpaused, ev.Paused, ev.Paused, ev.Unpaused, ev.Unpaused):
         driver.apply(event(driver.now_ms, "mp_pause_match"))
@@ -145,7 +145,7 @@ def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> No
 @pytest.mark.parametrize(
     ("mode", "side", "winner"), [(DmSubMode.FFA, None, None), (DmSubMode.TEAM, Side.CT, Team.TEAM1)]
 )
-def test_items_have_no_team_side_and_winner_in_free_for_all(
+def test_items_have_neither_side_of_team1_nor_winner_in_free_for_all(
     mode: DmSubMode, side: Side | None, winner: Team | None
 ) -> None:
     driver = TimelineDriver(msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=mode))
@@ -412,7 +412,7 @@ def test_leaving_between_maps_adds_an_item_to_the_next_map() -> None:
     assert driver.of(items.PlayerDisconnectedItem, 2)[0].round_number is None
 
 
-def test_player_in_the_line_up_gets_a_connected_item_if_the_line_was_lost() -> None:
+def test_player_in_the_line_up_gets_a_connected_item_if_the_connect_line_was_lost() -> None:
     driver = TimelineDriver(open_match())
     driver.join(ANN)
     driver.live()

@@ -118,7 +118,7 @@ event_batches = st.lists(st.one_of(more.map(lambda event: (event,)), sequences),
 
 
 class Folded(msgspec.Struct):
-    """The state in a snapshot."""
+    """A match and its timeline, as stored in a snapshot."""
 
     match: Match
     timeline: Timeline

@@ -62,7 +62,7 @@ def faults_of(value: object) -> list[tuple[str, str]]:
 # --- valid bodies ------------------------------------------------------------------------------------------------
 
 
-def test_minimal_body_is_a_best_of_one() -> None:
+def test_minimal_body_requests_a_best_of_one() -> None:
     request = read(body())
     assert (request.region, request.game_type) == ("eu-central", "cs2")
     assert (request.callback_url, request.callback_auth_token, request.external_match_id) == (None, None, None)

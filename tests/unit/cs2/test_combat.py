@@ -30,7 +30,7 @@ def defused(log: ServerLog) -> ev.BombDefused:
 
 
 @pytest.mark.parametrize(("victim", "is_enemy"), [(3, True), (2, False), (1, False)])
-def test_hit_is_marked_as_on_an_enemy_or_not(victim: int, is_enemy: bool) -> None:
+def test_hit_says_whether_its_victim_is_an_enemy(victim: int, is_enemy: bool) -> None:
     log = attack(live(), 1, victim)
     assert log.last(ev.Damage) == ev.Damage(log.now, id64(1), id64(victim), "ak47", "head", 40, 60, is_enemy)
 
@@ -90,7 +90,7 @@ def test_landings_count_as_throws_in_logs_without_launch_lines() -> None:
     assert [thrown.kind for thrown in log.all(ev.GrenadeThrown)] == [GrenadeKind.HE]
 
 
-def test_chickens_count_and_windows_do_not() -> None:
+def test_killed_chickens_are_counted_and_broken_windows_are_not() -> None:
     log = live()
     log.write(
         f'{log.token(1)} [1 2 3] killed other "chicken<145>" [4 5 6] with "knife"',

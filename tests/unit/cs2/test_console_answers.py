@@ -129,7 +129,7 @@ def test_name_cannot_forge_status_json() -> None:
 
 
 @pytest.mark.parametrize("steam_id64", ["76561197960265728", "76561202255233024", "90071996842377218", "x", ""])
-def test_ids_of_other_account_types_are_not_humans(steam_id64: str) -> None:
+def test_clients_with_ids_of_other_account_types_are_not_humans(steam_id64: str) -> None:
     answer = parse_status_json(status_json({"steamid64": steam_id64, "bot": False, "name": "x"}))
     assert answer is not None
     assert len(answer.clients) == 1

@@ -357,7 +357,7 @@ def test_match_file_contains_maps_sides_teams_and_log_address() -> None:
     assert (cvars["mp_maxrounds"], cvars["mp_buytime"], cvars["sv_hibernate_when_empty"]) == ("16", "5", "0")
 
 
-def test_match_file_does_not_hold_warmup() -> None:
+def test_match_file_has_no_variables_that_hold_warmup() -> None:
     # The plugin executes these variables again when play starts.
     cvars = plugin_match(competitive())["cvars"]
     assert isinstance(cvars, dict)
@@ -373,7 +373,7 @@ def test_wingman_team_has_two_players_or_the_number_listed() -> None:
 
 
 @pytest.mark.parametrize("match_id", [0, -1, 2**31])
-def test_match_id_outside_32_bits_is_rejected(match_id: int) -> None:
+def test_match_id_that_is_not_a_positive_32_bit_number_is_rejected(match_id: int) -> None:
     with pytest.raises(ValueError, match="match id"):
         plugin_match(competitive(), match_id=match_id)
 
@@ -390,7 +390,7 @@ def test_team_name_that_the_plugin_would_execute_is_rejected(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", ['x" ; quit "', "x\nquit", "x;quit"])
-def test_log_header_that_would_break_the_quotes_is_rejected(value: str) -> None:
+def test_log_header_that_could_inject_a_command_is_rejected(value: str) -> None:
     with pytest.raises(ValueError, match="quoted"):
         plugin_match(competitive(), log_header_value=value)
 
@@ -543,7 +543,7 @@ def test_accepted_requests_give_only_single_known_commands() -> None:
             (argv,) = tokenize(command)
             assert argv[0] in OUR_COMMANDS or argv[0] in CVAR_NAMES or argv[0].startswith("sim_"), command
             assert len(argv) <= 2, command
-            # Without line ends and semicolons, it is one command under any rules of quoting and escaping.
+            # Text without line ends and semicolons is one command under any rules of quoting and escaping.
             assert not set(command) & set(";\n\r\0")
         after = cvars_of(commands)
         assert all(

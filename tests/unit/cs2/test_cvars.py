@@ -94,7 +94,7 @@ def test_invalid_line_is_reported_with_the_reason(line: str, reason: str) -> Non
         *("1\tquit", "é", "$x", "a\\b", "{a}", "it's", "a=b", "x" * 129, '"' + "x" * 129 + '"'),
     ],
 )
-def test_value_with_other_characters_is_rejected(value: str) -> None:
+def test_value_that_is_too_long_or_has_forbidden_characters_is_rejected(value: str) -> None:
     ((line, reason),) = reasons(f"mp_buytime {value}")
     assert line == 1
     assert reason.startswith("the value of mp_buytime must be at most 128 characters, of letters")

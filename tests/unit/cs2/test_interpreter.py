@@ -37,13 +37,13 @@ def test_knife_round_is_undone_by_the_next_match_start() -> None:
     assert log.last(ev.RoundDecided).round_number == 1
 
 
-def test_score_line_ends_warmup_if_its_end_was_lost() -> None:
+def test_score_line_ends_warmup_if_the_warmup_end_line_was_lost() -> None:
     log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).write('World triggered "Warmup_Start"')
     log.match_start().round_start()
     assert log.all(ev.MapLive)
 
 
-def test_kills_before_live_are_ignored() -> None:
+def test_kills_before_the_map_is_live_are_ignored() -> None:
     log = ServerLog().load().join(1, 2, 3, 4).match_start(-1).kill(1, 3)
     assert not log.all(ev.Kill)
 
@@ -82,7 +82,7 @@ def test_teams_keep_their_score_through_halves_and_overtimes() -> None:
 
 
 def test_outdated_team_names_after_halftime_do_not_change_the_sides() -> None:
-    # On a real server the score is swapped at the freeze of round 13, the names only at the end of that round.
+    # On a real server the score is swapped in the freeze time of round 13, the names only at the end of that round.
     log = ServerLog().go_live().play("CT").round_end("CT")
     log.swap_sides()
     for account, old in list(log.side.items()):
@@ -129,7 +129,7 @@ def test_listed_player_on_the_wrong_side_stays_in_the_listed_team() -> None:
     assert id64(2) in log.last(ev.RoundStarted).team1
 
 
-def test_map_live_has_the_team_names() -> None:
+def test_map_live_event_has_the_team_names() -> None:
     log = ServerLog().load().join(1, 2, 3, 4).write('Team playing "CT": Reds', 'Team playing "TERRORIST": Blues')
     live = log.match_start().round_start().last(ev.MapLive)
     assert (live.team1_name, live.team2_name) == ("Reds", "Blues")
@@ -225,7 +225,7 @@ def restore(log: ServerLog, rounds: int, ct: int, t: int) -> ServerLog:
     return log.status().write('World triggered "Round_End"').freeze()
 
 
-def test_restore_goes_back_and_its_draw_is_not_a_round() -> None:
+def test_restore_returns_to_an_earlier_round_and_its_draw_line_is_not_a_round() -> None:
     log = ServerLog().go_live().play("CT", "CT", "TERRORIST")
     restore(log, 1, 1, 0)
     assert log.last(ev.RoundRestored) == ev.RoundRestored(log.last(ev.RoundRestored).at_ms, 1, 1, 0)
@@ -311,7 +311,7 @@ def test_game_over_contradicted_by_a_restored_round_is_dropped() -> None:
 # --- logs joined during a map, lost lines ------------------------------------------------------------------------
 
 
-def test_log_joined_during_a_map_goes_live_with_the_rounds_played() -> None:
+def test_map_first_seen_in_freeze_time_goes_live_with_the_rounds_played() -> None:
     log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
     log.freeze().round_start()
@@ -319,7 +319,7 @@ def test_log_joined_during_a_map_goes_live_with_the_rounds_played() -> None:
     assert log.last(ev.RoundStarted).round_number == 8
 
 
-def test_log_joined_at_a_round_end_goes_live_with_the_rounds_played() -> None:
+def test_map_first_seen_at_a_round_end_goes_live_with_the_rounds_played() -> None:
     log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
     log.round_end("CT")
@@ -338,7 +338,7 @@ def test_renaming_teams_during_a_map_does_not_swap_them() -> None:
     assert log.round_end("CT").last(ev.RoundDecided).winner is Team.TEAM1
 
 
-def test_round_number_includes_lost_rounds() -> None:
+def test_round_number_includes_rounds_missing_from_the_log() -> None:
     log = ServerLog().go_live().play("CT")
     log.score, log.rounds = {"CT": 3, "TERRORIST": 1}, 4
     log.freeze().round_start().round_end("CT")
@@ -396,7 +396,7 @@ def test_statistics_block_of_the_game_is_one_event() -> None:
     assert (counted.players[0].player_id, counted.players[0].kills, counted.players[0].mvps) == (id64(1), 12, 3)
 
 
-def test_statistics_block_before_live_is_ignored() -> None:
+def test_statistics_block_before_the_map_is_live_is_ignored() -> None:
     log = ServerLog().write("JSON_BEGIN{", '"round_number" : "2",', "}}JSON_END")
     assert not log.events
 

@@ -1,4 +1,4 @@
-"""Tests of log posts: each line is read once, even if posts are repeated, split, extended or lost."""
+"""Tests of log posts: each received line is read once, even if posts are repeated, split, extended or lost."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_empty_post_has_no_effect() -> None:
     assert cursor.read(post(b"two\n", 4)) == NewLines([b"two"])
 
 
-def test_body_length_wins_over_the_end_offset() -> None:
+def test_body_length_takes_precedence_over_the_end_offset() -> None:
     cursor = LogCursor()
     result = cursor.read(LogPost(body=b"one\n", received_ms=0, begin=0, end=90))
     assert result == NewLines([b"one"], (WrongLength(90, 4),))
@@ -241,7 +241,7 @@ def test_log_that_starts_late_has_a_gap() -> None:
     assert LogCursor().read(post(b"one\n", 40)) == NewLines([b"one"], (Gap(40),))
 
 
-def test_offset_zero_after_a_load_without_start_is_a_new_load() -> None:
+def test_offset_zero_after_a_load_whose_start_is_missing_is_a_new_load() -> None:
     cursor = LogCursor()
     cursor.read(post(b"one\n", 40))
     assert cursor.read(post(b"one\n", 0)) == NewLines([b"one"], (MapLoad(2, "de_inferno"),))
@@ -282,7 +282,7 @@ def test_resend_of_a_long_load_is_recognized_by_its_first_lines() -> None:
     assert len(cursor.opening) == OPENING_LINES
 
 
-def test_other_map_within_the_known_range_is_a_load_without_start() -> None:
+def test_other_map_within_the_known_range_is_a_new_load_whose_start_is_missing() -> None:
     cursor = LogCursor()
     cursor.read(post(FIRST * 10, 0))
     result = cursor.read(post(b"one\n", 50, game_map="de_mirage"))
@@ -300,7 +300,7 @@ def test_map_name_that_appears_later_is_not_a_new_load() -> None:
 
 
 def cursor_in_second_load() -> LogCursor:
-    """Return a cursor that has read 40 bytes of one load and then the start of the next, sent 600 s later."""
+    """Return a cursor that has read 40 bytes of one load and then the start of the next, sent 599 s later."""
     cursor = LogCursor()
     cursor.read(post(FIRST, 0, sent_ms=1_000))
     cursor.read(post(SECOND, 0, sent_ms=600_000))

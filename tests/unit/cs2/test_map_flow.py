@@ -67,13 +67,13 @@ def lose_halftime(log: ServerLog) -> ServerLog:
     return log
 
 
-def test_lost_halftime_is_detected_by_the_score() -> None:
+def test_unlogged_halftime_is_detected_by_the_score() -> None:
     log = lose_halftime(ServerLog().go_live().play(*["CT"] * 4, "TERRORIST"))
     log.freeze().round_start().round_end("TERRORIST")
     assert scores(log) == (6, 1)
 
 
-def test_lost_halftime_is_detected_by_pickups() -> None:
+def test_unlogged_halftime_is_detected_by_pickups() -> None:
     log = lose_halftime(ServerLog().go_live().play("CT", "TERRORIST", "TERRORIST"))
     for account in (1, 2, 3, 4):
         log.write(f'{log.token(account)} picked up "knife"')
@@ -92,7 +92,7 @@ def test_score_of_the_freeze_time_is_swapped_with_the_sides() -> None:
     assert scores(log) == (4, 2)
 
 
-def test_lost_halftime_is_detected_by_kills() -> None:
+def test_unlogged_halftime_is_detected_by_kills() -> None:
     log = lose_halftime(ServerLog().go_live().play("CT", "TERRORIST", "TERRORIST"))
     log.freeze().round_start().kill(1, 3).kill(2, 4).round_end("TERRORIST")
     assert scores(log) == (3, 2)
@@ -141,7 +141,7 @@ def test_unrelated_team_names_decide_nothing(names: tuple[str, str]) -> None:
     assert log.last(ev.MapLive).team1_side is Side.CT
 
 
-def test_surrender_is_lost_by_the_surrendering_team() -> None:
+def test_surrendering_team_loses_the_map() -> None:
     log = ServerLog().go_live().play("CT", "CT").round_end("TERRORIST", "CTs_Surrender").game_over()
     assert log.last(ev.MapEnded).winner is Team.TEAM2
     played = PlayedMatch()
@@ -254,7 +254,7 @@ def test_lower_score_is_treated_as_a_restore() -> None:
     assert log.round_start().last(ev.RoundStarted).round_number == 2
 
 
-def test_log_joined_during_a_map_has_the_score_at_once() -> None:
+def test_map_first_seen_mid_game_has_its_score_at_once() -> None:
     log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7
     live = log.freeze().last(ev.MapLive)
@@ -379,7 +379,7 @@ def test_kill_with_pending_ids_is_resolved_by_name_and_user_id() -> None:
 # --- limits ------------------------------------------------------------------------------------------------------
 
 
-def test_invalid_numbers_do_not_use_memory() -> None:
+def test_huge_numbers_use_little_memory() -> None:
     log = ServerLog().go_live().write(f'MatchStatus: Score: 5:3 on map "{MAP}" RoundsPlayed: 999999')
     log.write('Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "999999") (T "999999")')
     assert len(log.interpreter.flow.scores) <= MAX_ROUNDS + 1

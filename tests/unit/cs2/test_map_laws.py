@@ -1,7 +1,7 @@
-"""Law: the score of a map goes to the team that won it, and the map ends once.
+"""Law: each round counts for the team that won it, whatever its side, and the map ends once.
 
 A server plays a map of random rounds with halves of three rounds, while players leave and rejoin, backups are restored
-across halves, the process crashes and continues from a backup, and the reader is stored and loaded.
+across halves, the process crashes and continues from a backup, and the interpreter is stored and loaded.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def test_clock_is_anchored_by_the_time_stamp_of_the_post() -> None:
     assert result.events[0].at_ms == RECEIVED_MS + 1000
 
 
-def test_map_joined_after_a_gap_is_not_the_previous_map() -> None:
+def test_map_first_seen_after_a_gap_is_not_the_previous_map() -> None:
     poster = LogPoster(MatchReader.create(BO3, RECEIVED_MS))
     poster.game_map = MAP
     poster.go_live()
@@ -250,7 +250,7 @@ def test_map_joined_after_a_gap_is_not_the_previous_map() -> None:
     assert (second.number, second.name, second.team1_score + second.team2_score) == (2, "de_train", 3)
 
 
-def test_end_of_another_map_does_not_end_the_lost_map() -> None:
+def test_end_of_the_next_map_does_not_end_the_map_before_the_gap() -> None:
     poster = LogPoster(MatchReader.create(BO3, RECEIVED_MS))
     poster.game_map = MAP
     poster.go_live()

@@ -397,7 +397,7 @@ def serve(server: ServerConnection, data: bytes, answers: dict[str, str], split_
             case MirrorRequested(id=mirror_id):
                 out += server.mirror(mirror_id)
             case NotAuthenticated():
-                raise AssertionError("the client sends its password first")
+                raise AssertionError("a packet arrived before the password was accepted")
     return out
 
 

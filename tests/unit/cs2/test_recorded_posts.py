@@ -1,4 +1,4 @@
-"""Tests of recordings: posts are read byte for byte, and an invalid recording names the line."""
+"""Tests of recordings: posts are read byte for byte, and errors name the invalid line."""
 
 from __future__ import annotations
 

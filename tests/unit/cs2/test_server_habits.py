@@ -43,7 +43,7 @@ def test_statistics_block_is_not_parsed_as_json() -> None:
     assert log.last(ev.GameCounted).players[0].mvps == 1
 
 
-def test_columns_after_the_twentieth_are_ignored() -> None:
+def test_columns_after_the_first_21_are_ignored() -> None:
     row = '"player_1" : "1,3,800,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,{},{},{},{},{}"'
     seen = []
     for filler in ("0", "9999"):
@@ -131,7 +131,7 @@ def test_winner_team_of_a_round_end_report_is_ignored() -> None:
     )  # fmt: skip
     assert isinstance(report, RoundEndReport)
     assert report.winner_side is not None
-    assert report.winner_side.value == "TERRORIST"  # the winner of the round, although team1 leads as CT
+    assert report.winner_side.value == "TERRORIST"  # from `side`; `team` names the leading team
     assert not hasattr(report, "winner")
 
 

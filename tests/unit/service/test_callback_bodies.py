@@ -61,7 +61,7 @@ def test_other_reasons_omit_the_player_lists(reason: CancelReason) -> None:
     ]
 
 
-def test_match_without_external_id_has_null() -> None:
+def test_external_id_of_a_match_without_one_is_null() -> None:
     server = msgspec.structs.replace(SERVER, external_match_id=None)
     canceled = callback_body(server, Outcome(at_ms=0, reason=CancelReason.SERVER_LOST), None)
     for body in (callback_body(server, Outcome(at_ms=0), b"{}"), canceled):
@@ -69,5 +69,5 @@ def test_match_without_external_id_has_null() -> None:
         assert json.loads(body)["timestamp"] == "1970-01-01T00:00:00.000Z"
 
 
-def test_same_match_has_the_same_bytes() -> None:
+def test_same_outcome_gives_the_same_bytes() -> None:
     assert callback_body(SERVER, Outcome(at_ms=1), b"{}") == callback_body(SERVER, Outcome(at_ms=1), b"{}")

@@ -111,7 +111,7 @@ def test_map_contains_its_stored_statistics_unchanged() -> None:
     }
 
 
-def test_fields_of_an_upcoming_map_are_null() -> None:
+def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
     unplayed = MapRow(
         id="m2",
         server_id="srv_1",
@@ -161,7 +161,7 @@ def test_empty_page_of_a_timeline_keeps_the_position() -> None:
     assert (page.next_after_seq, page.items) == (4, ())
 
 
-def test_leaderboard_contains_its_map() -> None:
+def test_leaderboard_names_its_map() -> None:
     assert as_json(views.leaderboard_view(MAP, [])) == {
         "mapId": "m1",
         "seriesId": "ser_1",

@@ -46,7 +46,7 @@ def test_tokens_fit_a_url_path(random_bytes: bytes) -> None:
 
 
 @given(st.binary(min_size=4, max_size=4))
-def test_plugin_match_ids_fit_the_plugin(random_bytes: bytes) -> None:
+def test_plugin_match_ids_are_positive_32_bit_numbers(random_bytes: bytes) -> None:
     assert 1 <= identifiers.new_plugin_match_id(random_bytes) <= 2**31 - 1
 
 

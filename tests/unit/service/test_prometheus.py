@@ -1,4 +1,4 @@
-"""The text output matches the recorded values."""
+"""Recording metrics, and their output in the Prometheus text format."""
 
 from __future__ import annotations
 

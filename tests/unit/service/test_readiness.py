@@ -15,7 +15,7 @@ NOW_MS = 1_800_000_000_000
 
 
 class FakeClock:
-    """A clock that the database advances."""
+    """A clock that the fake database advances when its time is read."""
 
     def __init__(self) -> None:
         self.at_ms = NOW_MS
@@ -25,7 +25,7 @@ class FakeClock:
 
 
 class FakeDatabase(Database):
-    """A database with a schema version and a clock, unless it is unavailable."""
+    """A database that returns a schema version or its time, unless it is unavailable."""
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.is_unavailable = False

@@ -18,7 +18,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A view of it."""
+    """A view of a row."""
 
     name: str
     started_at: str
@@ -35,7 +35,7 @@ def test_fields_are_copied_and_times_are_text() -> None:
     assert view_of(View, Row()) == View("one", "2025-11-15T08:40:00.045Z", None)
 
 
-def test_given_fields_come_first() -> None:
+def test_given_fields_take_precedence_over_the_row() -> None:
     view = view_of(LargerView, Row(), name="two", number=7)
     assert view == LargerView("two", "2025-11-15T08:40:00.045Z", None, 7)
 

@@ -398,7 +398,7 @@ async def test_final_map_is_read_to_its_end_and_has_no_reader_after_that(world: 
 async def test_opening_a_final_map_updates_its_channel_before_it_ends(world: World) -> None:
     early = await world.open()
     await world.record(1, 1)
-    await world.store(2, 3)  # by another process
+    await world.store(2, 3)  # stored by another process
     final = await world.end()
     late = await world.streams.open_map(final[0], 1)
     assert late is not None

@@ -6,7 +6,7 @@ from matchpod.simulator.agenda import Agenda
 
 
 def run_next(agenda: Agenda) -> bool:
-    """Run the next tick with a task; False if no task is scheduled."""
+    """Run the next tick that has a task; return False if no task is scheduled."""
     due_ms = agenda.next_due_ms()
     if due_ms is None:
         return False

@@ -19,7 +19,7 @@ SILENCE_MS = 3_600_000
 
 
 class InterruptedMatch(PlayedMatch):
-    """A match whose service can go down and come back. The players start the next map on their own meanwhile."""
+    """A match whose service can go down and come back. Meanwhile the match goes on, even to the next map."""
 
     def __init__(self, settings: GameSettings, *, seed: int) -> None:
         super().__init__(settings, seed=seed)
@@ -28,7 +28,7 @@ class InterruptedMatch(PlayedMatch):
         """Received log posts and plugin reports in order: time, headers of a post or None for a report, body."""
 
     def go_down_until(self, is_restored: Callable[[], bool]) -> None:
-        """Receive nothing until a condition is met, then take over the match."""
+        """Receive nothing until `is_restored` returns True, then go on with every presence in doubt."""
         self.is_down = True
         self.run_until(is_restored, hours=1)
         self.is_down = False
@@ -62,7 +62,7 @@ class InterruptedMatch(PlayedMatch):
 def read_without(
     settings: GameSettings, received: Sequence[tuple[int, Mapping[str, str] | None, bytes]], lost: Container[int]
 ) -> MatchReader:
-    """Read what was received, without the entries at these indexes, and then wait for SILENCE_MS."""
+    """Read all of `received` except the entries at the indexes in `lost`, then let SILENCE_MS pass."""
     reader = MatchReader.create(settings, START_MS)
     for number, (at_ms, headers, body) in enumerate(received):
         _tick_until(reader, at_ms)

@@ -1,4 +1,4 @@
-"""Play a whole match on a simulated server without sockets, driven as the service would do it."""
+"""Play a whole match on a simulated server without sockets, which is driven as by the service."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
 SOURCE = "127.0.0.1:50000"
 MAX_HOURS = 8
-"""Limit in simulated time; no match takes longer."""
+"""How long a match is played at most, in simulated time; none takes that long."""
 
 
 class Bookkeeper(Watcher):
-    """Copies the simulator's own counts at the end of every map."""
+    """Copies the simulator's own counts and score at the end of every map."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -47,7 +47,7 @@ class Bookkeeper(Watcher):
 
 
 class PlayedMatch:
-    """A simulated server with a match that is run on it. Implements `Outside` for the server."""
+    """A simulated server and the match that is played on it. Implements `Outside` for the server."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class PlayedMatch:
             self.machine.execute(text, SOURCE)
 
     def step(self) -> None:
-        """Run the next tick with a task, read its log posts and apply due deadlines."""
+        """Run the next tick with a task, or a second if there is none; then read log posts and apply a due deadline."""
         if not run_next(self.machine.agenda):
             self.machine.agenda.run_until(self.now_ms + 1000)
         self.receive_posts()
@@ -127,7 +127,7 @@ class PlayedMatch:
                 self._perform(self.reader.read_post(post).effects)
 
     def run_until(self, is_reached: Callable[[], bool], *, hours: float = MAX_HOURS) -> bool:
-        """Run until a condition is met. Return False if it never was."""
+        """Run until a condition is met. Return False if the time is up, or the server ends or hangs, before that."""
         until_ms = self.now_ms + round(hours * 3_600_000)
         while not is_reached():
             if self.now_ms > until_ms or self.is_gone or self.is_hung:
@@ -136,7 +136,7 @@ class PlayedMatch:
         return True
 
     def configure(self) -> None:
-        """Send the commands that set up a new server."""
+        """Boot the server and send the commands that set it up."""
         settings = self.settings
         self.machine.boot()
         self.run_until(lambda: not self.machine.is_busy)
@@ -157,7 +157,7 @@ class PlayedMatch:
         self.execute(*commands.match_commands(self.settings), *self.extra)
 
     def play(self, *, hours: float = MAX_HOURS) -> bool:
-        """Configure the server and play to the outcome. Return False if there was none."""
+        """Configure the server and play until the match has an outcome. Return False if it gets none."""
         self.configure()
         return self.run_until(lambda: self.reader.match.outcome is not None, hours=hours)
 
@@ -184,7 +184,7 @@ class PlayedMatch:
         return path
 
     def log_lines(self) -> list[bytes]:
-        """All posted lines."""
+        """Return all posted lines."""
         return [line for _, _, body in self.posts for line in body.split(b"\n") if line]
 
 
@@ -198,5 +198,5 @@ def five_against_five(seed: int) -> PlayedMatch:
 
 
 def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:
-    """Default settings of a mode with changes."""
+    """Return the default settings of a mode with these changes."""
     return msgspec.structs.replace(GameSettings(match_type=match_type, maps=("de_inferno",)), **changes)

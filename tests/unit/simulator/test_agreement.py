@@ -1,4 +1,4 @@
-"""Statistics of a replayed simulated match equal the simulator's own counts."""
+"""Test that the statistics of a replayed simulated match equal the simulator's own counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.effort import seeds
 from .played_match import PlayedMatch, mode_settings
 
 SEEDS = 20
-"""Each variant once."""
+"""Number of matches: `make test` plays each of VARIANTS once."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
 _PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
@@ -108,7 +108,7 @@ def test_replayed_statistics_equal_the_simulators_own_counts(seed: int, tmp_path
     assert played.reader.lines_unknown == 0
 
 
-def test_last_mvp_is_read_from_the_plugin() -> None:
+def test_mvp_of_the_last_round_is_read_from_the_plugin() -> None:
     played = PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), seed=3)
     assert played.play()
     (book,) = played.bookkeeper.books

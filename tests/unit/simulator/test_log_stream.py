@@ -53,7 +53,7 @@ class Server:
             self.stream.add(url)
 
     def log(self, *texts: str) -> None:
-        """Log texts, each in its own completed tick."""
+        """Log each text in a tick of its own, and complete the tick."""
         for text in texts:
             self.stream.write(ConsoleChat(text))
             self.pass_tick()
@@ -68,7 +68,7 @@ class Server:
         return self.stream.next_request(self.listener(url))
 
     def post(self, status: int | None = 200, url: str = URL) -> tuple[int, int, list[str]]:
-        """Make one request and handle its response. Return its offsets and texts."""
+        """Make one request and handle a response with this status. Return the offsets and texts of the request."""
         listener = self.listener(url)
         request = self.stream.next_request(listener)
         assert request is not None
@@ -85,7 +85,7 @@ def summary(request: LogRequest) -> tuple[int, int, list[str]]:
 
 
 def ticks_of(request: LogRequest) -> tuple[int, int]:
-    """First and last tick of a request, relative to the start of the map's log."""
+    """Return the first and last tick of a request, relative to the start of the map's log."""
     headers = dict(request.headers)
     return int(headers["X-Tick-Start"]) - FIRST_TICK, int(headers["X-Tick-End"]) - FIRST_TICK
 
@@ -120,7 +120,7 @@ def test_header_values_equal_those_of_a_real_post(corpus: Path) -> None:
     ]
 
 
-def test_map_log_begins_at_the_tick_of_real_map_loads(corpus: Path) -> None:
+def test_map_log_begins_at_a_tick_in_the_range_of_real_map_loads(corpus: Path) -> None:
     posts = (corpus / "cs2-http-posts.txt").read_text(errors="replace")
     loads = re.findall(r"BeginOffset=0; .*? X-Tick-Start=(\d+);.*\nBODY:\n.*\[META\]", posts)
     assert loads
@@ -223,7 +223,7 @@ def test_listener_has_one_request_at_a_time() -> None:
     assert server.stream.idle_listeners == []
 
 
-def test_list_shows_the_state_of_each_listener() -> None:
+def test_each_listener_has_its_pending_request_and_acknowledged_tick() -> None:
     server = Server(URL, OTHER_URL)
     server.pass_tick(5)
     server.log("one")
@@ -434,7 +434,7 @@ def test_lost_lines_at_the_end_are_not_pending() -> None:
     assert server.request() is None
 
 
-def test_secret_adds_a_token_of_16_digits() -> None:
+def test_secret_adds_a_token_of_16_hex_digits() -> None:
     agenda = Agenda(START_MS)
 
     def describe() -> GameHeaders:
@@ -601,7 +601,7 @@ steps = st.lists(
 
 @examples(300)
 @given(steps)
-def test_reader_receives_each_line_once_for_any_responses(steps: list[tuple[object, ...]]) -> None:
+def test_reader_receives_each_line_at_most_once_and_in_order_for_any_responses(steps: list[tuple[object, ...]]) -> None:
     server = FlakyServer()
     for name, *values in steps:
         getattr(server, str(name))(*values)

@@ -1,4 +1,4 @@
-"""A series of which parts are lost has its real winner or none, but never a wrong one."""
+"""Test that a series has its real winner or none, never a wrong one, if lines or reports of it are lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLS = (
     ("de_nuke", "de_nuke", "de_nuke"),
 )
 LONGEST_S = 2400
-"""About the duration of three of these maps."""
+"""Latest start or end of an outage: about the duration of three maps of four rounds."""
 
 
 def _series(maps: tuple[str, ...]) -> GameSettings:

@@ -31,7 +31,7 @@ def test_all_values_are_within_the_bounds_of_their_variable() -> None:
         ("custom", "0", "0", "0"),
     ],
 )
-def test_modes_have_the_expected_rounds_and_times(mode: str, rounds: str, freeze: str, half: str) -> None:
+def test_modes_have_the_expected_rounds_freeze_times_and_halves(mode: str, rounds: str, freeze: str, half: str) -> None:
     config = MODE_CONFIGS[mode]
     assert (config["mp_maxrounds"], config["mp_freezetime"], config["mp_halftime"]) == (rounds, freeze, half)
 
@@ -61,7 +61,7 @@ def test_competitive_values_equal_those_of_a_real_map_load() -> None:
     assert {name: MODE_CONFIGS["competitive"][name] for name in logged} == logged
 
 
-def test_every_alias_has_a_config() -> None:
+def test_aliases_select_exactly_the_modes_with_a_config() -> None:
     assert {mode_of(*pair) for pair in ALIASES.values()} == set(MODE_CONFIGS)
 
 

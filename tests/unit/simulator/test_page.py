@@ -1,4 +1,4 @@
-"""docs/simulator.md lists all scenarios and variables of the simulator."""
+"""Test that docs/simulator.md lists all scenarios and `sim_` variables."""
 
 from __future__ import annotations
 

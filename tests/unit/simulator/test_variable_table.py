@@ -21,11 +21,11 @@ def test_names_differ_in_more_than_case() -> None:
     assert len({name.lower() for name in VARIABLES}) == len(VARIABLES)
 
 
-def test_text_with_colons_has_no_bounds() -> None:
+def test_colons_in_a_default_text_are_not_parsed_as_bounds() -> None:
     variable = VARIABLES["tv_broadcast_url"]
     assert (variable.kind, variable.default, variable.minimum) == (VariableKind.TEXT, "http://localhost:8080", None)
 
 
-def test_open_bounds_are_none() -> None:
+def test_missing_bounds_are_none() -> None:
     assert (VARIABLES["mp_warmuptime"].minimum, VARIABLES["mp_warmuptime"].maximum) == (5, None)
     assert (VARIABLES["sv_vote_command_delay"].minimum, VARIABLES["sv_vote_command_delay"].maximum) == (None, 4.5)

@@ -77,7 +77,7 @@ def test_value_is_parsed_and_clamped_as_in_the_game(variables: Variables, name: 
     assert variables.text(name) == after
 
 
-def test_numbers_are_read_from_every_kind(variables: Variables) -> None:
+def test_variables_of_every_kind_can_be_read_as_numbers(variables: Variables) -> None:
     variables.set("mp_roundtime", "1.92")
     variables.set("mp_friendlyfire", "1")
     assert (variables.number("mp_roundtime"), variables.whole("mp_roundtime")) == (1.92, 1)
@@ -147,7 +147,7 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
     }
 
 
-def test_simulator_variable_keeps_its_value_on_an_invalid_one(variables: Variables) -> None:
+def test_invalid_value_does_not_change_a_simulator_variable(variables: Variables) -> None:
     assert variables.set("sim_speed", "fast") is not None
     assert variables.text("sim_speed") == "1"
 
@@ -158,7 +158,7 @@ def test_change_on_one_server_does_not_affect_another() -> None:
     assert other.text("hostname") == ""
 
 
-def test_memory_per_server_stays_small(variables: Variables) -> None:
+def test_variables_of_a_server_use_little_memory(variables: Variables) -> None:
     for name in sorted(CVAR_NAMES)[:200]:
         variables.set(name, "3")
     changed = variables._changed

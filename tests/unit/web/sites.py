@@ -256,7 +256,7 @@ class Site:
         self.run(self.db.write([change]))
 
     def end(self, server_id: str, *, reason: CancelReason | None = None, result: bytes | None = None) -> None:
-        """End the match, other than by its caller."""
+        """End the match without a caller's cancel."""
         row = self.row(server_id)
         outcome = Outcome(at_ms=NOW_MS, reason=reason)
         statements = end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}")
@@ -265,7 +265,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """A site with an empty database."""
+    """A site with two organizations and no matches."""
     created = Site(tmp_path / "matchpod.sqlite")
     try:
         yield created
@@ -274,7 +274,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def unavailable() -> DatabaseUnavailableError:
-    """Return the error of a database that cannot be reached."""
+    """Return the error of an unavailable database."""
     return DatabaseUnavailableError("the disk is full")
 
 

@@ -115,7 +115,7 @@ def test_head_returns_headers_and_leaves_no_stream_open(site: Site, number: int)
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "abc", " 1", "1 ", "٣", "1" + "0" * 16, "9" * 400, "1_0", "0x1", "1."])
-def test_position_on_a_map_must_be_digits(site: Site, text: str) -> None:
+def test_position_on_a_map_must_be_at_most_16_digits(site: Site, text: str) -> None:
     path = EndedMatch(site).paths[0]
     body = check_error(site.request("GET", path + "?lastEventId=" + text, key=site.key), 400, "INVALID_PARAMS")
     assert [fault["path"] for fault in listed(body)] == ["lastEventId"]
@@ -247,7 +247,7 @@ def metric(site: Site, name: str) -> str:
     return next(line.split()[-1] for line in text.splitlines() if line.startswith(name))
 
 
-def test_live_match_is_pushed_until_the_client_disconnects(site: Site) -> None:
+def test_items_of_a_live_match_are_pushed_until_the_client_disconnects(site: Site) -> None:
     server_id = histories.new_series(site)
     first, second, _ = histories.map_ids(site, server_id)
 
@@ -330,7 +330,7 @@ def test_revoking_the_key_ends_the_stream(site: Site, monkeypatch: pytest.Monkey
 
 
 class ScriptedFrames:
-    """Frames given by the test; None is the end, an exception is raised."""
+    """Frames given by the test; None ends the stream, and an exception is raised."""
 
     def __init__(self, *parts: bytes | Exception | None, is_over: bool = False) -> None:
         self.parts = list(parts)

@@ -64,7 +64,7 @@ def not_found(site: Site) -> bytes:
 
 
 def played_map(site: Site) -> str:
-    """Return the id of a map that has everything a map can have."""
+    """Return the id of a finished map with a timeline, statistics and a detection."""
     server_id = histories.new_series(site)
     histories.finish(site, server_id)
     return histories.map_ids(site, server_id)[0]

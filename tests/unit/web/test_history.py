@@ -79,7 +79,7 @@ def test_pages_make_up_the_whole_list_newest_first(site: Site, what: str) -> Non
     assert site.get(f"{API}/{what}?page=1000000000&pageSize=100").json()["items"] == []
 
 
-def test_limit_of_the_list_of_maps_is_its_page_size(site: Site) -> None:
+def test_limit_parameter_of_the_maps_list_is_its_page_size(site: Site) -> None:
     new_series(site)
     responses = [site.get(f"{API}/matches?{query}") for query in ("limit=2", "pageSize=2", "pageSize=2&limit=2")]
     assert responses[0].json()["pageSize"] == 2
@@ -144,7 +144,7 @@ def test_list_can_be_filtered_by_date(site: Site, what: str, query: str, is_foun
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_unstarted_matches_match_no_date_filter(site: Site, what: str) -> None:
+def test_date_filters_exclude_unstarted_matches(site: Site, what: str) -> None:
     site.new_server()
     for query in ("dateFrom=0001-01-01", "dateFrom=1970-01-01", "dateTo=9999-12-31"):
         assert site.get(f"{API}/{what}?{query}").json()["total"] == 0
@@ -171,7 +171,7 @@ def test_series_of_a_server_equal_the_filtered_list(site: Site) -> None:
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_lists_contain_only_the_own_organization(site: Site, what: str) -> None:
+def test_lists_contain_only_matches_of_the_own_organization(site: Site, what: str) -> None:
     server_id = site.new_server()
     for query in ("", f"?serverId={server_id}"):
         assert site.get(f"{API}/{what}{query}", site.other_key).json()["total"] == 0
@@ -293,7 +293,7 @@ def test_leaderboard_is_sorted_by_the_given_statistic(site: Site) -> None:
     }
 
 
-def test_leaderboard_has_no_alias(site: Site) -> None:
+def test_leaderboard_has_no_alias_under_the_maps_path(site: Site) -> None:
     (map_id,) = map_ids(site, site.new_server())
     check_error(site.get(f"{API}/maps/{map_id}/leaderboard"), 404, "NOT_FOUND")
 

@@ -61,7 +61,7 @@ def test_empty_parameter_name_is_reported_in_quotes(site: Site, path: str) -> No
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=10&pageSize=11", "limit="])
-def test_invalid_limit_of_maps_is_reported(site: Site, query: str) -> None:
+def test_invalid_limit_parameter_of_the_maps_list_is_reported(site: Site, query: str) -> None:
     assert list(faults(site, f"{MAPS}?{query}")) == ["limit"]
 
 

@@ -57,7 +57,7 @@ def test_log_post_with_an_unknown_token_returns_410(site: Site, token: str) -> N
 
 def test_body_is_not_read_for_an_unknown_token(site: Site) -> None:
     async def body() -> AsyncIterator[bytes]:
-        raise AssertionError("the body must not be read")
+        raise AssertionError("the body was read")
         yield b""
 
     async def exchange(path: str) -> int:

@@ -20,7 +20,7 @@ MAP_NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, 
 
 
 async def no_body() -> Message:
-    raise AssertionError("the body must not be read")
+    raise AssertionError("the body was read")
 
 
 def read(query: bytes) -> list[tuple[str, str]]:

@@ -143,7 +143,7 @@ class ProcessFleet:
         )
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
-        """True while the process of this server runs."""
+        """True if the process of this server runs, or if that is unknown."""
         return await asyncio.to_thread(self._check, server_id)
 
     async def release(self, server_id: str, slot: str) -> None:

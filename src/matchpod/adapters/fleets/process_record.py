@@ -22,7 +22,7 @@ MAX_LOG_BYTES = 1_000_000
 """Size at which the output of a server is truncated; it is only needed when a server fails to start."""
 
 KEPT_LOG_BYTES = 100_000
-"""Size of the end that is kept when output is truncated."""
+"""Bytes at the end of the output that are kept when it is truncated."""
 
 GONE = (FileNotFoundError, ProcessLookupError)
 """Errors that mean a process is gone; after any other error its state is unknown."""
@@ -31,7 +31,7 @@ _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _ENDED = ("Z", "X")
 _START_TIME_FIELD = 19
-"""Index after the program name, where field 3 (the state) comes first: field 22 of proc(5)."""
+"""Index of the start time in the fields after the program name: field 22 of proc(5), where field 3 has index 0."""
 
 
 class ProcessId(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class ProcessId(msgspec.Struct, frozen=True):
 
 
 class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of a server; `process` is None until it is started."""
+    """The record of a server; `process` is None until the process is started."""
 
     server_id: str
     slot: str
@@ -153,7 +153,7 @@ class RecordFolder:
                     file.write(kept)
 
     def log_tail(self, server_id: str, max_bytes: int) -> bytes:
-        """Return the last bytes of a server's output."""
+        """Return the last `max_bytes` of a server's output, or all of it if it is shorter."""
         try:
             with self.log_path(server_id).open("rb") as file:
                 size = file.seek(0, os.SEEK_END)

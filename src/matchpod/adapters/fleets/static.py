@@ -1,7 +1,7 @@
 """Provide game servers from a fixed list of running ones, each used by one match at a time and then cleaned up.
 
-This fleet starts and stops nothing, and does not know which match uses which server: several processes may share the
-list, and the slots stored by the service record that.
+This fleet starts and stops nothing. Several processes may share the list; the service stores in its slots which match
+uses which server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class StaticServer(msgspec.Struct, frozen=True):
-    """A server that is already running: `address` is `ip:port`, also of its console."""
+    """A server that is already running: `address` is the `ip:port` for players and for its console."""
 
     address: str
     rcon_password: str

@@ -1,7 +1,7 @@
 """Detect a player who often kills enemies out of sight: through smoke, through walls or while blind.
 
-Each also happens in honest play: players spray into smoke, shoot through known spots, or keep firing while blind. What
-honest play does not reach is a large share of all gun kills, above all of headshots, which need a visible target. Close
+Such kills also happen in honest play: players spray into smoke, shoot through known spots, or keep firing while blind.
+But they are never a large share of a player's gun kills, least of all as headshots, which need a visible target. Close
 kills are excluded, because footsteps and silhouettes reveal the enemy; so are machine guns, which are made for spraying
 at unseen enemies, and shotguns, which need no precise aim.
 """
@@ -21,21 +21,21 @@ GUNS = AIMED | SNIPERS
 """Guns that fire one bullet per shot and are aimed at a target."""
 
 MIN_DISTANCE = 500
-"""Distance from which a kill counts, in game units: 12.7 m. A closer enemy is heard, or seen in smoke."""
+"""Minimum distance of an unseen enemy in game units: 12.7 m. A closer enemy is heard, or seen in smoke."""
 
 MIN_HEADSHOTS = 6
 MIN_HEADSHOT_PERCENT = 20
-"""Thresholds for headshots on unseen enemies: count, and share of all gun kills. Real logs have 1 of 167."""
+"""Thresholds for headshots on unseen enemies: count, and share of all gun kills. In real logs: 1 of 167."""
 
 MIN_UNSEEN = 10
 MIN_UNSEEN_PERCENT = 40
-"""Thresholds for all kills of unseen enemies: count, and share of all gun kills. Real logs have 4 of 167."""
+"""Thresholds for all kills of unseen enemies: count, and share of all gun kills. In real logs: 4 of 167."""
 
 
 class BlindAndSmoke(msgspec.Struct, tag=True):
     """The gun kills of one player in a match, and how many were of unseen enemies.
 
-    `told_headshots` and `told_unseen` are the counts at the last report; `is_told` if there was one on this map.
+    `told_headshots` and `told_unseen` are the counts at the last report; `is_told` is set if there was one on this map.
     """
 
     kills: int = 0
@@ -54,11 +54,11 @@ class BlindAndSmoke(msgspec.Struct, tag=True):
         return cls()
 
     def new_map(self) -> None:
-        """Start a new map: the evidence is kept, and may be reported again."""
+        """Start a new map: the evidence is kept, and one more report is allowed."""
         self.is_told = False
 
     def observe(self, kill: Kill) -> CheatSuspected | None:
-        """Count a kill of an enemy; return a report if too many were of unseen enemies."""
+        """Count a kill of an enemy; return a report, at most one per map, if too many kills were of unseen enemies."""
         if kill.weapon not in GUNS:
             return None
         self.kills += 1
@@ -76,7 +76,7 @@ class BlindAndSmoke(msgspec.Struct, tag=True):
         return CheatSuspected(kill.at_ms, kill.killer, KIND, self._reason(), kill.weapon)
 
     def _is_suspicious(self) -> bool:
-        """True if a share threshold is met and its count threshold was reached again since the last report."""
+        """True if headshots or all unseen kills are a large share, and enough of them are new since the last report."""
         has_headshots = self.headshots - self.told_headshots >= MIN_HEADSHOTS
         has_unseen = self.unseen - self.told_unseen >= MIN_UNSEEN
         return (has_headshots and self.headshots * 100 >= self.kills * MIN_HEADSHOT_PERCENT) or (

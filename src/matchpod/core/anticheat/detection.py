@@ -7,11 +7,11 @@ import msgspec
 from matchpod.core.model import PlayerId, Team
 
 MAX_DETECTIONS = 500
-"""Detections stored per match, more than can be reviewed. Keeps results small if a detector misbehaves."""
+"""Most detections stored per match, more than can be reviewed. Keeps results small if a detector misbehaves."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """One suspicious finding: player, kind, map and round. `team` is None if the player has none."""
+    """One suspicious finding: player, kind, map and round. `team` is None in free-for-all and if unknown."""
 
     player_id: PlayerId
     name: str
@@ -25,7 +25,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_detection(kept: list[Detection], found: Detection) -> bool:
-    """Append a detection unless the list is full or has one for that player, kind and round. True if appended."""
+    """Append a detection unless the list is full or has one for this player, kind, map and round. True if appended."""
     if len(kept) >= MAX_DETECTIONS or any(_key(old) == _key(found) for old in kept):
         return False
     kept.append(found)

@@ -1,8 +1,8 @@
 """Run all cheat detectors over the kills of a match, separately for each player.
 
 Only kills of human enemies by humans from MapLive to MapEnded count; bots are too easy to hit. A restart discards the
-evidence of the map, since a knife round never counts; a restored backup keeps it, since the kills did happen,
-unless no round is left. To add a detector, write its module and add its class to `Detector`.
+evidence of the map, which may come from a knife round. A restored backup keeps the evidence, since the kills happened,
+unless no round is kept. To add a detector, write its module and add its class to `Detector`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, is_human
 Detector = HeadshotRate | BlindAndSmoke | KillBursts
 
 DETECTORS: Final[tuple[type[Detector], ...]] = get_args(Detector)
-"""All detector classes. A detector has `of(match_type)`, `observe(kill)` and `new_map()`, and tracks one player."""
+"""All detector classes. Each has `of(match_type)`, `observe(kill)` and `new_map()`; an instance tracks one player."""
 
 MAX_PLAYERS = 1024
-"""Players that are observed per match, far more than a server with 64 slots sees; ids may be forged."""
+"""Most players observed per match: far more than join a server with 64 slots, but ids may be forged."""
 
 GAMEPLAY_CVARS = ("mp_damage_", "weapon_accuracy_", "weapon_air_spread_", "sv_flashed_amount_for_blind_kill")
-"""Prefixes of cvars that affect headshots or blind kills; with them the thresholds do not apply."""
+"""Prefixes of cvars that affect headshots or blind kills. The thresholds do not hold in a match that sets one."""
 
 
 class Detectors(msgspec.Struct):
-    """All detectors of a match, as plain data. A restart of the map returns to `at_map_start`."""
+    """All detectors of a match, as plain data. A restart of the map resets `players` to `at_map_start`."""
 
     match_type: MatchType = MatchType.COMPETITIVE
     is_usual_game: bool = True
@@ -43,7 +43,7 @@ class Detectors(msgspec.Struct):
 
     @classmethod
     def of(cls, settings: GameSettings) -> Detectors:
-        """Return the detectors of a match; they are disabled if custom cvars change the relevant gameplay."""
+        """Return the detectors of a match; they are disabled if the match sets one of GAMEPLAY_CVARS."""
         is_usual = not any(cvar.name.lower().startswith(GAMEPLAY_CVARS) for cvar in settings.custom_cvars)
         return cls(settings.match_type, is_usual)
 

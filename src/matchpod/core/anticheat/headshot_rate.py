@@ -1,9 +1,9 @@
-"""Detect an implausible headshot rate with a binomial test over the aimed kills of a match.
+"""Detect an implausible headshot rate with a binomial test over a player's aimed kills in a match.
 
 Only rifles, submachine guns and pistols count. Sniper rifles kill with body shots, shotguns and machine guns hit heads
-by spread, and knives, fire, grenades and the taser cannot hit heads. The base rate is better than any known player: the
-highest published career rate is 68.1 % of 27,501 kills, and most professionals have 45 to 55 %. The test is repeated
-with every kill, which adds false positives: MAX_CHANCE keeps their total on a long map below 1 in 1,000.
+by spread, and knives, fire, grenades and the taser cannot hit heads. The base rate is higher than that of any known
+player: the highest published career rate is 68.1 % of 27,501 kills, and most professionals have 45 to 55 %. The test is
+repeated as kills are added, which adds false positives: in all, 1 in 1,400 over 30 aimed kills at the base rate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEATHMATCH_BASE_PERCENT = 80
 """The same in deathmatch. Higher, because players practise headshots there, where a miss costs no round."""
 
 MAX_CHANCE = 1 / 2000
-"""Probability below which a rate is reported: that the best honest player reaches it."""
+"""A rate is reported if the best honest player reaches it with a probability below this."""
 
 GROWTH = 10
 """Factor by which the probability must drop for another report on a later map."""
@@ -43,7 +43,7 @@ _SMALLEST_CHANCE = 1e-9
 
 
 class HeadshotRate(msgspec.Struct, tag=True):
-    """The aimed kills of one player in a match; `is_told` if the rate was reported on this map."""
+    """The aimed kills of one player in a match; `is_told` is set if the rate was reported on this map."""
 
     base_percent: int = BASE_PERCENT
     kills: int = 0
@@ -57,11 +57,11 @@ class HeadshotRate(msgspec.Struct, tag=True):
         return cls(DEATHMATCH_BASE_PERCENT if match_type is MatchType.DEATHMATCH else BASE_PERCENT)
 
     def new_map(self) -> None:
-        """Start a new map: the evidence is kept, and may be reported again."""
+        """Start a new map: the evidence is kept, and one more report is allowed."""
         self.is_told = False
 
     def observe(self, kill: Kill) -> CheatSuspected | None:
-        """Count a kill of an enemy; return a report if the headshot rate is too unlikely."""
+        """Count a kill of an enemy; return a report, at most one per map, if the headshot rate is too unlikely."""
         if kill.weapon not in AIMED:
             return None
         self.kills += 1

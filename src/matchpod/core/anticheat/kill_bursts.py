@@ -1,10 +1,10 @@
 """Detect repeated bursts of kills that are faster than a human can aim or a rifle can fire.
 
-A burst is three headshots on different distant enemies within a second with guns that fire once per click, or four with
-automatic guns; or two kills within a second with a bolt-action rifle, which cannot fire that fast. Log files have
-timestamps in whole seconds: equal ones are less than a second apart and unequal ones may be more, so one window fits
-files and posts. Wallbangs are excluded, since one bullet can kill several enemies. A single burst is no evidence: it
-may be luck, or a stalled server that catches up and compresses timestamps. Angles are unknown and not considered.
+A burst is three headshots on different distant enemies within a second with guns that fire once per click, or four if
+one was with an automatic gun; or two kills within a second with a bolt-action rifle, which cannot fire that fast. Log
+files have timestamps in whole seconds: only equal ones are certainly less than a second apart. So the same window suits
+files and posts, which have milliseconds. Wallbangs are excluded, since one bullet can kill several enemies. A single
+burst is no evidence: it may be luck, or a server that stalled and then catches up. Angles are not in the log.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ WINDOW_MS = 1000
 """Maximum time between the first and last kill of a burst, exclusive."""
 
 MIN_DISTANCE = 500
-"""Distance from which a headshot counts: 12.7 m. Closer, a real log has three honest ones in a second."""
+"""Minimum distance of a headshot in game units: 12.7 m. A real log has three closer honest ones in a second."""
 
 BOLT_ACTION = frozenset({"awp", "ssg08"})
 """Rifles with cycle times of 1.46 s and 1.25 s; switching to another such rifle takes a second or more."""
 
 SINGLE_SHOT = (PISTOLS - {"cz75a", "glock"}) | BOLT_ACTION
-"""Guns with one bullet per click: each headshot was aimed. The CZ75 is automatic, the Glock has bursts."""
+"""Guns with one bullet per click: each headshot was aimed. Not the automatic CZ75, nor the Glock with its bursts."""
 
 SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
-"""Automatic guns: several headshots in one spray can be luck, up to a point."""
+"""Automatic and burst-fire guns: a few headshots in one spray can be luck."""
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""Headshots in a burst. A real log has 4 honest rifle headshots within 3 s, and twice 2 within 1 s."""
+"""Headshots that make a burst. A real log has 4 honest rifle headshots within 3 s, and two pairs within 1 s."""
 
 MIN_BURSTS = 2
-"""Bursts needed for the first report, and for each further one."""
+"""Bursts needed for the first report, and since the last report for each further one."""
 
 
 class Headshot(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +49,7 @@ class Headshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """The bursts of one player; `recent` has the last headshots by victim, `told_bursts` the count last reported."""
+    """The bursts of one player. `recent`: the last headshot on each victim; `told_bursts`: the count last reported."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None
@@ -63,11 +63,11 @@ class KillBursts(msgspec.Struct, tag=True):
         return cls()
 
     def new_map(self) -> None:
-        """Start a new map: the evidence is kept, and may be reported again."""
+        """Start a new map: the evidence is kept, and one more report is allowed."""
         self.is_told = False
 
     def observe(self, kill: Kill) -> CheatSuspected | None:
-        """Process a kill of an enemy; return a report if bursts repeat."""
+        """Process a kill of an enemy; return a report, at most one per map, if bursts repeat."""
         if kill.is_wallbang:
             return None
         burst = self._bolt_burst(kill) or self._headshot_burst(kill)

@@ -14,7 +14,7 @@ from matchpod.core.model import PlayerId
 from matchpod.core.stats.derived import hs_percent
 from matchpod.core.stats.player_line import PlayerLine
 
-# More differences than this on one map have a common cause, which the first ones show.
+# Most discrepancies stored per map: more than this have a common cause, which the first ones show.
 MAX_DISCREPANCIES = 100
 
 
@@ -28,15 +28,15 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-# The columns that both count, each with its tolerance: a share of the game's value plus a fixed slack. Not compared:
-# mvps (the game is our source) and blind kills (meaning not verified).
+# The compared columns, each with its tolerance: a share of the game's value plus a fixed slack. Not compared: adr
+# (follows from damage), mvps (the game is our source) and blind kills (meaning not verified).
 _TOLERANCES: dict[str, tuple[float, float]] = {
     "kills": (0, 0),
     "deaths": (0, 0),
     "assists": (0, 0),
-    # The game prints two decimals; the slack is one unit of the last plus a rounding error.
+    # The game prints two decimals; the slack is one unit of the last decimal plus a rounding error.
     "hs_percent": (0, 0.0101),
-    # In a real match the game counted 15 of 16 living enemies; the log does not show why.
+    # In a real match the game counted 15 of 16 blinded living enemies; the log does not show why.
     "enemies_flashed": (0.1, 1),
     "triple_kills": (0, 0),
     "quad_kills": (0, 0),
@@ -55,7 +55,7 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
 def compare(
     lines: Iterable[PlayerLine], players: Iterable[GameCount], known: list[Discrepancy], *, round_number: int
 ) -> list[Discrepancy]:
-    """Return the differences after a round that are not in `known`; an unchanged difference is reported once."""
+    """Return new and changed differences above tolerance; with `known` there are at most MAX_DISCREPANCIES."""
     ours_by_player = {line.player_id: line for line in lines}
     reported = {(found.player_id, found.field): found.ours - found.game for found in known}
     new: list[Discrepancy] = []

@@ -19,7 +19,7 @@ def kd_ratio(kills: int, deaths: int) -> float:
 
 
 def adr(damage: int, rounds: int) -> float:
-    """Average damage per round played."""
+    """Average damage per round played; 0 without rounds."""
     return round(damage / rounds, 2) if rounds > 0 else 0.0
 
 
@@ -43,7 +43,7 @@ def accuracy(hit: int | None, fired: int | None) -> float | None:
 
 
 def kpm(kills: int, duration_s: float) -> float:
-    """Kills per minute."""
+    """Kills per minute; 0 without a duration."""
     return round(kills * 60 / duration_s, 2) if duration_s > 0 else 0.0
 
 

@@ -26,7 +26,7 @@ from matchpod.core.stats.player_line import PlayerLine
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
-"""Most rows of a leaderboard: the player count of the largest server."""
+"""Most rows of a leaderboard: as many as the longest roster."""
 
 _TEAM_NUMBERS = {None: 0, Team.TEAM1: 1, Team.TEAM2: 2}
 
@@ -55,7 +55,7 @@ class UtilityThrown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
-    """The weapon with a player's most kills, named as in the log."""
+    """The weapon with which a player has the most kills, named as in the log."""
 
     weapon_name: Annotated[str, Meta(description="The name of the weapon in the game.")]
     kills: Annotated[int, Meta(description="Kills with it.")]
@@ -83,7 +83,7 @@ class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     top_weapon: Annotated[TopWeapon | None, Meta(description="The weapon with the most kills; null without kills.")]
 
 
-# A player without a measured accuracy ranks below every player who has one, even 0.
+# A player without a measured accuracy ranks below every player who has one, even one of 0.
 _KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
     LeaderboardSort.KILLS: lambda player: player.kills,
     LeaderboardSort.DAMAGE: lambda player: player.damage_dealt,
@@ -113,7 +113,7 @@ def rank(
     sort_by: LeaderboardSort = LeaderboardSort.KILLS,
     limit: int = DEFAULT_LIMIT,
 ) -> list[LeaderboardPlayer]:
-    """Return the top players; ties are broken by kills, then damage, then name."""
+    """Return the top players; ties are broken by kills, then damage, name and id."""
     key = _KEYS[sort_by]
     # The id comes last, so that the order of two players with the same name is stable.
     ranked = sorted(players, key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))

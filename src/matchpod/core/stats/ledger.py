@@ -1,8 +1,8 @@
 """Accumulate the statistics of a map from events, one record per round.
 
-Nothing counts before the map is live or after it ended. A restore drops rounds, so every number is stored per round
-and summed on demand. Missing data is recorded, never estimated. The ledger is plain data: it can be serialized at any
-point and continues from there.
+Play counts only while the map is live. A restore drops rounds, so every number is stored per round and summed on
+demand. Missing data is recorded, never estimated. The ledger is plain data: it can be serialized at any point and
+continues from there.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 
 FULL_HEALTH = 100
 
-# Longer than any map with overtime; a larger number in a log must not create a list of that length.
+# Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
 MAX_ROUND_NUMBER = 500
 
-# A restore kills all players in the same tick, before it is logged; these are no real deaths. Log files have
-# timestamps in whole seconds, and the tick may span two of them.
+# Suicides this shortly before a restore do not count: the restore itself kills all players in the same tick, before it
+# is logged. Log files have timestamps in whole seconds, and the tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
 _THROWN = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
@@ -37,7 +37,7 @@ _THROWN = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
 
 
 class RoundPhase(StrEnum):
-    """Whether events count."""
+    """Whether events count: the map is not live yet, live, or ended."""
 
     BEFORE = "before"
     LIVE = "live"
@@ -57,7 +57,7 @@ def health_lost(damage: int, before: int, after: int) -> int:
 
     The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
     equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
-    logged damage remains the limit: fall damage must not be credited to the next attacker.
+    logged damage plus 1 remains the limit: fall damage must not be credited to the next attacker.
     """
     if after > before:  # the victim had more health than recorded; only the logged damage is known
         return damage
@@ -80,7 +80,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     health: dict[PlayerId, int] = {}
     died_at_ms: dict[PlayerId, int] = {}
     shots: dict[int, dict[PlayerId, Shots]] = {}
-    """By round. Reports may overtake the log, so a round may be here before its record."""
+    """Shots by round. Reports may overtake the log, so a round may be here before its record."""
 
     def apply(self, event: ev.Event) -> None:
         """Apply an event; events without effect on statistics are ignored."""
@@ -185,7 +185,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return self.open_round
 
     def _close(self, *, is_loss: bool = True) -> None:
-        """Close the open round. An undecided round is torn, unless the map ended with it."""
+        """Close the open round. An undecided round is marked torn, unless the map ended with it."""
         record = self.open_round
         if record is None:
             return
@@ -260,8 +260,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         weapons[weapon] = weapons.get(weapon, 0) + 1
 
     def _death(self, event: ev.Death) -> None:
-        # Deaths in freeze time do not count: a change of sides is logged as a suicide. A victim of the bomb is logged
-        # twice, once by the bomb and once by the world.
+        # Deaths in freeze time do not count: a change of sides is logged as a suicide. A death by the bomb is logged
+        # twice, by the bomb and as a suicide.
         record, player_id = self.open_round, event.player_id
         if record is None or record.is_out(player_id):
             return
@@ -333,8 +333,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self._mvp_named(event)
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
-        """Replace the count of the round. A restore drops it together with the round."""
-        if event.shots or event.round_number not in self.shots:  # a late announcement does not erase numbers
+        """Replace the shots of the round, unless the report is empty. A restore drops them together with the round."""
+        if event.shots or event.round_number not in self.shots:  # an empty report erases nothing
             self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 
     def _complete_shots(self) -> RoundShots:

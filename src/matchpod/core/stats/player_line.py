@@ -50,7 +50,7 @@ _COUNTERS = len(PlayerRound.__struct_fields__)
 def sum_rounds(
     rounds: Sequence[RoundRecord], shots: RoundShots | None = None, *, has_teams: bool = True
 ) -> list[PlayerLine]:
-    """Return one line per player of these rounds, by most kills, then most damage, then id."""
+    """Return one line per player of these rounds, sorted by most kills, then most damage, then id."""
     rows: dict[PlayerId, list[PlayerRound]] = {}
     weapons: dict[PlayerId, dict[str, int]] = {}
     for record in rounds:
@@ -87,7 +87,7 @@ def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerI
 
 
 def sum_lines(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
-    """Sum the lines of several maps per player. The team is the last known one; uncounted numbers are skipped."""
+    """Sum the lines of several maps per player. The team is the last known one; a number of None is not added."""
     overall: dict[PlayerId, PlayerLine] = {}
     for line in lines:
         former = overall.get(line.player_id)
@@ -110,7 +110,7 @@ def _sum_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
 
 
 def _sum_columns(rows: Sequence[PlayerRound]) -> list[int]:
-    # Column sums run in C: every round of a map is summed again at each round's end.
+    # Summed by column, which runs in C: all rounds of a map are summed again at the end of each round.
     return [sum(column) for column in zip(*(msgspec.structs.astuple(row)[:_COUNTERS] for row in rows), strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Record one round: the counters of each player, and the order in which players fell.
+"""Record one round: the counters of each player, and the order in which players dropped out (`Fall`).
 
 Records are written while the round is played. Statistics of the whole round (clutches, trades, KAST) are computed by
 `round_totals` when the round closes.
@@ -57,7 +57,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.counts(player_id).rounds_played = 1
 
     def decide(self, winner: Team | None) -> None:
-        """Record the winner; later falls are after the decision."""
+        """Record the winner, and the number of falls before the decision."""
         self.is_decided = True
         self.winner = winner
         self.falls_when_decided = len(self.falls)
@@ -70,11 +70,11 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return counts
 
     def is_out(self, player_id: PlayerId) -> bool:
-        """True if the player fell in this round."""
+        """True if the player dropped out of this round."""
         return any(fall.victim == player_id for fall in self.falls)
 
     def add_fall(self, fall: Fall) -> None:
-        """Record a fall; a second death of the same player proves that players respawn in this round."""
+        """Record a fall; a second death of a player proves that players respawn, so falls are no longer stored."""
         if fall.is_death:
             counts = self.counts(fall.victim)
             if counts.deaths > 0:
@@ -85,7 +85,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.falls.append(fall)
 
     def remove_suicides(self, since_ms: int) -> None:
-        """Remove the falls without a killer since this time."""
+        """Remove the falls without a killer since this time, and the deaths counted for them."""
         removed = [fall for fall in self.falls if fall.killer is None and fall.at_ms >= since_ms]
         for fall in removed:
             self.falls.remove(fall)

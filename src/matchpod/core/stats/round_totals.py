@@ -1,6 +1,6 @@
 """Compute the statistics of a whole round: first kills, trades, clutches, multi-kills and KAST.
 
-Computed when the round closes, from the order in which players fell; computing again gives the same numbers. Kills
+Computed when the round closes, from the order in which players dropped out; repeating it changes nothing. Kills
 after the decision count as kills, for trades and for multi-kills, but not for first kills or clutches. A round with
 respawns has none of these statistics.
 """
@@ -11,7 +11,7 @@ from matchpod.core.model import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 
-# Public tools use 1.5 s to 5 s; 5 s is the most common. The rating sites do not publish their value.
+# Longest time from a death to its trade kill. Public tools use 1.5 s to 5 s, mostly 5 s; rating sites do not say.
 TRADE_WINDOW_MS = 5000
 
 _CLUTCHES = ("clutch1v1", "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5")
@@ -40,7 +40,7 @@ def compute_totals(record: RoundRecord) -> None:
 
 
 def _compute_first_kills(record: RoundRecord, falls: list[Fall]) -> None:
-    # A team kill is no first kill, but its victim is the first death, as in the game's own count.
+    # A team kill is no first kill, but its victim can be the first death, as in the game's own count.
     for fall in falls:
         if fall.killer is not None and fall.is_enemy:
             record.counts(fall.killer).first_kills = 1
@@ -66,7 +66,7 @@ def _is_trade(record: RoundRecord, fall: Fall, revenge: Fall) -> bool:
     """True if `revenge` kills the killer of a teammate within the trade window."""
     if fall.killer != revenge.victim or not fall.is_enemy or revenge.at_ms - fall.at_ms > TRADE_WINDOW_MS:
         return False
-    if revenge.killer is None or revenge.killer == fall.victim:  # a dead player's grenade is no trade
+    if revenge.killer is None or revenge.killer == fall.victim:  # by a grenade of the dead player: no trade
         return False
     team = record.team_of(revenge.killer)
     return team is not None and team is record.team_of(fall.victim)

@@ -15,7 +15,7 @@ from matchpod.core.model import PlayerId, Side
 from matchpod.cs2.steam_id import to_id64
 
 MAX_KNOWN_TOKENS = 4096
-"""Tokens kept: players times teams times renames in the life of a server. Above it all are dropped."""
+"""Most tokens kept: players times teams times renames in the life of a server. When full, all are dropped."""
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
@@ -71,7 +71,7 @@ class KnownPlayers(msgspec.Struct):
     ids: dict[str, PlayerId] = {}
     """Player ids by `name<userid>`, because some lines print the Steam id as pending."""
     second_tokens: dict[str, PlayerToken] = {}
-    """A cache of tokens in second place, which do not become known by being named there."""
+    """Cache of the second players of lines; being named there does not make a token known."""
 
     def knows(self, token: PlayerToken) -> bool:
         """True if this name, number and id were seen together, on any side."""

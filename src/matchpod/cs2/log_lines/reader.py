@@ -1,7 +1,7 @@
 """Parse a log line into a typed value: the prefix, then the player token, then the verb, then the rest.
 
-A player name or chat text can imitate other lines, so a line may have several readings. If exactly one of them starts
-with a known player, it is used; otherwise the line is Unknown. A token becomes known from a line with a single reading.
+A player name or chat text can imitate other lines, so a line can have several readings. If just one of several starts
+with a known player, it is used; else the line is Unknown. A token becomes known from a line with a single reading.
 Chat ends in a quote, so it cannot imitate `entered the game` or `STEAM USERID validated`: every player becomes known,
 and no player can be invented.
 """
@@ -32,10 +32,10 @@ from matchpod.cs2.log_lines.world_lines import ConsoleChat, Unknown, WorldLine
 Line = PlayerLogLine | WorldLine
 
 MAX_PLAYER_LINE = 4096
-"""Characters of a line that is disambiguated: far more than two names of 128 bytes and a chat of 256."""
+"""Longest line that is disambiguated, in characters: far more than two names of 128 bytes and a chat of 256."""
 
 MAX_READINGS = 64
-"""Possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""
+"""Most possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""
 
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
 _SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
@@ -62,7 +62,7 @@ class LineReader(msgspec.Struct):
         return self.last_ms, self.parse(text[len(self.last_prefix) :])
 
     def _read_prefix(self, text: str) -> bool:
-        """Parse a new time stamp; if its minute is the same as before, only the seconds are parsed."""
+        """Parse a new time stamp, only its seconds if the minute is the same as before; False if there is none."""
         end_of_minute = 21 if text[:1] == "L" else 19
         if text[:end_of_minute] == self.last_prefix[:end_of_minute]:
             found = _SECONDS.match(text, end_of_minute)

@@ -36,17 +36,17 @@ class Part(StrEnum):
 _KEYS: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.PLAYERS: ("steamId",),
     Part.LEADERBOARD: ("steamId",),
-    # A match has one detection per player, type and round.
+    # A map has at most one detection per player, type and round.
     Part.ANTI_CHEAT: ("steamId", "type", "roundNumber"),
 }
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A field that differs or, without a field, an entry that was added or removed; a missing value is unset."""
+    """A field that differs or, if `field` is None, an entry that was added or removed; a missing value is unset."""
 
     part: Part
     map_number: int | None = None
-    """None if it is about the series."""
+    """None if the series differs."""
     steam_id: str | None = None
     name: str | None = None
     """The name of the player."""

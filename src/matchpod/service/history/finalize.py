@@ -1,6 +1,6 @@
 """Finalize the history of a match that ended without its runner, from its log and its stored outcome.
 
-This is the case if the caller canceled it, or if its server never ran.
+A match ends without its runner if the caller cancels it, its server never runs, or its steps keep failing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def fold_to_end(db: Database, row: ServerRow, speed: float) -> Fold:
     fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=True)
     replayed = fold.match.outcome
     if outcome is not None and replayed is not None and not replayed.is_finished and replayed.reason != outcome.reason:
-        # A deadline ended the match in the replay that its runner had postponed: replay it without overdue deadlines.
+        # The replay fired a deadline that the runner had postponed, which ended the match: replay without overdue ones.
         fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=False)
     return fold
 
@@ -74,10 +74,10 @@ async def finalize(
 
 
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
-    """The items that are missing at the end of the stored timelines, numbered from there.
+    """The items that are missing at the end of the stored timelines, with the numbers that follow.
 
     The runner may have numbered the items differently (an older version, or a postponed deadline). Then the last stored
-    item is searched by content; if it is not found, only the end of the map is appended.
+    item is found by its content; if it is not found, only the end of the map is appended, if that is missing.
     """
     stored: dict[str, int] = {}
     missing: list[MapItem] = []
@@ -97,7 +97,7 @@ def _by_map(items: Sequence[MapItem]) -> dict[int, list[MapItem]]:
 
 
 def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[MapItem]:
-    """The items that follow the last stored one, given by its number and JSON, renumbered."""
+    """The items after the last stored one, which is given by its number and JSON; renumbered if necessary."""
     if not line or (last <= len(items) and _line(items[last - 1], last) == line):
         return items[last:]
     same = (index for index in range(len(items) - 1, -1, -1) if _line(items[index], last) == line)
@@ -119,7 +119,7 @@ def _is_end(line: bytes) -> bool:
 
 
 def _apply_outcome(final: MatchHistory, fold: Fold, outcome: OutcomeRow | None) -> MatchHistory:
-    """If the caller canceled the match just before its last log lines arrived, remove the winner that the log has."""
+    """Make the series canceled, without a winner, if the caller canceled the match before its log finished it."""
     replayed = fold.match.outcome
     if outcome is None or outcome.result is not None or replayed is None or not replayed.is_finished:
         return final

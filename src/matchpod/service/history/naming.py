@@ -6,7 +6,7 @@ import uuid
 from typing import Final
 
 _SHORT: Final = 6
-"""Characters of the server id in its name: enough to tell servers of the same day apart."""
+"""Characters of the id in the name of a server: enough to tell servers of the same day apart."""
 
 
 def map_id(game_id: str, number: int) -> str:

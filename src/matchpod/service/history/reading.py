@@ -1,8 +1,8 @@
 """Read series and maps on behalf of callers: lists, details, timelines and leaderboards.
 
-Scope and query are checked before. Checks here are in this order: not found, owned by another organization. Final maps
-are read from the database. The numbers of other maps come from the live match, all from the same moment, so that they
-agree with each other.
+The web layer has checked scope and query. Checks here run in this order: not found, owned by another organization.
+Final maps are read from the database. The numbers of maps that are being played come from the match in memory, all from
+the same moment, so that they agree with each other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LEADERBOARD: Final = msgspec.json.Decoder(list[LeaderboardPlayer])
 
 
 class History:
-    """The series and maps of all organizations; each organization can read its own."""
+    """The series and maps of all organizations; each organization can read only its own."""
 
     def __init__(self, *, db: Database, live: LocalMatches, remote: RemoteMatches) -> None:
         self._db = db
@@ -57,7 +57,7 @@ class History:
 
     @unavailable_on_outage
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
-        """The series played on a server: one, or none if the game mode has no series."""
+        """The series played on a server: at most one; none if the game mode has no series or the query excludes it."""
         await self._own_server(principal, server_id)
         if query.server_id not in (None, server_id):
             return views.series_page(query, 0, [])
@@ -126,7 +126,7 @@ class History:
         if server is None or server.phase in _NOT_BEGUN:
             return row, _no_stats(row)
         if server.phase is not ServerPhase.RUNNING:
-            # It has ended, perhaps since the row was read. If its caller canceled it, the statistics are stored later.
+            # The match has ended, perhaps after the read of the row. If it was canceled, statistics are stored later.
             row = await history.get_map(self._db, row.id) or row
             if row.is_final:
                 return row, await history.stats_of(self._db, row.id) or _no_stats(row)
@@ -136,13 +136,13 @@ class History:
 
 
 def _from_match(row: MapRow, server: ServerRow, match: Match) -> tuple[MapRow, MapStats]:
-    """The map as in the match. Not async, because the match may change during an await."""
+    """The row and the statistics of the map, from the match. Not async: the match may change during an await."""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
-        # Its caller canceled the match, which its log does not show.
+        # The caller canceled the match; its log does not show that.
         now = msgspec.structs.replace(now, status=row.status)
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
-        # Its end will be stored together with its last events. Until then it is live, so that no reader misses them.
+        # The end of a map is stored with its last events. Until then it is shown as live, so no reader misses them.
         now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
     return now, rows.stats_of_map(match, row.id, row.map_number)
 

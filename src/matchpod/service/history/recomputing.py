@@ -1,7 +1,7 @@
 """Recompute the history of ended matches from their stored logs, and compare it with what is stored.
 
 A match is updated in one transaction, and its statistics get the next version. What was reported to the caller (the
-outcome, the callback) never changes; nor do stored timelines, because callers remember positions in them.
+outcome, the callback) never changes; nor do stored timeline items, because callers remember positions among them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PAGE_SERVERS: Final = 100
 """Servers per database read: a few hundred kilobytes."""
 
 PAGE_ITEMS: Final = 1_000
-"""Timeline items stored in one row."""
+"""Maximum number of timeline items stored in one row."""
 
 _log = logging.getLogger(__name__)
 
 
 class RecomputeRegion(msgspec.Struct, frozen=True):
-    """The settings of a region that recomputing its matches requires."""
+    """The settings of a region that are needed to recompute its matches."""
 
     name: str
     speed: float
@@ -45,19 +45,19 @@ class Verdict(StrEnum):
     """The outcome of recomputing a match."""
 
     UNCHANGED = "unchanged"
-    """The result is the same as the stored history."""
+    """The recomputed history is the same as the stored one."""
     CHANGED = "changed"
-    """The result differs from the stored history."""
+    """The recomputed history differs from the stored one."""
     NEW = "new"
-    """No history was stored: the match ended before this feature existed."""
+    """No history was stored: the match ended under a version without histories."""
     SKIPPED = "skipped"
     """The match cannot be recomputed; the reason says why."""
     FAILED = "failed"
-    """Recomputing failed because of a bug; the reason has the error."""
+    """Recomputing failed with an unexpected error, which the reason quotes."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result for one match; `stats_version` is the highest of its maps, as stored now."""
+    """The verdict on one match; `stats_version` is the highest of its maps, as stored now."""
 
     server_id: str
     verdict: Verdict
@@ -68,7 +68,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recompute:
-    """Recomputes ended matches; those that ended before `events_since_ms` get no timelines."""
+    """Recomputes ended matches; those that ended before `events_since_ms` get no new timeline items."""
 
     def __init__(self, *, db: Database, regions: Mapping[str, RecomputeRegion], events_since_ms: int) -> None:
         self._db = db
@@ -76,7 +76,7 @@ class Recompute:
         self._events_since_ms = events_since_ms
 
     async def one(self, server_id: str, *, write: bool) -> Finding | None:
-        """Recompute one match, and store the differences if `write`; None if there is no such server."""
+        """Recompute one match and, if `write`, store a history that differs; None if there is no such server."""
         row = await servers.get(self._db, server_id)
         return None if row is None else await self._try_recompute(row, write=write)
 
@@ -167,7 +167,7 @@ class Recompute:
         return "Its log is no longer stored completely."
 
     async def _contradiction(self, row: ServerRow, fold: Fold) -> str | None:
-        """History must not contradict the outcome that was reported to the caller."""
+        """How the recomputed match contradicts the outcome that was reported to its caller; None if it does not."""
         stored, found = await outbox.outcome_of(self._db, row.id), fold.match.outcome
         if stored is None:
             return "It ended without an outcome."

@@ -1,6 +1,6 @@
 """Record the history of a match while it is played: append timeline items, update the rows of its maps and series.
 
-The fold numbers the items deterministically, so items that are already stored are recognized by their number. They
+The fold numbers the items deterministically, so items that are already stored are recognized by their number. New items
 are published to readers after they are committed, never before.
 """
 
@@ -25,7 +25,7 @@ FLUSH_MS: Final = 250
 """Minimum time between two writes per match: hardly noticeable to readers, and items are batched into few rows."""
 
 Writer = Callable[[Sequence[Statement]], Awaitable[None]]
-"""Writes under the lease of the match."""
+"""A function that writes statements under the lease of the match."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -62,9 +62,9 @@ class Recorder:
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
 
     def due_ms(self, now_ms: int) -> int | None:
-        """When `write` must be called: at once if a map began or ended, None if there is nothing new."""
+        """When `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
         if not self._written.maps:
-            return 0  # the match was created before this feature existed
+            return 0  # a version without histories created the match
         if not self._fold.has_timeline_items:
             return None
         played = self._fold.match.current_map
@@ -74,7 +74,7 @@ class Recorder:
         return self._flushed_ms + FLUSH_MS if may_wait else 0
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
-        """Store new items and the current state of the match, together with other statements."""
+        """Store new items and the current state of the match, in one transaction with the statements in `also`."""
         current = history_of(self._row, self._fold.match, server_name=self._server_name)
         check = servers.check_fence(self._row.id, self._row.fence)
         await self._commit([check, *also, *self._changes(current)], now_ms)
@@ -109,7 +109,7 @@ class Recorder:
         return new_pages(items, self._row.game_id, self._stored)
 
     def _changes(self, current: MatchHistory) -> list[Statement]:
-        """The minimal writes: most changes are of a score, which lists are not sorted or counted by."""
+        """The minimal statements: most changes are scores, which lists are not filtered, sorted or counted by."""
         if current == self._written:
             return []
         if _list_keys(current) != _list_keys(self._written):
@@ -121,7 +121,7 @@ class Recorder:
 
 
 def new_pages(items: Sequence[MapItem], game_id: str, stored: dict[str, int]) -> list[TimelinePage]:
-    """The items that are not stored yet, by map, in order."""
+    """The items that are not stored yet, one page per map; `stored` has the last stored number by map id."""
     pages: dict[int, TimelinePage] = {}
     for item in items:
         number, seq = item.map_number, item.item.seq

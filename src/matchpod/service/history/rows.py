@@ -19,7 +19,7 @@ from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 
 MAX_MAP_CHARS = 128
-"""Limit of the map filter of lists, and short enough for any index."""
+"""Longest stored map name, equal to the limit of the map filter of lists; short enough for any index."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -32,7 +32,7 @@ def initial_history(row: ServerRow, settings: GameSettings, server_name: str) ->
 def history_of(
     row: ServerRow, match: Match, *, server_name: str, is_final: bool = False, stats_version: int = 1
 ) -> MatchHistory:
-    """The history of a match in its current state; statistics only if it is final."""
+    """The history of a match in its current state; with statistics only if `is_final`."""
     played = [*match.maps, *_unplayed(match)]
     maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
     stats: tuple[MapStats, ...] = ()
@@ -68,7 +68,7 @@ def played_map(match: Match, number: int) -> PlayedMap:
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
-    """The current row of one map of an open match."""
+    """The current row of one map of a match, not marked as final."""
     return _map_row(row, match, played_map(match, number), server_name=server_name, is_final=False)
 
 

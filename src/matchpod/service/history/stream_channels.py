@@ -1,4 +1,4 @@
-"""Channels: the newest timeline items of a map, shared by its readers, each item encoded once.
+"""Share the newest timeline items of a map among its readers: each item is encoded once per kind of stream.
 
 A channel exists while the map has readers. Items are published by the writer and polled from the database, so they may
 arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
@@ -18,7 +18,7 @@ RING: Final = 64
 twice that, about 100 KB per map."""
 
 DEFAULT_TYPE: Final = b"message"
-"""The event type of server-sent events without a type."""
+"""The default type of server-sent events, used for items without a valid type."""
 
 _TYPE_FIRST: Final = re.compile(rb'\{"type":"([A-Za-z0-9_.-]{1,64})"')
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -105,7 +105,7 @@ class Channel:
         self._wake()
 
     def catch_up(self, newest: int) -> None:
-        """Set the number of the last item in the database."""
+        """Raise `newest` to the number of the last item in the database."""
         self.is_current = True
         if newest > self.newest:
             self._ring.clear()
@@ -119,7 +119,7 @@ class Channel:
             self._wake()
 
     def after(self, seq: int, limit: int) -> Sequence[StreamItem] | None:
-        """At most `limit` items after this number; None if they are no longer in the ring."""
+        """At most `limit` items after this number; None if the first of them is not in the ring."""
         begin = seq + 1 - (self.newest + 1 - len(self._ring))
         return None if begin < 0 else self._ring[begin : begin + limit]
 

@@ -1,9 +1,9 @@
 """Stream the timeline of maps to readers while it is recorded: in order, each item once.
 
-The position of a reader is the number of the last item it got. It joins the channel of the map first and compares with
-the database afterwards, so it misses nothing that is stored in between. Recent items come from the channel, older ones
-from the database, page by page. Publishing is only an optimization: each channel also polls the database, and every
-second if another process may write.
+The position of a reader is the number of the last item it got. A reader joins the channel of the map first and compares
+it with the database afterwards, so it misses nothing that is stored in between. Recent items come from the channel,
+older ones from the database, page by page. Publishing is only an optimization: each channel also polls the database,
+every 5 s, or every second if another process may write.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
 
 MAX_READERS: Final = 10_000
-"""Readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
+"""Maximum readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
 FULL_RETRY_S: Final = 5
-"""Retry-After if there are too many readers; streams last long."""
+"""Retry-After of the error for too many readers."""
 PAGE: Final = 200
-"""Items sent at once, about 60 KB: buffered for a client that does not read, beyond the buffer of its connection."""
+"""Maximum items sent at once, about 60 KB: held besides the buffer of the connection if the client does not read."""
 POLL_S: Final = 1.0
 """Pause between two polls: how late a reader gets items that another process stored."""
 CHECK_POLLS: Final = 5
-"""Every this many polls, check whether the map is over, and poll maps that this process records."""
+"""Every fifth poll checks whether the map is over, and reads its items even if this process records them."""
 DATABASE_RETRY_S: Final = 1.0
 """Pause before a reader tries again while the database is unavailable."""
 
@@ -77,7 +77,7 @@ class Reader:
         return all(one.channel.is_complete and one.seq >= one.channel.newest for one in self._positions)
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next frames; empty if there are none within the time, None at the end of the stream."""
+        """The next frames; empty if there are none after `within_s`, None at the end of the stream."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -113,7 +113,7 @@ class Reader:
                 self._when_closed()
 
     def when_closed(self, act: Callable[[], None]) -> None:
-        """Call `act` when it is closed."""
+        """Call `act` when the reader is closed."""
         self._when_closed = act
 
     def _behind(self) -> _Position | None:
@@ -134,7 +134,7 @@ class Reader:
         return [StreamItem(seq, line) for seq, line in stored]
 
     def _advance(self, position: _Position, items: Sequence[StreamItem]) -> bytes:
-        """Move the position behind these items, and return their frames."""
+        """Move the position past these items, and return their frames."""
         position.seq = items[-1].seq
         if not self._spans_maps:
             return b"".join([item.map_frame() for item in items])
@@ -191,7 +191,7 @@ class Streams:
     # --- for writers ----------------------------------------------------------------------------------------------
 
     def publish(self, map_id: str, first_seq: int, lines: Sequence[bytes]) -> None:
-        """Publish items of a map that were committed."""
+        """Publish committed items of a map."""
         channel = self._channels.get(map_id)
         if channel is not None:
             channel.append(first_seq, lines)
@@ -203,7 +203,7 @@ class Streams:
             poller.finish()
 
     def close(self) -> None:
-        """Close all readers and accept no new ones: the process stops."""
+        """Close all readers and accept no new ones: the process is stopping."""
         self._is_closed = True
         for reader in tuple(self._readers):
             reader.close()
@@ -254,7 +254,7 @@ class Streams:
         return channel
 
     async def _compare(self, rows: Sequence[MapRow]) -> None:
-        """Compare the channels of these maps with the database, unless they are current."""
+        """Compare the channels of these maps with the database, unless they are up to date."""
         channels = [self._channels[row.id] for row in rows]
         over = [channel for row, channel in zip(rows, channels, strict=True) if row.is_final]
         if all(one.is_current for one in channels) and all(one.is_complete for one in over):

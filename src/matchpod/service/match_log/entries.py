@@ -1,7 +1,7 @@
 """Append entries to the log of a match.
 
 Everything that changes a match is an entry: what its server and plugins send, what its console lists, and what the
-service does to it. An entry is committed first, then passed to the process-local runner.
+service does to it. An entry is committed first, then passed to the runner of the match if that is in this process.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class EntryKind(StrEnum):
     CONFIGURING = "configuring"
     """The server is being configured: what is played from here on does not count."""
     CONFIGURED = "configured"
-    """Our settings hold: what is played from here on counts."""
+    """The server has our settings: what is played from here on counts."""
     RESUMED = "resumed"
-    """No process listened before this entry."""
+    """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
     ENDED = "ended"
     """The match has its outcome: later entries do not count, no matter when they are read."""
 

@@ -1,8 +1,8 @@
 """Apply stored entries to a match: the same way for a live match, after a restart, and in another replica.
 
 Time is part of the fold. Before an entry is applied, the clock of the match advances to the time of that entry, so a
-deadline that passed in between fires in its place. Resuming a match is an entry too: no process listened before it,
-so deadlines wait until the server has had time to send what was missed.
+deadline that passed in between fires first. Resuming a match is an entry too: posts before it may have been missed, so
+deadlines wait until the server has had time to repeat them.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 CATCH_UP_MS: Final = 10_000
-"""A server repeats posts that were not acknowledged; after this long it is assumed to have caught up."""
+"""How long deadlines wait after a resume: a server repeats unacknowledged posts, and has caught up by then."""
 
 LATE_MS: Final = 2_000
 """A deadline noticed this late, or after a database read that took this long, does not fire at once: the machine or
 the database was stalled, and servers are about to repeat their posts."""
 
 MAX_DEADLINES: Final = 100
-"""Deadlines that may fire at once. Each is one of seven, and most end the match."""
+"""Maximum deadlines fired per call of `advance`; far fewer are ever due, and most end the match."""
 
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
-    """The game settings of a server row; the password is stored separately, sealed."""
+    """The game settings of a server row; the server's password is stored separately, sealed, and passed in."""
     settings = msgspec.json.decode(row.settings, type=GameSettings)
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
 
 
 class SnapshotVersionError(Exception):
-    """A snapshot was written by another version of the types, or is damaged; the log holds the same state."""
+    """A snapshot was written by another version of the types, or is damaged; the log leads to the same state."""
 
 
 class _Envelope(msgspec.Struct, array_like=True):
-    """A stored snapshot. An array, because versions without an envelope expect an object and reject it."""
+    """A stored snapshot. An array, because older versions have no envelope: they expect an object and reject arrays."""
 
     fingerprint: bytes
     fold: msgspec.Raw
@@ -72,13 +72,13 @@ class Fold(msgspec.Struct):
     reader: MatchReader
     deadlines_wait_until_ms: int = 0
     is_real_time: bool = True
-    """False in a sandbox, where game time runs faster than ours: drift does not mean another time zone."""
+    """False in a sandbox with faster game time: there, clock drift does not mean a different time zone."""
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
         """The match before its first entry."""
         reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
-        # If starting the server took half of the join time, players get all of it from the allocation on.
+        # If the allocation took more than half of the join time, players get the full join time from then on.
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = 2 * (allocated_ms - row.created_at_ms) > to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
@@ -90,7 +90,7 @@ class Fold(msgspec.Struct):
 
     @classmethod
     def load(cls, state: bytes) -> Fold:
-        """Decode a snapshot; SnapshotVersionError if other types than today's wrote it."""
+        """Decode a snapshot; SnapshotVersionError if it was written with other types than today's, or is damaged."""
         try:
             envelope = msgspec.msgpack.decode(state, type=_Envelope)
         except msgspec.MsgspecError as exc:
@@ -121,7 +121,7 @@ class Fold(msgspec.Struct):
         return ReadResult(reading.events, effects + reading.effects) if effects else reading
 
     def advance(self, now_ms: int) -> list[Effect]:
-        """Advance the clock and fire each deadline that has passed."""
+        """Fire the deadlines that have passed, at most MAX_DEADLINES; none while they wait after a resume."""
         effects: list[Effect] = []
         if now_ms < self.deadlines_wait_until_ms:
             return effects
@@ -145,13 +145,13 @@ class Fold(msgspec.Struct):
         self.reader.timeline.add_map_ends(self.reader.match)
 
     def is_overdue(self, entry: RawEntry) -> bool:
-        """True if the entry came long after a deadline that did not fire: applying the entry would fire it."""
+        """True if the entry came more than LATE_MS after a deadline that applying the entry would fire."""
         due_ms = self.due_ms()
         is_input = entry.kind not in (EntryKind.RESUMED, EntryKind.ENDED)
         return due_ms is not None and is_input and entry.received_ms - due_ms > LATE_MS
 
     def postpone_deadlines(self, entry: RawEntry) -> None:
-        """Treat the time before this entry as one in which no process listened."""
+        """Treat posts before this entry as possibly missed, as after a resume."""
         self.apply(msgspec.structs.replace(entry, kind=EntryKind.RESUMED))
 
     def drain_timeline(self) -> list[MapItem]:
@@ -172,7 +172,7 @@ class Fold(msgspec.Struct):
 
     @property
     def may_get_late_reports(self) -> bool:
-        """True if a plugin reports to this match: its last report may follow the last log line."""
+        """True if a plugin reports about this match: its last report may follow the last log line."""
         match = self.reader.match
         return uses_plugin_match(match.settings) or any(played.ledger.shots for played in match.maps)
 
@@ -187,12 +187,12 @@ class Fold(msgspec.Struct):
         return self.reader.lines_read, self.reader.lines_unknown
 
     def due_ms(self) -> int | None:
-        """When `advance` must be called at the latest."""
+        """When `advance` must be called; None if there is no deadline."""
         due_ms = self.reader.next_deadline_ms()
         return None if due_ms is None else max(due_ms, self.deadlines_wait_until_ms)
 
     def view(self) -> bytes:
-        """The live object of the API, as JSON."""
+        """The live view of the match, as JSON."""
         return msgspec.json.encode(live_match(self.reader.match))
 
     def result(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Matches that this process drives: where ingest, runners and readers meet.
+"""Hold the matches that this process drives, for ingest, runners and readers.
 
 A stored entry is passed on in memory, so its bytes are not read back from the database. This is an optimization: if
 an inbox is full or an entry is missing, the runner reads the database.
@@ -14,19 +14,19 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
-"""Entries waiting for a runner. It dequeues them within milliseconds; the rest is in the database."""
+"""Maximum entries in an inbox. The runner dequeues them within milliseconds, and reads others from the database."""
 
 
 class LocalMatch:
-    """A match that this process drives: its fold, and the entries that have arrived since."""
+    """A match that this process drives: its fold, and an inbox of entries that are not applied yet."""
 
     def __init__(self, server_id: str, fold: Fold, seq: int) -> None:
         self.server_id = server_id
         self.fold = fold
         self.seq = seq
-        """The last applied entry."""
+        """The number of the last applied entry."""
         self.newest_seq = seq
-        """The newest entry that this process knows of."""
+        """The number of the newest entry that this process knows of."""
         self.woken = asyncio.Event()
         self._inbox: deque[RawEntry] = deque()
         self._view: bytes | None = None
@@ -39,7 +39,7 @@ class LocalMatch:
         self.woken.set()
 
     def dequeue(self) -> RawEntry | None:
-        """The next entry if it is queued. None does not mean that there is none: see `is_behind`."""
+        """The next entry if it is queued. If None, the database may still have it: see `is_behind`."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
                 return None  # an earlier one is still being stored, or was stored by another process
@@ -63,7 +63,7 @@ class LocalMatch:
         self._view = None
 
     def view(self) -> bytes:
-        """The live object of the API, as JSON."""
+        """The live view of the match, as JSON."""
         if self._view is None:
             self._view = self.fold.view()
         return self._view

@@ -17,7 +17,7 @@ from matchpod.service.regions import Regions
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
-"""Cached matches, about half a megabyte each; the least recently used one is dropped first."""
+"""Maximum cached matches, about half a megabyte each; the least recently used one is dropped first."""
 
 
 class _Cached:
@@ -37,7 +37,7 @@ class RemoteMatches:
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
 
     async def view(self, row: ServerRow) -> bytes:
-        """The live object of the API, as JSON."""
+        """The live view of the match, as JSON."""
         cached = await self._catch_up(row)
         if not cached.view:
             cached.view = cached.fold.view()
@@ -49,7 +49,7 @@ class RemoteMatches:
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
         cached = self._cache.get(row.id)
-        # Over here but running there: its runner postponed a deadline that fired here. The runner's snapshot is right.
+        # Over in our fold but running: its runner postponed a deadline that fired here. The runner's snapshot is right.
         is_wrong = cached is not None and cached.fold.is_over and row.phase is ServerPhase.RUNNING
         if cached is None or is_wrong or cached.log_from_seq != row.log_from_seq:
             cached = await self._open(row)

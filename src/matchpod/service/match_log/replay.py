@@ -14,7 +14,7 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 PAGE_ENTRIES: Final = 100
-"""Entries per database read; other work runs between two pages."""
+"""Maximum entries per database read; other work runs between two pages."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ async def open_match(db: Database, row: ServerRow, speed: float) -> tuple[Fold, 
         _log.warning("snapshot rejected, replaying the log", extra={"server_id": row.id, "error": str(exc)})
     fold = await replay(db, row, speed, last_seq=snapshot.seq)
     if fold.is_over:
-        # Only matches that go on have snapshots, so the deadline that ends the match here did not fire then.
+        # Only open matches have snapshots, so the deadline that ended the match in this replay did not fire then.
         fold = await replay(db, row, speed, last_seq=snapshot.seq, fires_overdue=False)
     return fold, snapshot.seq
 
@@ -38,9 +38,9 @@ async def open_match(db: Database, row: ServerRow, speed: float) -> tuple[Fold, 
 async def replay(
     db: Database, row: ServerRow, speed: float, *, last_seq: int | None = None, fires_overdue: bool = True
 ) -> Fold:
-    """Fold the log of a match from its start to its end, or to an entry.
+    """Fold the log of a match from its start to its end, or to the entry `last_seq`.
 
-    The log does not say whether a deadline that was noticed late fired or was postponed (`postpone_deadlines`).
+    The log does not say whether a deadline noticed late fired or was postponed: `fires_overdue` decides.
     """
     fold = Fold.begin(row, speed)
     async for entry in entries_after(db, row.id, row.log_from_seq, last_seq=last_seq):
@@ -53,7 +53,7 @@ async def replay(
 async def entries_after(
     db: Database, server_id: str, seq: int, *, last_seq: int | None = None
 ) -> AsyncIterator[RawEntry]:
-    """The entries after a sequence number that count: up to the end of the match, or to an entry."""
+    """The entries after a sequence number, up to the end of the match or to `last_seq`."""
     while page := await page_after(db, server_id, seq):
         for entry in page:
             if entry.kind == EntryKind.ENDED or (last_seq is not None and entry.seq > last_seq):

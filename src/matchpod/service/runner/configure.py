@@ -1,4 +1,4 @@
-"""Configure a server for its match over RCON, and prove that the configuration holds.
+"""Configure a server for its match over RCON, and prove that the configuration took effect.
 
 The proof: the console answers, the map is right, our settings are read back, and a log post with the token of the
 match is stored.
@@ -31,10 +31,10 @@ LOAD_BEGINS_S: Final = 1.0
 """Pause after a map change: the load begins one frame later, and until then the server answers with the old map."""
 
 PLUGIN_S: Final = 20.0
-"""Time limit for the plugin to load its match: it fetches the match from us and may load the map."""
+"""Time limit for the plugin to answer, and again to load its match: it fetches the match from us and may load a map."""
 
 LOG_S: Final = 15.0
-"""Time limit for the first log post: it comes within a second, but a DNS lookup may come first."""
+"""Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
 
 
 class ConfigurationError(Exception):
@@ -44,8 +44,8 @@ class ConfigurationError(Exception):
 def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
     """True if `name` is the map with this number in the match.
 
-    The server names a workshop map in a way we cannot predict, so any name is accepted. That a map was loaded is
-    checked elsewhere: for the first map in `_load_map`, for later maps by the log.
+    The server names a workshop map in a way we cannot predict, so any name is accepted for one. Whether it was loaded
+    is checked elsewhere: for the first map in `_load_map`, for later maps by the log.
     """
     wanted = settings.maps[number - 1]
     return bool(name) and (name == wanted or wanted.startswith("workshop/"))
@@ -65,14 +65,14 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _mark(lease, deps, EntryKind.CONFIGURING)
         await register_log(line, url)
     if commands.uses_plugin_match(settings):
-        # First, because the plugin has our settings with its match and starts as soon as all players are ready.
+        # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease)
     await apply_settings(line, settings)
     await _prove(lease, deps, line, settings)
     await line.run(commands.set_command(commands.SHOTS_ADDRESS, deps.ingest.shots(lease.row.report_token)))
     if not commands.uses_plugin_match(settings):
-        await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, which counts
+        await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
     for command in commands.restart_commands(settings):
         await line.run(command)
 
@@ -128,7 +128,7 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
 
 
 async def remove_other_log_addresses(line: ConsoleLine, url: str) -> None:
-    """Remove log addresses of this match that point to other processes; register ours before."""
+    """Remove log addresses of this match that point to other processes; ours must be registered first."""
     _, _, token = url.rpartition("/")
     for listener in await _log_listeners(line):
         if listener != url and listener.endswith(f"/{token}"):
@@ -142,7 +142,7 @@ async def apply_settings(line: ConsoleLine, settings: GameSettings) -> None:
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
-    """One sentence for each of our settings that does not hold."""
+    """One text for each cvar whose value on the server differs from our settings."""
     wrong = []
     for name, wanted in commands.expected_cvars(settings).items():
         found = answers.parse_cvar(await line.run(name), name)
@@ -152,7 +152,7 @@ async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]
 
 
 async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -> None:
-    """Wait until the server answers with the map of this number. The caller sets the timeout."""
+    """Wait until the server reports the map with this number. The caller sets the timeout."""
     while True:
         with suppress(ConsoleLostError):
             if is_map(settings, number, await current_map(line)):
@@ -167,7 +167,7 @@ async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool
     for command in before:
         await line.run(command)
     if is_fresh and had_mode == await _mode(line) and is_map(settings, 1, await current_map(line)):
-        return  # it was started with this map and mode
+        return  # the server was started with this map and mode
     previous = await current_map(line)
     with suppress(ConsoleLostError):
         await line.run(load)
@@ -189,7 +189,7 @@ async def _wait_for_other_map(line: ConsoleLine, previous: str | None) -> None:
 
 
 async def wait_for_answer(line: ConsoleLine) -> None:
-    """Wait until the server answers with a map, across lost connections. The caller sets the timeout."""
+    """Wait until the server reports a map, across lost connections. The caller sets the timeout."""
     while True:
         with suppress(ConsoleLostError):
             if await current_map(line):
@@ -213,7 +213,7 @@ async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
 async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease) -> None:
     load = commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=lease.row.report_token)
     answer = ""
-    with suppress(ConsoleLostError):  # it may load the map right away
+    with suppress(ConsoleLostError):  # the plugin may load the map right away
         answer = await line.run(load, timeout_s=PLUGIN_S)
     if answers.unknown_commands(answer):
         raise ConfigurationError("the server does not know the commands of the match plugin; is MatchZy installed?")
@@ -234,7 +234,7 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
 
 
 async def _prove(lease: Lease, deps: Deps, line: ConsoleLine, settings: GameSettings) -> None:
-    await wait_for_map(line, settings, 1)  # the plugin may have reloaded it
+    await wait_for_map(line, settings, 1)  # the plugin may have reloaded the map
     wrong = await wrong_settings(line, settings)
     if wrong:
         await apply_settings(line, settings)

@@ -31,7 +31,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics
     ingest: IngestUrls
     pending_ms: int
-    """How long a match waits for a free slot."""
+    """How long a match may wait for a free slot before it fails."""
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
     """Called after a match ended: a callback may be due."""

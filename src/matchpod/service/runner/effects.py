@@ -1,6 +1,6 @@
 """Execute the effects of a match as console commands, one after the other, in a task of its own.
 
-A command that fails is retried. An effect that is no longer wanted when its turn comes is dropped.
+A command is attempted up to TRIES times. An effect that is no longer wanted when its turn comes is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 MAX_QUEUED: Final = 256
-"""Queued effects: a kick for every listed player and many strangers, and a map load."""
+"""Maximum queued commands: enough to kick every listed player and many strangers, and to load a map."""
 
 TRIES: Final = 5
 """Attempts to execute a command."""
@@ -36,16 +36,16 @@ RETRY_S: Final = 1.0
 """Pause between two attempts: a lost console is back after a second, unless the server is loading a map."""
 
 MAP_LOAD_S: Final = 120.0
-"""Longest map load at the speed of a real server: a large workshop map on a slow disk."""
+"""Time limit of a map load at the speed of a real server: a large workshop map on a slow disk."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""The same at any speed."""
+"""Shortest time limit of a map load, at any speed."""
 
 WRONG_MAPS: Final = 3
-"""After this many wrong maps the server is assumed to never load the right one."""
+"""How many times we try to leave a wrong map before the match fails."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""The plugin changes the map itself; after this many requests it has not, and we do."""
+"""The plugin changes the map itself; if it has not done so by this many requests of the rules, we do."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class EffectExecutor:
         self._starts_refused = 0
 
     def enqueue(self, command: Command) -> None:
-        """Queue a command."""
+        """Queue a command; drop it if the queue is full."""
         try:
             self._queue.put_nowait(command)
         except asyncio.QueueFull:
@@ -163,7 +163,7 @@ class EffectExecutor:
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
-        """Join `status` (no player ids) and `status_json` (no user ids) by name, if the name is unique."""
+        """Join `status` (no player ids) and `status_json` (no user ids) by name; None unless the name is unique."""
         clients = parse_status_json(await self._line.run(commands.STATUS_JSON))
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
         players = parse_status(await self._line.run(commands.STATUS))
@@ -173,7 +173,7 @@ class EffectExecutor:
     async def _start_play(self, start: StartPlay) -> None:
         if self._match.phase is not MatchPhase.STARTING or self._match.map_number != start.map_number:
             return
-        # Right before its map change the plugin would start the old map.
+        # If play were started right before the plugin changes the map, it would start on the old map.
         if not configure.is_map(self._settings, start.map_number, await configure.current_map(self._line)):
             await self._leave_wrong_map(start)
             return
@@ -184,7 +184,7 @@ class EffectExecutor:
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
 
     async def _leave_wrong_map(self, start: StartPlay) -> None:
-        """Change the map ourselves if the plugin does not: players would wait on the wrong map forever."""
+        """Change the map ourselves if the plugin does not: otherwise players would wait on the wrong map forever."""
         self._starts_refused += 1
         if self._starts_refused % PLUGIN_LOADS_AFTER:
             return
@@ -192,7 +192,7 @@ class EffectExecutor:
             self._on_failed("the server does not load the requested map")
             return
         map_name = self._settings.maps[start.map_number - 1]
-        _log.warning("server is on another map", extra={**self._about(start), "wanted": map_name})
+        _log.warning("server is on the wrong map", extra={**self._about(start), "wanted": map_name})
         await self._change_map(map_name)
 
     async def _load_map(self, load: LoadMap) -> None:
@@ -204,7 +204,7 @@ class EffectExecutor:
         if commands.uses_plugin_match(self._settings) and self._loads_asked < PLUGIN_LOADS_AFTER:
             return
         self._loads_asked = 0
-        _log.info("map change", extra={**self._about(load), "map": load.map_name})
+        _log.info("changing map", extra={**self._about(load), "map": load.map_name})
         await self._change_map(load.map_name)
 
     async def _change_map(self, map_name: str) -> None:

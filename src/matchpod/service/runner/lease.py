@@ -50,12 +50,12 @@ class Lease:
         self.row = msgspec.structs.replace(self.row, **columns)
 
     async def step(self, step: ServerStep, *also: Statement, **columns: Value) -> None:
-        """Change the phase by a step of the server's state table, and set columns with it."""
+        """Change the phase by a step of the server's transition table, and set columns in the same transaction."""
         phase = next_phase(self.row.phase, step)
         status = status_of(phase) or self.row.status
         await self.change(*also, phase=phase, status=status, **columns)
 
     async def release(self, next_at_ms: int, *, step: ServerStep | None = None, **columns: Value) -> None:
-        """End the lease, and change the phase if a step is given; the match is due again at this time."""
+        """End the lease, and change the phase if a step is given; the match is due again at `next_at_ms`."""
         columns |= {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
         await (self.change(**columns) if step is None else self.step(step, **columns))

@@ -1,6 +1,6 @@
 """Liveness probe of the server of a running match: its process, its log posts and its console.
 
-The console is asked only when the log has been silent. A server without any sign of life for too long is lost.
+The console is asked only if the log is silent or the players are in doubt. A server that is silent too long is lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOST_MS: Final = 10_000
 question and the pause between probes, a loss is noticed within 15 s."""
 
 PROBES_GONE: Final = 2
-"""A process counts as gone after this many probes in a row: its last log posts may still be in flight."""
+"""A process counts as gone after this many probes in a row without it: its last log posts may still be in flight."""
 
 NO_LOG_MS: Final = 60_000
 """A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
@@ -115,7 +115,7 @@ class LivenessProbe:
         return f"no sign of life for {self._silent_ms() // 1000} s" if self._is_lost() else ""
 
     async def _record_presence(self) -> None:
-        """Log lines were lost: append the players that the console lists, so the match can compare."""
+        """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
         deps, row = self._deps, self._lease.row
         try:
             status = parse_status_json(await self._line.run(STATUS_JSON, timeout_s=ASK_S))

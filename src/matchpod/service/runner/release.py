@@ -1,4 +1,4 @@
-"""Step of the runner: end a match, then release its server until the fleet confirms."""
+"""Step of the runner: end a match, then release its server, retrying until the fleet confirms."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0
-"""Time limit for kicking all players with a reason; a server that does not answer is released anyway."""
+"""Time limit for kicking all players and restoring cvars; a server that does not answer is released anyway."""
 
 RELEASE_AGAIN_MS: Final = 2_000
 MAX_RELEASE_AGAIN_MS: Final = 60_000
-"""Between two attempts to release a server: exponential backoff up to a minute, without a limit of attempts."""
+"""Pause between two attempts to release a server: exponential backoff up to a minute, for as long as it takes."""
 
 MATCH_OVER_TEXT: Final = "The match is over"
 MATCH_CANCELED_TEXT: Final = "The match was canceled"
@@ -57,7 +57,7 @@ async def end_leased_match(
 
 
 async def release(lease: Lease, deps: Deps) -> None:
-    """Release the server of a match that has ended; repeated until the fleet confirms."""
+    """Release the server of a match that has ended; if the fleet fails, the match is due again later."""
     row = lease.row
     if row.slot is not None:
         region = deps.regions.get(row.region)
@@ -87,7 +87,7 @@ async def release(lease: Lease, deps: Deps) -> None:
 
 
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
-    """Finalize the history of the match. Called after the release, which must not wait for it."""
+    """Finalize the history of the match. Called after the attempt to release its server, which must not wait."""
     row, region = lease.row, deps.regions.get(lease.row.region)
     try:
         await finalize(
@@ -105,7 +105,7 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
     except Exception:  # noqa: BLE001 - an unreadable log must not keep the row open; `recompute` can repair it
         deps.metrics.crashes.inc("history")
         _log.exception("history was not finalized", extra={"server_id": row.id})
-        # It keeps what was stored last, without statistics, so readers do not wait and this step does not loop.
+        # The history stays as last stored, without statistics: readers must not wait, and this step must not loop.
         await lease.write([servers.check_fence(row.id, row.fence), history.mark_final(row.id)])
         for one in await history.maps_of(deps.db, row.id):
             deps.streams.finish(one.id)

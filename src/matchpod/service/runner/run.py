@@ -106,7 +106,7 @@ class _Runner:
             raise _cause(failed) from failed
 
     async def _resume(self) -> None:
-        """Apply what is stored. Earlier effects were executed, or the rules will request them again."""
+        """Apply stored entries without their effects: those were executed, or the rules will request them again."""
         await self._append_resumed()
         self._executes_effects = False
         await self._apply_stored()
@@ -146,7 +146,7 @@ class _Runner:
         )
 
     async def _wait_for_last_report(self) -> None:
-        """Only plugins know the MVP and the shots of the last round, and report them after the last log line."""
+        """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
         try:
             async with asyncio.timeout(LAST_REPORT_S):
                 while True:
@@ -184,7 +184,7 @@ class _Runner:
                 return
 
     async def _apply_stored(self, limit: int | None = None) -> int:
-        """Apply entries from the database, all of them or until at least `limit`; return how many."""
+        """Apply stored entries until none is left, `limit` is reached or the match is over; return how many."""
         count = 0
         while not self._fold.is_over and (limit is None or count < limit):
             page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
@@ -245,14 +245,14 @@ class _Runner:
 
     def _may_postpone(self) -> bool:
         self._postponements += 1
-        _log.warning("deadline noticed late, postponed", extra=self._about(postponements=self._postponements))
+        _log.warning("deadline noticed late", extra=self._about(postponements=self._postponements))
         return self._postponements <= MAX_POSTPONEMENTS
 
     def _postpone_overdue(self, entry: RawEntry) -> None:
-        """The same for an entry that came long after a deadline that we missed: applying it would fire the deadline."""
+        """Postpone a deadline that we missed, if the entry came long after it: applying the entry would fire it."""
         if self._executes_effects and self._fold.is_overdue(entry) and self._may_postpone():
             self._fold.postpone_deadlines(entry)
-            # The log does not record this, so a snapshot must: a resume begins after this entry.
+            # The log does not record this, so save a snapshot at once: a resume then begins after this entry.
             self._is_snapshot_due, self._snapshot_ms = True, 0
 
     async def _append_resumed(self) -> None:
@@ -276,7 +276,7 @@ class _Runner:
         self._lose(why)
 
     async def _end_lost(self) -> None:
-        await self._apply_stored()  # its last posts may have been stored since
+        await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
             return
         self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
@@ -288,7 +288,7 @@ class _Runner:
         return {"server_id": self._live.server_id, **fields}
 
     async def _save(self) -> None:
-        """Write new items into the history of the match, with a snapshot if one is due."""
+        """Write a snapshot if one is due, and the history of the match if either is due."""
         now_ms = self._deps.clock.now_ms()
         due_ms = self._recorder.due_ms(now_ms)
         snapshot: list[Statement] = []

@@ -28,7 +28,7 @@ LOOK_AGAIN_MS: Final = 30_000
 """How often a pending match looks for a slot; it is also woken when one becomes free."""
 
 TRIES: Final = 3
-"""Attempts to start a server; each one gets a new server, and after the last the match fails."""
+"""Attempts to start a server, each with a new one if the old one could be released; then the match fails."""
 
 TRY_AGAIN_MS: Final = 1_000
 """Pause between two attempts."""
@@ -43,7 +43,7 @@ LOOK_S: Final = 2.0
 """How often the process of a server is probed while it is being configured."""
 
 MAX_ERROR_CHARS: Final = 500
-"""Stored part of an error message, for operators."""
+"""Maximum characters stored of an error message, for operators."""
 
 DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
 """Environment variable of a server process: the URL for its anti-cheat plugin, valid for this match."""
@@ -99,8 +99,8 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
     row, all_slots = lease.row, region.fleet.slots
     is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
     if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
-        return None  # a slot that is free now belongs to a match that waits longer
-    # Matches start at different slots, and after a failed attempt at the next one.
+        return None  # a slot that is free now belongs to a match that has waited longer
+    # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
 
@@ -193,5 +193,5 @@ async def _fail(lease: Lease, deps: Deps, reason: CancelReason, error: str) -> N
 
 
 def _readable(error: str) -> str:
-    """The error with unprintable characters replaced: it may quote server output that no database accepts as text."""
+    """The start of the error, printable: it may quote server output that no database accepts as text."""
     return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

@@ -1,8 +1,8 @@
 """Execute console commands from RCON and from the command line.
 
-A name is looked up among the commands of the game, then those registered by the plugin, then the variables: a variable
-alone is printed, with a value it is set. Names are case-insensitive. RCON commands are logged in full, including
-secrets. Answers are what the game would print; most commands print nothing on success.
+A name is looked up among the commands of the game, then those registered by the plugin, then the variables. A variable
+name alone prints the value; followed by a value, it sets the variable. Names are case-insensitive. RCON commands are
+logged in full, including secrets. Answers are what the game would print; most commands print nothing on success.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CommandHandler = Callable[[list[str]], str]
 """A plugin command: receives the arguments and returns the output."""
 
 PROTECTED = "***PROTECTED***"
-"""What a server prints in place of a password."""
+"""What a server prints or logs in place of a password."""
 
 _OVERFLOW = "CCommand::Tokenize: Encountered command which overflows the tokenizer buffer.. Skipping!"
 _COMMANDS: Mapping[str, Command] = MappingProxyType(
@@ -56,7 +56,7 @@ class Console:
 
     @property
     def has_plugin_match(self) -> Callable[[], bool]:
-        """Returns whether the plugin has a match loaded, which then determines the expected players."""
+        """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
         return self._parts.has_plugin_match
 
     @has_plugin_match.setter

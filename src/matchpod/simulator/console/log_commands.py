@@ -11,7 +11,7 @@ from matchpod.simulator.console.statements import ConsoleStatement
 from matchpod.simulator.console.status import BUILD
 
 MAX_DELAY_S = 3600.0
-"""Maximum delay of the log: one hour, more than any usual broadcast delay."""
+"""Maximum delay of a log listener: one hour, more than any usual broadcast delay."""
 
 
 def _log(parts: ServerParts, statement: ConsoleStatement) -> str:

@@ -41,7 +41,7 @@ def _load_workshop(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _load(parts: ServerParts, name: str) -> str:
-    # Before the load, during which the console does not respond.
+    # Restarted before the load, because the console does not respond while a map loads.
     parts.visitors.restart_countdown()
     parts.game.load_map(name)
     return ""

@@ -17,7 +17,7 @@ LISTED_BACKUPS = 5
 
 
 def _game_command(control: Callable[[Game], None]) -> Command:
-    """Return a command without arguments and output."""
+    """Return a command without arguments or output."""
 
     def run(parts: ServerParts, _statement: ConsoleStatement) -> str:
         control(parts.game)
@@ -27,7 +27,7 @@ def _game_command(control: Callable[[Game], None]) -> Command:
 
 
 def _restart(parts: ServerParts, statement: ConsoleStatement) -> str:
-    # A variable that triggers a restart when set, and is then reset to 0.
+    # In the game this is a variable: setting it triggers a restart, and its value is then 0 again.
     if not statement.rest:
         return lines(parts.arena.variables.describe("mp_restartgame"))
     seconds = _whole(statement.value)
@@ -80,7 +80,7 @@ def _kick_bots(parts: ServerParts, _statement: ConsoleStatement) -> str:
 def _by_id(parts: ServerParts, wanted: str) -> Player | None:
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= 5:
         number = int(wanted)
-        # While a player loads, `status` shows another number than the log. Both identify the player.
+        # While a player loads, `status` shows a different number from the log. Both identify the player.
         return parts.door.find(number if number < LOADING_ID_OFFSET else number - LOADING_ID_OFFSET)
     id64 = to_id64(wanted)
     return next((player for player in parts.arena.players if id64 and player.person.player_id == id64), None)

@@ -25,7 +25,7 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool]
-    """Returns whether the plugin has a match loaded, which then determines the expected players."""
+    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Command:
 
     run: Callable[[ServerParts, ConsoleStatement], str]
     configures: bool = True
-    """True if the command is part of setting up the server, which postpones the arrival of players."""
+    """True for commands that set up the server. Each of them postpones the arrival of players."""
 
 
 def lines(*texts: str) -> str:

@@ -1,8 +1,8 @@
 """Parse console text into commands with their arguments.
 
-`;` and line ends separate commands, a line end even inside quotes. A quote toggles and cannot be escaped. `//` outside
-quotes starts a comment up to the end of the line; NUL ends the text. Outside quotes, each of `{}()':` is an argument
-of its own, so a URL must be quoted.
+`;` and line ends separate commands, a line end even inside quotes. Quotes cannot be escaped. `//` outside quotes starts
+a comment up to the end of the line; NUL ends the text. Outside quotes, each of `{}()':` is an argument of its own, so
+a URL must be quoted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_STATEMENT_BYTES = 511
 """Maximum length of a command: the engine's buffer has 512 bytes with the terminator. Longer commands are skipped."""
 
 _WHITESPACE = "".join(map(chr, range(ord(" ") + 1)))
-"""Characters that separate arguments. Unicode whitespace does not."""
+"""Characters that separate arguments: space and ASCII control characters, but no other whitespace."""
 _SINGLE = frozenset("{}()':")
 _SPECIAL = frozenset(';"\n\0/')
 
@@ -31,7 +31,7 @@ class ConsoleStatement:
 
     @property
     def value(self) -> str:
-        """The rest as one value, for variables and chat: inner spaces are kept, surrounding quotes are removed."""
+        """The rest as one value, for variables and chat, with inner spaces; if quoted, the text within the quotes."""
         if not self.rest.startswith('"'):
             return self.rest
         return self.rest[1:].partition('"')[0]

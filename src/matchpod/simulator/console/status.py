@@ -14,7 +14,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.player import Player
 
 BUILD = 10603
-"""Build number, printed as version in log files."""
+"""Build number; the line that starts a log file prints it as the version."""
 
 VERSION = "1.41.2.8"
 PROTOCOL = 14128
@@ -27,14 +27,14 @@ VERSION_TEXT = (
 """Output of `version`."""
 
 LOADING_ID_OFFSET = 65280
-"""Added to the user id of a player who is still loading (0xFF00)."""
+"""0xFF00: `status` adds it to the user id of a player who is still loading."""
 
 RATE = 786432
 
 _FIRST_SERVER_ID64 = 85568392920039424
-"""`[G:1:0]`"""
+"""The SteamID64 of `[G:1:0]`."""
 _FIRST_BOT_ID64 = 90071996842377216
-"""`[A:1:0:1]`"""
+"""The SteamID64 of `[A:1:0:1]`."""
 _SERVER_ACCOUNT = 15572258
 _EMPTY_ROW = "65535 [NoChan]    0    0 challenging      0unknown ''"
 _LUMPS = (

@@ -29,7 +29,7 @@ class LogWriter(Protocol):
         """Log a line at the current tick."""
 
     def begin_map(self) -> None:
-        """Start the log of a new map: drop the unsent bytes of the previous map and count bytes from 0 again."""
+        """Start the log of a new map: discard that of the previous map, and count bytes from 0 again."""
 
 
 class Arena:

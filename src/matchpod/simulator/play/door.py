@@ -80,7 +80,7 @@ class Door:
                 watcher.player_entered(player)
 
     def join(self, player: Player, team: str) -> None:
-        """Join a team, or the one that the plugin requires. As in the game, a living player dies of the change."""
+        """Put a player on a team, or the one the plugin requires. As in the game, the change kills a living player."""
         arena = self._arena
         if player not in arena.players:
             return
@@ -139,7 +139,7 @@ class Door:
         player.rename(name)
 
     def find(self, user_id: int) -> Player | None:
-        """Return the player with this user id."""
+        """Return the player with this user id, or None."""
         return next((player for player in self._arena.players if player.user_id == user_id), None)
 
     def _free_user_id(self) -> int:

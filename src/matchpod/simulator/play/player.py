@@ -1,7 +1,4 @@
-"""Define a participant, and the player as which a participant is on a server.
-
-A participant exists without a server. A player is one stay of a participant on it, under one user id.
-"""
+"""Define participants, who exist without a server, and players: one stay of a participant, under one user id."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ class Player:
     user_id: int
     team: str = ""
     is_in_game: bool = False
-    """True once the map is loaded (`entered the game`)."""
+    """True once the player has loaded the map (`entered the game`)."""
     connected_at_ms: int = 0
     # State in the current round:
     is_alive: bool = False
@@ -72,7 +69,7 @@ class Player:
     """Weapon name as `killed` prints it; empty for none."""
     pistol: str = ""
     grenades: list[str] = field(default_factory=list)
-    """`hegrenade flashbang smokegrenade molotov incgrenade decoy`"""
+    """The grenades by name: `hegrenade flashbang smokegrenade molotov incgrenade decoy`."""
     has_taser: bool = False
     position: str = "0 0 0"
     blind_until_ms: int = 0

@@ -1,4 +1,4 @@
-"""Define the observer interface of the game, implemented by the plugin, the visitors and the machine."""
+"""Define the observer interface of the game, which for example the plugin, the visitors and the machine implement."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Watcher:
         """A round ended and is included in the scores. Called for knife rounds too, with number 0."""
 
     def restored(self, rounds_played: int) -> None:
-        """A backup was loaded."""
+        """A backup was restored; `rounds_played` is the number of rounds played before it."""
 
     def map_ended(self) -> None:
         """`Game Over` was logged."""

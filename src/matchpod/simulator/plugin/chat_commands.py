@@ -1,7 +1,7 @@
 """Chat commands of the plugin: ready state, choice of side after a knife round, pauses.
 
 Where the plugin waits for a chat command of the players (the choice of a side, the end of a pause after a restored
-round), a simulated player sends it after a while.
+round), simulated players send it after a while.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from matchpod.simulator.plugin.match_course import MatchCourse
 from matchpod.simulator.plugin.series import PluginStage
 
 REACTION_MS = 10_000
-"""Time until a player sends an awaited chat command."""
+"""Time until players send an awaited chat command, and until they repeat it."""
 
 ADMIN = "Admin"
 ROUND_RESTORE = "RoundRestore"
 
 
 def handle(course: MatchCourse, player: Player, command: str) -> None:
-    """Execute a chat command of a player, given without its dot."""
+    """Execute a chat command of a player, given without its `.` or `!`."""
     if player.side is None:
         return
     match command:

@@ -1,8 +1,8 @@
 """MatchZy's console commands and their output over RCON.
 
-A handler receives the arguments without the command name. Loading a match prints only errors that are detected before
-the file is fetched; `css_ready` and `css_forceready` need a player and do nothing over RCON. Texts are MatchZy's own,
-most of them with chat color codes.
+A handler receives the arguments without the command name. Loading a match prints an error only if a match is already
+loaded or the URL is invalid; `css_ready` and `css_forceready` need a player and do nothing over RCON. Texts are
+MatchZy's own, most of them with chat color codes.
 """
 
 from __future__ import annotations

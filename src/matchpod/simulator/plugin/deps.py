@@ -13,7 +13,7 @@ class PluginConsole(Protocol):
     """The server's console."""
 
     has_plugin_match: Callable[[], bool]
-    """Returns whether the plugin has a match loaded."""
+    """Returns True if the plugin has a match loaded."""
 
     def register(self, name: str, handler: Callable[[list[str]], str]) -> None:
         """Register a command; the handler receives its arguments and returns the output."""
@@ -41,13 +41,13 @@ class MatchGame(Protocol):
         """The score as (first team, second team)."""
 
     def start_knife_round(self) -> None:
-        """Make the next restart begin a knife round."""
+        """Make the next start or restart begin a knife round."""
 
     def end_now(self) -> None:
-        """Return to warmup without ending the map."""
+        """Abort the match without `Game Over` and go to warmup."""
 
     def backups(self) -> list[str]:
         """Backup files of the played rounds, newest first."""
 
     def restore(self, file: str) -> bool:
-        """Restore a backup. Return False if there is no such file."""
+        """Restore a backup. Return False if the current map has none with this name."""

@@ -1,7 +1,7 @@
 """Post the plugin's events, with simulated delivery faults: lost, duplicated or late events.
 
 MatchZy starts a task per event, without retries and without ordering. `sim_report_faults` is the percentage of events
-that are lost; the same percentages are duplicated and sent late.
+that are lost; the same percentage is duplicated, and as many are sent late.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_header(name: str, value: str) -> bool:
 
 
 class ReportSender:
-    """Posts events to the configured URL. Sends nothing if there is none."""
+    """Posts events to the configured URL. Sends nothing without a URL."""
 
     def __init__(self, arena: Arena, outside: Outside) -> None:
         self._arena = arena

@@ -1,7 +1,7 @@
 """Run a match as MatchZy does: load, warmup, knife round, live, next map, end of the series.
 
-It controls the game through console commands, as the real plugin does. `match_plugin` forwards events of game, console
-and chat. A match without a match file (a pug) is never started. A veto is not simulated: `start` before a veto selects
+`MatchCourse` controls the game through console commands, as the real plugin does; `match_plugin` forwards events to it.
+A match without a match file (a pug) is never started. A veto is not simulated: `start` before a veto selects
 the first maps of the list, and a second `start` then starts the first of them.
 """
 
@@ -34,7 +34,7 @@ SERIES_END_AFTER_MS = 2000
 
 MIN_RESTART_DELAY_S = 15
 BROADCAST_FLUSH_S = 10
-"""A shorter `mp_match_restart_delay` is raised: the recording needs the time, and more if the broadcast is delayed."""
+"""Minimum `mp_match_restart_delay`, for the recording; a delayed broadcast adds `tv_delay` and BROADCAST_FLUSH_S."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000
@@ -59,10 +59,10 @@ class MatchCourse:
         self.series: Series | None = None
         self.stage = PluginStage.NONE
         self.paused_by = ""
-        """Who paused the match; empty if it is not paused."""
+        """Who or what paused the match; empty if it is not paused."""
         self.asked_to_unpause: list[Side] = []
         self.last_fault = ""
-        """Why the last request failed. A real server prints this only to its own console."""
+        """The last error. A real server prints most of them only to its own console."""
         self.is_whitelist_on = False
         self.knife_winner = Side.CT
         self._console = console
@@ -76,7 +76,7 @@ class MatchCourse:
 
     @property
     def shown_stage(self) -> PluginStage:
-        """The stage as reported to callers: POST_GAME only while the game itself is over, as in the plugin."""
+        """The stage in `get5_status`: after a map POST_GAME while the game is over, then LIVE, as in the plugin."""
         is_left = self.stage is PluginStage.POST_GAME and self.game.phase is not GamePhase.OVER
         return PluginStage.LIVE if is_left else self.stage
 
@@ -226,7 +226,7 @@ class MatchCourse:
         self._name_teams(*series.names)
 
     def reset(self, *, needs_warmup: bool = True) -> None:
-        """Unload the match and return to warmup."""
+        """Unload the match, abort it if it is being played, and execute warmup.cfg if `needs_warmup`."""
         is_played = self.game.phase in (GamePhase.KNIFE, GamePhase.LIVE)
         self.series = None
         self.stage = PluginStage.NONE
@@ -281,7 +281,7 @@ class MatchCourse:
             self.after(WARMUP_AFTER_MAP_MS, restart)
 
     def admit(self, player: Player) -> None:
-        """Kick a player who is not listed. The first admitted player restarts warmup."""
+        """Kick a player who is not listed, or any if the whitelist is on. The first admitted player restarts warmup."""
         if self.series is None:
             if self.is_whitelist_on or self.settings.is_on("matchzy_kick_when_no_match_loaded"):
                 self.door.kick(player, "")

@@ -1,7 +1,7 @@
 """Parse and validate a match file (JSON) as MatchZy 0.8.15 does.
 
-Checks, their order and their error texts are MatchZy's own; nothing else is rejected. Input on which MatchZy fails with
-an exception (a team without a name) is rejected with an error text of the simulator.
+Checks, their order and their error texts are MatchZy's own. Beyond them, only input on which MatchZy fails with an
+exception (a team without a name) is rejected, with an error text of the simulator.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Rejection(msgspec.Struct, frozen=True):
 
     reason: str
     is_readable: bool = True
-    """False if the plugin cannot parse the text at all; it then changes nothing."""
+    """False if the plugin cannot parse the text at all; the plugin then changes nothing."""
 
 
 def read_match(body: bytes) -> MatchFile | Rejection:

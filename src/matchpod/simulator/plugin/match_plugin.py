@@ -49,7 +49,7 @@ class MatchPlugin(Watcher):
         return self.course.series is not None
 
     def map_loaded(self, map_name: str) -> None:
-        """Restart warmup on the new map."""
+        """Restart warmup on the new map if a match is loaded."""
         self.course.schedule_warmup()
 
     def player_entered(self, player: Player) -> None:

@@ -47,7 +47,7 @@ class ReadyList:
         self._is_ready = dict.fromkeys(self._is_ready, False)
 
     def can_start(self, arena: Arena, match: MatchFile, min_ready: int) -> bool:
-        """True if the match starts automatically: each side is complete and ready, or was forced ready."""
+        """True if each side is complete and ready or was forced ready, and enough spectators are ready."""
         if match.min_spectators_to_ready:
             spectators = [player for player in arena.players if player.team == SPECTATOR]
             if not self._are_all_ready(spectators, match.min_spectators_to_ready):
@@ -56,7 +56,7 @@ class ReadyList:
 
     def _is_side_ready(self, arena: Arena, side: Side, needed: int, min_ready: int) -> bool:
         players = arena.players_on(side)
-        # The minimum applies only to a side that was forced ready; otherwise all players must be there.
+        # The minimum applies only to a side that was forced ready; otherwise all players must be present.
         is_forced = side in self._forced and self._count_ready(players) >= max(1, min_ready)
         return self._are_all_ready(players, needed) or is_forced
 

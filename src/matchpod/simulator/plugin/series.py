@@ -1,7 +1,7 @@
 """State of the loaded match: stage, maps, wins, rosters and sides.
 
 The plugin's team1 and team2 are those of the match file. The game's first team is the one that `mp_teamname_1` names
-and that begins a map as CT; `is_team1_first` tells whether that is team1 on the current map. Only this module converts
+and that begins a map as CT; `is_team1_first` is true if that is team1 on the current map. Only this module converts
 sides to the plugin's teams.
 """
 
@@ -22,7 +22,7 @@ NO_MATCH_ID = -1
 
 
 class PluginStage(IntEnum):
-    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses its other stages."""
+    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses get5's other stages."""
 
     NONE = 0
     PRE_VETO = 1
@@ -80,7 +80,7 @@ class Series:
         return (one, two) if self.is_team1_first else (two, one)
 
     def assign_sides(self, first_team_side: Side) -> None:
-        """Assign the sides of the next map. Before a knife round, teams keep their last sides."""
+        """Assign the sides on which the teams begin this map. Before a knife round, they keep their last sides."""
         side = self.match.map_sides[self.map_number]
         if side == "knife":
             self.is_team1_first = self.side_of(Team.TEAM1, first_team_side) is Side.CT
@@ -131,7 +131,7 @@ class Series:
         """Count a map that ended with this score (team1, team2), with MatchZy's arithmetic.
 
         A drawn map counts for neither team and does not reduce the number of remaining maps. So a series can run out
-        of maps undecided: the plugin then fails on the index after the last map and never ends the series.
+        of maps without a winner: the plugin then fails on the index after the last map and never ends the series.
         """
         if score[0] != score[1]:
             self.wins[0 if score[0] > score[1] else 1] += 1

@@ -1,7 +1,7 @@
 """A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
 
 No such plugin exists for real servers yet: this is what `docs/game-servers.md` asks of one. Every report has all rounds
-of the map, so a lost one is made up for by the next.
+of the map, so the next one makes up for a lost one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ShotCounter(Watcher):
         arena.watchers.append(self)
 
     def round_started(self, round_number: int) -> None:
-        """Announce that the round is counted, without numbers: they would pass for final ones."""
+        """Report that the round is being counted, without numbers, which would be taken for final ones."""
         self._report(open_round=round_number)
 
     def freeze_began(self, round_number: int) -> None:

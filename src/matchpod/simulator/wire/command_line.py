@@ -132,7 +132,7 @@ def _write(stream: TextIO | None, text: str) -> None:
     except (OSError, ValueError):
         stream.write(text)
         return
-    # Bypasses the stream's buffer, which would fail again at process exit.
+    # Bypass the stream's buffer: after a failed write, flushing it at process exit would fail again.
     rest = text.encode("utf-8", "replace")
     with suppress(OSError):
         while rest:

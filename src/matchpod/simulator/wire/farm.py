@@ -13,7 +13,7 @@ from matchpod.simulator.wire.pacer import Pacer
 from matchpod.simulator.wire.server import MachineFactory, SimulatedServer
 
 BOOT_BATCH = 50
-"""Servers booted before the event loop runs, for example for signals. They take a tenth of a second."""
+"""Servers booted, in a tenth of a second, before the event loop gets a turn, for example to handle signals."""
 
 
 class Farm:

@@ -26,7 +26,7 @@ TIMEOUT_S = 10.0
 """Time limit for a whole request. A game server waits this long before it resends a log post."""
 
 MAX_IDLE = 64
-"""Idle connections kept per address. A farm needs more at a time only if the receiver is slow."""
+"""Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
 
 IDLE_S = 30.0
 """An unused connection is closed after one to two times this interval."""
@@ -58,7 +58,7 @@ class _Connection(asyncio.Protocol):
         self.reader = ResponseReader()
         self.response: asyncio.Future[None] | None = None
         self.is_stale = False
-        """True if it was not used since the last sweep."""
+        """True if the connection was not used since the last sweep."""
         self._on_lost = on_lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -269,7 +269,7 @@ class HttpClient:
             fault = None  # it refers to this frame: avoid a cycle that keeps the request alive
 
     async def _resolve(self, host: str) -> Sequence[str]:
-        """Resolve a host. Not in the loop's executor, because the process cannot exit before its threads end."""
+        """Resolve a host in a daemon thread: the process cannot exit before the threads of the loop's executor end."""
         if _IP.fullmatch(host):
             return (host,)
         lookup = self._lookups.get(host)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import httptools
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Maximum size of the headers. Usual peers send a few hundred bytes."""
+"""Maximum size of the headers. Most peers send a few hundred bytes."""
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
 """Maximum size of a body. A match file has a few KB; a longer response is an error."""
 
 _RESET_CONTENT = 205
-"""Has no body, like 204 and 304, but the parser would wait for one."""
+"""A 205 response has no body, like 204 and 304, but the parser would wait for one."""
 
 
 class ResponseError(Exception):

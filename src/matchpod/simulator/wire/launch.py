@@ -1,7 +1,7 @@
 """Parse the arguments of `matchpod simulate`: a CS2 command line plus the simulator's own options. No I/O.
 
 `-name value` and `+name value` are the game's options: relevant `-` options are used and the others ignored, `+`
-options are console commands. `--name value` are the simulator's own options; errors there raise LaunchError.
+options are console commands. `--name value` are the simulator's own options. Invalid arguments raise LaunchError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.simulator.scenarios import Scenario
 from matchpod.simulator.sim_settings import sim_fault
 
 MAX_FARM = 2000
-"""Maximum servers per process. Each needs a socket and some hundred KB; one core can run about 500 at 30x."""
+"""Maximum servers per process. Each needs a socket and several hundred KB; one core can run about 500 at 30x."""
 
 MAX_PORT = 65535
 

@@ -19,10 +19,10 @@ POSTS_PER_S = 600
 """Maximum posts of one process per second: at 0.2 ms each, an eighth of a slow core."""
 
 RETRIES_PER_S = 200
-"""Maximum retries of one process per second. Lower, because they are large and useless while a receiver is down."""
+"""Maximum retries of one process per second. Fewer than posts: they are large, and useless while a receiver is down."""
 
 TICK_WAIT_S = 0.02
-"""When to check again for lines whose tick is not over yet. A tick takes 16 ms."""
+"""Delay before the next check for lines whose tick is not over yet. A tick takes 16 ms."""
 
 
 def post_interval_s(servers: int) -> float:
@@ -48,7 +48,7 @@ class LogSender:
         interval_s: float = POST_INTERVAL_S,
         retry_s: float = POST_INTERVAL_S,
     ) -> None:
-        """`wake_at` is called after a response with the time of the next `send_due`, if lines or the clock wait."""
+        """`wake_at` is called after a response with the time of the next `send_due`, if lines wait or in lockstep."""
         self._stream = stream
         self._client = client
         self._wake_at = wake_at

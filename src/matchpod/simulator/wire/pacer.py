@@ -1,4 +1,4 @@
-"""Schedule the wake-ups of all servers of a process in short time slices, oldest first.
+"""Schedule the wake-ups of all servers of a process in short time slices, earliest first.
 
 The event loop runs all due timers before it polls its sockets again. With hundreds of servers due at once that takes
 seconds; with slices, a console command waits for one slice only.

@@ -8,7 +8,7 @@ MIN_FAILURES = 5
 """An address is banned after this many failures within MIN_FAILURE_TIME_S (`sv_rcon_minfailures`)."""
 
 MIN_FAILURE_TIME_S = 30.0
-"""See MIN_FAILURES (`sv_rcon_minfailuretime`)."""
+"""Time within which MIN_FAILURES failures lead to a ban (`sv_rcon_minfailuretime`)."""
 
 MAX_FAILURES = 10
 """An address is also banned after this many failures in total (`sv_rcon_maxfailures`)."""
@@ -39,7 +39,7 @@ class BanList:
         return False
 
     def note_failure(self, address: str, now_s: float) -> None:
-        """Record a wrong password from this address."""
+        """Record a wrong password from this address, and ban it after too many."""
         failures = self._failures.setdefault(address, deque(maxlen=MAX_FAILURES))
         failures.append(now_s)
         is_fast = len(failures) >= MIN_FAILURES and now_s - failures[-MIN_FAILURES] <= MIN_FAILURE_TIME_S

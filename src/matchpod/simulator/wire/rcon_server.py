@@ -1,8 +1,8 @@
 """RCON server: authentication, commands in order, limits and bans.
 
 While the console is busy, all packets wait, because the game does not respond then either. A connection is closed on
-invalid packets, on a command before authentication, on answers left unread, and when its address is banned for wrong
-passwords. Load on one server cannot starve the other servers of the process.
+invalid packets, on a command before authentication, if answers stay unread for UNREAD_S, and when its address is banned
+for wrong passwords. Load on one server cannot starve the other servers of the process.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from matchpod.cs2.rcon import (
 from matchpod.simulator.wire.rcon_bans import BAN_S, BanList
 
 MAX_SESSIONS = 64
-"""Maximum connections to one server; a client needs one or two. A new one replaces an unauthenticated one."""
+"""Maximum connections to one server; a client needs one or two. If full, a new one replaces an unauthenticated one."""
 
 READ_BYTES = 4096
-"""Size of the read buffer: that of the longest packet."""
+"""Size of the read buffer: the length of the longest packet."""
 
 UNREAD_S = 10.0
 """How long a client may leave answers unread. Its further commands wait meanwhile."""
@@ -116,7 +116,7 @@ class RconServer:
                 session.close()
 
     def admit(self, session: RconSession) -> bool:
-        """Accept a connection, unless its address is banned or there are too many."""
+        """Accept a connection; return False if its address is banned or there are too many."""
         if self.bans.is_banned(session.host, session.now_s):
             return False
         if len(self._sessions) >= MAX_SESSIONS:

@@ -40,7 +40,7 @@ LOCKSTEP_MS = 2_000
 TICK_MS = 1000 / TICKS_PER_S
 
 FLUSH_TIMEOUT_S = 1.0
-"""How long a server that quits tries to send its last lines. Hundreds that end together need twice as long."""
+"""How long a server that quits tries to send its last lines. If hundreds quit together, that takes twice as long."""
 
 MAX_REPORTS = 64
 """Maximum plugin events in flight per server. More are lost, as when a real plugin runs out of threads."""
@@ -323,7 +323,7 @@ class SimulatedServer:
         if self._machine is not None and self._sender is not None:
             agenda = self._machine.agenda
             agenda.clear()
-            agenda.run_until(agenda.now_ms + 2000 // TICKS_PER_S)  # only whole ticks are sent
+            agenda.run_until(agenda.now_ms + 2000 // TICKS_PER_S)  # only completed ticks are sent
             await self._sender.finish(FLUSH_TIMEOUT_S)
         if not self._is_over:
             self.close()

@@ -34,7 +34,7 @@ def test_value_stays_one_argument_and_is_not_expanded_again() -> None:
     assert expand_command(["+rcon_password", "{rcon_password}"], VALUES) == ["+rcon_password", "{port} ;x"]
 
 
-def test_slots_are_the_ports() -> None:
+def test_slot_names_are_the_ports() -> None:
     fleet = ProcessFleet(Path("nowhere"), ProcessOptions(command=("cs2",), ports=(27015, 27016)))
     assert list(fleet.slots) == ["27015", "27016"]
 

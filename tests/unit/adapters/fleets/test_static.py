@@ -8,7 +8,7 @@ from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 
 
-def test_slots_are_the_addresses() -> None:
+def test_slot_names_are_the_addresses() -> None:
     servers = [StaticServer("192.0.2.1:27015", "a"), StaticServer("[2001:db8::1]:27015", "b")]
     assert list(StaticFleet(servers, RconConsoles()).slots) == ["192.0.2.1:27015", "[2001:db8::1]:27015"]
 

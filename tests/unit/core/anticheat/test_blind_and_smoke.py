@@ -43,7 +43,7 @@ def test_small_share_of_unseen_headshots_is_not_reported() -> None:
     assert observe(BlindAndSmoke(), *[PLAIN] * 25, *[SMOKED_HEAD] * MIN_HEADSHOTS) == []
 
 
-def test_kills_through_smoke_are_reported_only_if_they_are_a_large_share_of_all_kills() -> None:
+def test_kills_through_smoke_are_reported_only_if_many_and_a_large_share_of_all_kills() -> None:
     assert observe(BlindAndSmoke(), *[SMOKED] * (MIN_UNSEEN - 1)) == []
     assert observe(BlindAndSmoke(), *[PLAIN] * 16, *[SMOKED] * MIN_UNSEEN) == []
     assert len(observe(BlindAndSmoke(), *[PLAIN] * 15, *[SMOKED] * MIN_UNSEEN)) == 1
@@ -57,7 +57,7 @@ def test_weapons_without_precise_aim_do_not_count(weapon: str) -> None:
 
 
 @pytest.mark.parametrize("distance", [None, MIN_DISTANCE - 0.1])
-def test_close_kills_and_kills_at_unknown_distance_count_as_visible(distance: float | None) -> None:
+def test_close_kills_and_kills_at_unknown_distance_count_as_kills_of_visible_enemies(distance: float | None) -> None:
     tally = BlindAndSmoke()
     assert observe(tally, *[replace(SMOKED_HEAD, distance=distance)] * 30) == []
     assert tally == BlindAndSmoke(kills=30)
@@ -73,7 +73,7 @@ def test_each_map_has_at_most_one_report() -> None:
     assert len(observe(BlindAndSmoke(), *[SMOKED_HEAD] * 30)) == 1
 
 
-def test_later_map_is_reported_after_the_same_amount_of_new_evidence() -> None:
+def test_later_map_has_a_report_after_the_same_amount_of_new_evidence() -> None:
     tally = BlindAndSmoke()
     observe(tally, *[SMOKED_HEAD] * MIN_HEADSHOTS)
     tally.new_map()

@@ -64,7 +64,7 @@ def test_evidence_of_earlier_maps_counts() -> None:
     assert len(apply_all(detectors, HEADSHOT)) == 1
 
 
-def test_each_map_may_have_a_report() -> None:
+def test_each_map_can_have_one_report() -> None:
     detectors = Detectors()
     assert len(apply_all(detectors, LIVE, *ENOUGH, *ENOUGH, ENDED)) == 1
     assert len(apply_all(detectors, LIVE, *ENOUGH, ENDED)) == 1

@@ -52,7 +52,7 @@ def test_fewer_than_the_minimum_kills_are_never_reported() -> None:
     assert observe(HeadshotRate(), "h" * (MIN_KILLS - 1)) == []
 
 
-def test_only_headshots_are_reported_with_numbers_and_weapon() -> None:
+def test_player_with_only_headshots_is_reported_with_numbers_and_weapon() -> None:
     assert observe(HeadshotRate(), "h" * MIN_KILLS) == [
         CheatSuspected(
             1000,
@@ -68,7 +68,7 @@ def test_rate_of_a_very_good_player_is_not_reported() -> None:
     assert observe(HeadshotRate(), "hhhhhhhbbb" * 20) == []
 
 
-def test_high_rate_within_chance_is_not_reported() -> None:
+def test_high_rate_that_chance_can_explain_is_not_reported() -> None:
     assert observe(HeadshotRate(), "b" * 5 + "h" * 25) == []
 
 
@@ -85,7 +85,7 @@ def test_each_map_has_at_most_one_report() -> None:
     assert len(observe(HeadshotRate(), "h" * 100)) == 1
 
 
-def test_later_map_is_reported_if_the_evidence_has_grown() -> None:
+def test_later_map_has_a_report_if_the_evidence_has_grown() -> None:
     rate = HeadshotRate()
     observe(rate, "h" * MIN_KILLS)
     rate.new_map()

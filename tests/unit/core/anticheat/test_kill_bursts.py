@@ -60,7 +60,7 @@ def test_clock_set_back_gives_no_burst() -> None:
 
 
 @pytest.mark.parametrize(("weapon", "count"), [("usp_silencer", 3), ("ak47", 4), ("cz75a", 4), ("scar20", 4)])
-def test_automatic_guns_need_one_more_headshot(weapon: str, count: int) -> None:
+def test_burst_with_an_automatic_gun_needs_one_more_headshot(weapon: str, count: int) -> None:
     bursts = KillBursts()
     observe(bursts, *burst(0, count - 1, weapon))
     assert bursts.bursts == 0
@@ -126,7 +126,7 @@ def test_kill_belongs_to_one_burst_only() -> None:
     assert bursts.bursts == 1
 
 
-def test_each_map_has_at_most_one_report_after_two_new_bursts() -> None:
+def test_each_map_has_at_most_one_report_and_each_report_needs_two_new_bursts() -> None:
     bursts = KillBursts()
     assert len([report for start_ms in range(0, 300_000, 60_000) for report in observe(bursts, *burst(start_ms))]) == 1
     assert bursts.bursts == 5

@@ -16,7 +16,7 @@ TEAM2 = (XENA, YURI, ZOE)
 
 
 class EventBuilder:
-    """Events in order. `at(ms)` sets the time of the next one."""
+    """A list of events in order; `at(ms)` sets the time of the next one."""
 
     def __init__(self) -> None:
         self.events: list[ev.Event] = []

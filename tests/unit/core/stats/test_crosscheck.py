@@ -77,7 +77,7 @@ def test_growing_difference_is_reported_again() -> None:
     assert new == [Discrepancy(2, ANNA, "kills", 5, 3)]
 
 
-def test_player_without_a_line_is_compared_with_zero() -> None:
+def test_player_missing_from_our_statistics_is_compared_as_zero() -> None:
     assert compare([], [game_count(BEN)], [], round_number=1) == []
     assert compare([], [game_count(BEN, kills=1)], [], round_number=1) == [Discrepancy(1, BEN, "kills", 0, 1)]
 

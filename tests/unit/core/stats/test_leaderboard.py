@@ -66,7 +66,7 @@ def test_numbers_that_were_not_counted_are_none() -> None:
     assert (row.bullets_fired, row.bullets_hit, row.accuracy_percent, row.top_weapon) == (None, None, None, None)
 
 
-def test_team_numbers_are_1_2_and_0_for_none() -> None:
+def test_team_number_is_1_or_2_and_0_without_a_team() -> None:
     lines = [PlayerLine(player_id=ANNA, team=Team.TEAM1), PlayerLine(player_id=BEN, team=Team.TEAM2)]
     rows = rank(player_rows([*lines, PlayerLine(player_id=CARL)], NAMES))
     assert [row.team for row in rows] == [1, 2, 0]

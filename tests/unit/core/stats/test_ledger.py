@@ -132,7 +132,7 @@ def test_team_deathmatch_is_detected_by_respawns() -> None:
 # --- missing data ---
 
 
-def test_rounds_before_the_log_was_joined_are_missing() -> None:
+def test_rounds_played_before_the_log_begins_are_missing() -> None:
     ledger = EventBuilder().live(rounds_played=2).start(3).decide(3).ledger()
     assert ledger.missing_rounds == [1, 2]
     assert not ledger.is_complete
@@ -202,7 +202,7 @@ def test_repeated_or_stale_decision_changes_nothing() -> None:
     assert builder.decide(1).ledger() == started
 
 
-def test_map_that_ended_incomplete_is_not_complete() -> None:
+def test_incomplete_map_end_makes_the_ledger_incomplete() -> None:
     assert not live().decide(1).end(is_complete=False).ledger().is_complete
 
 
@@ -225,10 +225,10 @@ def test_huge_round_number_does_not_create_a_huge_list() -> None:
         (108, 100, 0, 100),  # capped at the remaining health
         (27, 100, 73, 27),
         (27, 100, 72, 28),  # the log truncates the damage
-        (20, 100, 40, 21),  # 40 were lost to fall damage, which is not logged
+        (20, 100, 40, 21),  # about 40 were lost to fall damage, which is not logged
         (30, 40, 70, 30),  # more health than recorded
         (0, 100, 100, 0),
-        (12, 0, 0, 0),  # a late pellet
+        (12, 0, 0, 0),  # a pellet that hits a dead player
     ],
 )
 def test_damage_is_limited_to_the_health_before_the_hit(damage: int, before: int, after: int, lost: int) -> None:
@@ -288,7 +288,7 @@ def test_victim_of_the_bomb_dies_once() -> None:
     assert line_of(live().die(ANNA, "bomb").die(ANNA, "world").ledger(), ANNA).deaths == 1
 
 
-def test_killed_player_does_not_die_again_by_the_world() -> None:
+def test_world_death_of_a_killed_player_is_not_counted() -> None:
     assert line_of(live().kill(XENA, ANNA).die(ANNA).ledger(), ANNA).deaths == 1
 
 
@@ -304,7 +304,7 @@ def test_leaving_the_server_is_not_a_death() -> None:
     assert line_of(ledger, ANNA).deaths == 0
 
 
-def test_spectator_who_leaves_has_no_line() -> None:
+def test_spectator_who_leaves_has_no_statistics() -> None:
     assert "3001" not in {line.player_id for line in live().leave("3001").decide(1).end().ledger().lines()}
 
 
@@ -365,7 +365,7 @@ def test_mvps_of_the_game_take_precedence_over_the_plugin() -> None:
     assert [line_of(ledger, who).mvps for who in (ANNA, BEN)] == [1, 0]
 
 
-def test_restore_drops_mvps() -> None:
+def test_restore_drops_the_mvps_of_dropped_rounds() -> None:
     builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
     ledger = builder.game_counts(3, game_count(ANNA, mvps=2)).restore(1).ledger()
     assert line_of(ledger, ANNA).mvps == 1
@@ -385,12 +385,12 @@ def shots_of(builder: EventBuilder) -> tuple[int | None, int | None]:
     return line.shots_fired, line.shots_hit
 
 
-def test_shots_are_added_over_the_rounds() -> None:
+def test_shots_are_summed_over_the_rounds() -> None:
     builder = live().shots(1, ANNA, 10, 2).decide(1).game_counts(2).start(2).shots(2, ANNA, 25, 5)
     assert shots_of(builder) == (35, 7)
 
 
-def test_repeated_report_of_a_round_replaces_the_earlier_one() -> None:
+def test_repeated_shots_report_of_a_round_replaces_the_earlier_one() -> None:
     builder = live().shots(1, ANNA, 10, 2).decide(1).start(2).shots(2, ANNA, 5, 1).shots(1, ANNA, 12, 3)
     assert shots_of(builder.shots(2, ANNA, 5, 1)) == (17, 4)
 
@@ -399,7 +399,7 @@ def test_shots_of_a_round_without_a_record_do_not_count() -> None:
     assert shots_of(live().shots(3, ANNA, 9, 2).decide(1).end()) == (None, None)
 
 
-def test_report_may_arrive_before_the_log_of_its_round() -> None:
+def test_shots_report_may_arrive_before_the_log_of_its_round() -> None:
     assert shots_of(EventBuilder().live().shots(1, ANNA, 7, 1).start(1).decide(1).end()) == (7, 1)
 
 
@@ -409,7 +409,7 @@ def test_shots_are_none_if_a_round_was_not_reported() -> None:
     assert shots_of(builder.end()) == (None, None)
 
 
-def test_late_announcement_does_not_erase_numbers() -> None:
+def test_late_empty_shots_report_does_not_erase_the_counts() -> None:
     builder = live().shots(1, ANNA, 7, 1).add(ev.ShotsCounted, 1, 1, {}).decide(1).end()
     assert shots_of(builder) == (7, 1)
 

@@ -84,7 +84,7 @@ def test_reading_does_not_modify_the_ledger(events: list[ev.Event]) -> None:
 
 @examples(60)
 @given(events=EVENT_LISTS)
-def test_live_counts_agree_with_the_lines(events: list[ev.Event]) -> None:
+def test_live_counts_agree_with_the_player_lines(events: list[ev.Event]) -> None:
     ledger = fold(events)
     counts = {player_id: (row.kills, row.deaths, row.assists) for player_id, row in ledger.live_counts().items()}
     assert counts == {line.player_id: (line.kills, line.deaths, line.all_assists) for line in ledger.lines()}
@@ -104,11 +104,11 @@ def test_counters_are_not_negative_and_parts_do_not_exceed_totals(events: list[e
 
 @examples(60)
 @given(kept=FIGHTS, dropped=FIGHTS, replayed=FIGHTS)
-def test_restored_round_leaves_no_trace(
+def test_round_dropped_by_a_restore_leaves_no_trace(
     kept: list[ev.Event], dropped: list[ev.Event], replayed: list[ev.Event]
 ) -> None:
     def without_shots(events: list[ev.Event]) -> list[ev.Event]:
-        # A late report of an earlier round counts, and a restore of a later one does not take it back.
+        # A late report of shots in round 1 counts, and dropping round 2 does not undo it.
         return [event for event in events if not isinstance(event, ev.ShotsCounted)]
 
     until_2 = [

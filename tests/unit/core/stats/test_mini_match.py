@@ -31,7 +31,7 @@ def play_round_1(builder: EventBuilder) -> None:
 
 
 def play_round_2(builder: EventBuilder) -> None:
-    """Team 2 wins by the bomb, which kills Carl, the last player of team 1."""
+    """Team 2 wins with the bomb, which kills Carl, the last player of team 1."""
     builder.at(100_000).start(2)
     # Carl kills teammate Ben: a first death, but no first kill.
     builder.at(101_000).kill(CARL, BEN, "glock")
@@ -42,7 +42,7 @@ def play_round_2(builder: EventBuilder) -> None:
     builder.at(103_000).add(ev.GrenadeThrown, XENA, ev.GrenadeKind.HE)
     builder.at(103_000).hit(XENA, ANNA, 57, 42, "hegrenade").at(103_500).hit(YURI, ANNA, 45, 0, "m4a1")
     builder.at(103_500).kill(YURI, ANNA, "m4a1_silencer").at(103_500).assist(XENA, ANNA).assist(ZOE, ANNA, flash=True)
-    # Carl loses a 1v3 and is killed by the bomb, which the log prints twice.
+    # Carl loses a 1v3 and is killed by the bomb; the log prints the death twice.
     builder.at(105_000).add(ev.BombPlanted, XENA, "A")
     builder.at(145_000).die(CARL, "bomb").at(145_000).die(CARL, "world").at(145_000).decide(2, Team.TEAM2)
     # KAST: Xena A, Yuri K, Zoe S; no player of team 1.
@@ -199,7 +199,7 @@ def test_ratios_are_computed_from_a_line() -> None:
     assert derived.impact(anna.kills, anna.assists, anna.rounds_played) == 2.43
 
 
-def test_leaderboard_ranks_the_lines() -> None:
+def test_leaderboard_ranks_the_players() -> None:
     rows = rank(player_rows(mini_match().lines(), {ZOE: "Zoe"}), sort_by=LeaderboardSort.UTILITY, limit=2)
     # Zoe and Xena threw one grenade each; Zoe has the kill.
     assert [(row.steam_id, row.utility.total) for row in rows] == [(ZOE, 1), (XENA, 1)]

@@ -52,7 +52,7 @@ def test_team_comes_from_the_last_line_up() -> None:
     assert [line_of(lines, who).team for who in (XENA, ANNA, BEN)] == [Team.TEAM1, Team.TEAM2, Team.TEAM1]
 
 
-def test_lines_have_no_team_without_teams() -> None:
+def test_lines_have_no_team_in_a_match_without_teams() -> None:
     assert {line.team for line in sum_rounds([played(1)], has_teams=False)} == {None}
 
 

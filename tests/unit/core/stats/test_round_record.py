@@ -23,7 +23,7 @@ def test_players_in_the_line_ups_play_the_round() -> None:
     )
 
 
-def test_player_outside_the_line_ups_has_counters_but_no_round() -> None:
+def test_player_outside_the_line_ups_has_counters_but_did_not_play_the_round() -> None:
     assert started().counts("3001") == PlayerRound()
 
 
@@ -32,7 +32,7 @@ def test_team_comes_from_the_line_up() -> None:
     assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
 
 
-def test_falls_after_the_decision_are_distinguished() -> None:
+def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
     record.decide(Team.TEAM2)
@@ -41,7 +41,7 @@ def test_falls_after_the_decision_are_distinguished() -> None:
     assert len(record.falls) == 2
 
 
-def test_second_death_proves_respawns_and_clears_the_falls() -> None:
+def test_second_death_of_a_player_proves_respawns_and_clears_the_list_of_deaths() -> None:
     record = started()
     for at_ms in (1, 2, 3):
         record.add_fall(Fall(at_ms, ANNA, XENA, is_enemy=True))
@@ -50,7 +50,7 @@ def test_second_death_proves_respawns_and_clears_the_falls() -> None:
     assert record.counts(ANNA).deaths == 3
 
 
-def test_leaving_is_a_fall_but_not_a_death() -> None:
+def test_player_who_leaves_is_out_but_has_not_died() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, is_death=False))
     assert record.is_out(ANNA)

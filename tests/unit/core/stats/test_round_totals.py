@@ -66,7 +66,7 @@ def test_kill_after_the_decision_is_no_first_kill() -> None:
 
 
 @pytest.mark.parametrize(("after_ms", "trades"), [(TRADE_WINDOW_MS, 1), (TRADE_WINDOW_MS + 1, 0)])
-def test_trade_kills_the_killer_of_a_teammate_within_the_window(after_ms: int, trades: int) -> None:
+def test_kill_of_the_killer_of_a_teammate_is_a_trade_only_within_the_window(after_ms: int, trades: int) -> None:
     players = RoundBuilder().kill(XENA, ANNA).kill(BEN, XENA, after_ms=after_ms).decide(None).totals()
     assert players[BEN].trade_kills == trades
     assert players[ANNA].traded_deaths == trades
@@ -103,7 +103,7 @@ def test_players_outside_the_line_ups_make_no_trades() -> None:
 
 
 def test_clutch_size_is_the_number_of_enemies_at_its_start() -> None:
-    # Anna is alone against three, then two, then one: it stays a 1v3.
+    # Anna is alone against three, then two, then one: the clutch stays a 1v3.
     round_ = RoundBuilder().kill(XENA, BEN).kill(XENA, CARL)
     players = round_.kill(ANNA, XENA).kill(ANNA, YURI).kill(ANNA, ZOE).decide(Team.TEAM1).totals()
     assert players[ANNA].clutch1v3 == 1
@@ -116,7 +116,7 @@ def test_clutch_requires_winning_the_round_but_not_survival() -> None:
     assert round_.decide(Team.TEAM1).totals()[ANNA].clutch1v3 == 1
 
 
-def test_lost_round_is_no_clutch() -> None:
+def test_last_player_of_the_losing_team_wins_no_clutch() -> None:
     players = RoundBuilder().kill(XENA, BEN).kill(XENA, CARL).kill(XENA, ANNA).decide(Team.TEAM2).totals()
     assert players[ANNA].clutch1v3 == 0
 
@@ -154,7 +154,7 @@ def test_deaths_after_the_decision_start_no_clutch() -> None:
     assert players[ANNA].clutch1v2 == 0
 
 
-def test_fall_outside_the_line_ups_starts_no_clutch() -> None:
+def test_death_of_a_player_outside_the_line_ups_starts_no_clutch() -> None:
     players = RoundBuilder().fall("3001").decide(Team.TEAM1).totals()
     assert sum(players[who].clutch1v3 for who in TEAM1) == 0
 
@@ -163,7 +163,7 @@ def test_fall_outside_the_line_ups_starts_no_clutch() -> None:
     ("kills", "name"),
     [(2, "double_kills"), (3, "triple_kills"), (4, "quad_kills"), (5, "aces"), (6, "aces")],
 )
-def test_multi_kills_count_exactly_and_an_ace_is_five_or_more(kills: int, name: str) -> None:
+def test_multi_kill_counts_only_by_its_size_and_an_ace_is_five_or_more(kills: int, name: str) -> None:
     round_ = RoundBuilder(team2=TEAM2 + MORE_OF_TEAM2).decide(None)
     for victim in (TEAM2 + MORE_OF_TEAM2)[:kills]:
         round_.kill(ANNA, victim)

@@ -19,7 +19,7 @@ PIECES = [
 
 
 def hostile_texts(seed: int) -> Iterator[str]:
-    """Yield endless texts that a player could use as a name or write in chat, without line feeds."""
+    """Yield an endless series of texts that a player could use as a name or in chat; none has a line feed."""
     dice = random.Random(seed)
     lines = PLAYER_LINES + WORLD_LINES
     while True:

@@ -20,7 +20,7 @@ EVIL_ID = "[U:1:666]"
 
 
 def reader_with(*names: str) -> LineReader:
-    """Return a reader that knows Ann, Ben, and players with these names from their first lines."""
+    """Return a reader that knows Ann, Ben and, from one line each, players with these names."""
     reader = LineReader()
     for player in (ANN, BEN):
         reader.known.learn(player)

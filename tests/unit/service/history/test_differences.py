@@ -139,7 +139,7 @@ def test_leaderboard_and_detections_are_compared() -> None:
     assert (changed.part, changed.field, changed.new) == (Part.ANTI_CHEAT, "reason", "slow")
 
 
-def test_statistics_of_a_map_without_stored_ones_are_new() -> None:
+def test_statistics_are_new_for_a_map_without_stored_ones() -> None:
     found = compare(MatchHistory((map_row(),)), history())
     assert [(one.part, one.steam_id, one.old) for one in found] == [
         (Part.PLAYERS, "1", msgspec.UNSET),
@@ -149,7 +149,7 @@ def test_statistics_of_a_map_without_stored_ones_are_new() -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"", b"x", b"{}", b"[1]", b'[{"name": "\xff"}]'])
-def test_damaged_list_is_one_difference_even_from_an_empty_one(damaged: bytes) -> None:
+def test_damaged_list_is_one_difference_even_if_the_new_list_is_empty(damaged: bytes) -> None:
     broken = msgspec.structs.replace(statistics(), players=damaged, anti_cheat=damaged)
     players, detections = compare(history(stats=broken), history())
     text = damaged.decode(errors="replace")

@@ -46,12 +46,12 @@ def test_items_after_the_last_stored_one_are_appended() -> None:
 
 
 def test_item_stored_under_another_number_is_found_by_its_content() -> None:
-    # Fewer items were stored before it.
+    # Item 3 of the timeline was stored as number 1.
     assert numbered_words(_items_after(timeline("x", "y", "a", "b", "end"), 1, stored("a", 1))) == [
         (2, "b"),
         (3, "end"),
     ]
-    # More items were stored before it.
+    # Item 1 of the timeline was stored as number 7.
     assert numbered_words(_items_after(timeline("a", "b", "end"), 7, stored("a", 7))) == [(8, "b"), (9, "end")]
 
 

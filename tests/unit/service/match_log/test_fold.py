@@ -153,7 +153,7 @@ def test_match_begins_with_the_values_of_its_row() -> None:
     assert match.settings == recorded().settings
 
 
-def test_join_time_counts_from_the_allocation_if_starting_the_server_took_half_of_it() -> None:
+def test_join_time_counts_from_the_allocation_if_starting_the_server_took_over_half_of_it() -> None:
     half_ms = round(Timers().at_speed(30.0).join_s * 500)
     in_time = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms), 30.0)
     late = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms + 1), 30.0)
@@ -161,7 +161,7 @@ def test_join_time_counts_from_the_allocation_if_starting_the_server_took_half_o
     assert late.due_ms() == START_MS + half_ms + 1 + 2 * half_ms
 
 
-def test_presence_is_doubtful_after_a_resume_until_it_is_read_again() -> None:
+def test_presence_is_doubtful_after_a_resume_and_completed_by_the_console_list() -> None:
     fold = Fold.begin(row_of(recorded().settings), 1.0)
     assert not fold.match.presence.is_doubtful
     fold.apply(entry(EntryKind.RESUMED, START_MS))
@@ -204,7 +204,7 @@ def test_deadlines_wait_after_a_resume() -> None:
     assert isinstance(cancel, CancelMatch)
 
 
-def test_players_who_joined_before_a_resume_are_applied_before_the_deadline() -> None:
+def test_posts_repeated_after_a_resume_are_applied_before_the_deadline_fires() -> None:
     played = recorded()
     late_ms = JOIN_MS * 2
     fold = new_fold()
@@ -257,7 +257,7 @@ def test_durations_are_in_game_time_at_any_speed() -> None:
         for one in recorded().entries
     ]
     fold_all(fold, late)
-    # At the end its clock differs a lot from ours, which must not be taken for another time zone.
+    # At the end, the server's clock differs a lot from ours; this must not be taken for another time zone.
     assert late[-1].received_ms - recorded().entries[-1].received_ms > ZONE_STEP_MS
     assert [one.duration_s for one in fold.match.maps] == [one.duration_s for one in recorded().reader.match.maps]
 

@@ -22,7 +22,7 @@ def local_match(seq: int = 0) -> LocalMatch:
 
 
 def drain(live: LocalMatch) -> list[int]:
-    """Dequeue and apply all available entries; return their numbers."""
+    """Dequeue all available entries and mark them as applied; return their numbers."""
     numbers = []
     while (one := live.dequeue()) is not None:
         live.applied(one.seq)
@@ -46,7 +46,7 @@ def test_entry_after_a_gap_is_not_dequeued() -> None:
     live.enqueue(entry(3))
     assert drain(live) == [1]
     assert live.is_behind
-    live.applied(2)  # from the database
+    live.applied(2)  # read from the database
     assert drain(live) == [3]
     assert not live.is_behind
 

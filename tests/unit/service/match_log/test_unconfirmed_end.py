@@ -1,4 +1,4 @@
-"""The end of a match with a single report, because the server lost its last lines."""
+"""A match end that only one source reports, because log lines before it were lost."""
 
 from __future__ import annotations
 

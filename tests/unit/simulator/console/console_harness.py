@@ -1,4 +1,4 @@
-"""Test harness of the console: real variables, players and log lines; game, visitors and host only record calls."""
+"""Test harness of the console: variables, players and log lines are real; game, visitors and host record calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecordingLog:
 
 
 class RecordingGame(Game):
-    """A game that only records calls."""
+    """A game that records calls; its backups are `files`."""
 
     def __init__(self, arena: Arena, calls: list[str]) -> None:
         super().__init__(arena)
@@ -75,7 +75,7 @@ class RecordingGame(Game):
 
 
 class RecordingVisitors(Visitors):
-    """Visitors that only record calls."""
+    """Visitors that record calls instead of connecting."""
 
     def __init__(self, arena: Arena, door: Door, game: Game, calls: list[str]) -> None:
         super().__init__(arena, door, game)
@@ -89,7 +89,7 @@ class RecordingVisitors(Visitors):
 
 
 class RecordingOutside:
-    """A host that only records calls."""
+    """A host that records calls; fetching, reporting and hanging fail the test."""
 
     def __init__(self, calls: list[str]) -> None:
         self._calls = calls
@@ -142,11 +142,11 @@ class ConsoleHarness:
         )
 
     def execute(self, text: str) -> str:
-        """Run commands as the server itself."""
+        """Execute commands as the server itself, not over RCON; return their output."""
         return self.console.execute(text, "")
 
     def add_player(self, person: Participant, user_id: int, *, is_in_game: bool = True) -> Player:
-        """Add a player with this user id, without logging it."""
+        """Add a CT player with this user id, without log lines."""
         player = Player(person, user_id, "CT", is_in_game, connected_at_ms=self.agenda.now_ms)
         self.arena.players.append(player)
         return player

@@ -29,7 +29,7 @@ def test_developer_only_names_are_unknown(harness: ConsoleHarness, name: str) ->
     assert unknown_commands(harness.execute(f"{name} 1")) == (name,)
 
 
-def test_variable_without_a_value_is_printed(harness: ConsoleHarness) -> None:
+def test_variable_name_without_a_value_prints_the_variable(harness: ConsoleHarness) -> None:
     assert harness.execute("mp_freezetime") == "mp_freezetime = 6\n"
     assert harness.calls == []
 
@@ -48,7 +48,7 @@ def test_empty_quotes_clear_a_variable(harness: ConsoleHarness) -> None:
     assert harness.variables.text("sv_password") == ""
 
 
-def test_team_name_needs_no_quotes(harness: ConsoleHarness) -> None:
+def test_team_name_with_a_space_needs_no_quotes(harness: ConsoleHarness) -> None:
     harness.execute("mp_teamname_1 Team One")
     assert harness.variables.text("mp_teamname_1") == "Team One"
 
@@ -74,7 +74,7 @@ def test_command_of_the_server_itself_is_not_logged(harness: ConsoleHarness) -> 
     assert harness.log.lines == []
 
 
-def test_only_changes_of_listed_variables_are_logged(harness: ConsoleHarness) -> None:
+def test_only_changes_of_variables_that_a_map_load_lists_are_logged(harness: ConsoleHarness) -> None:
     harness.execute("mp_friendlyfire 1; mp_friendlyfire 1; mp_warmuptime 99")
     assert harness.log.lines == ['server_cvar: "mp_friendlyfire" "true"']
 
@@ -103,7 +103,7 @@ def test_cheats_can_be_enabled_from_the_console(harness: ConsoleHarness) -> None
     "command",
     ["status", "status_json", "say hi", "echo x", "logaddress_list_http", "mp_maxrounds", "log", "nonsense", "//x", ""],
 )
-def test_queries_do_not_postpone_the_arrival_of_players(harness: ConsoleHarness, command: str) -> None:
+def test_commands_that_set_nothing_do_not_delay_the_arrival_of_players(harness: ConsoleHarness, command: str) -> None:
     harness.execute(command)
     assert harness.calls == []
 
@@ -120,7 +120,7 @@ def test_invalid_scenario_is_rejected_with_the_list_of_valid_ones(harness: Conso
     assert harness.calls == []
 
 
-def test_recording_without_listeners_is_switched_on(harness: ConsoleHarness) -> None:
+def test_recording_without_listeners_can_be_enabled(harness: ConsoleHarness) -> None:
     harness.execute("sv_log_http_record_before_any_listeners 1")
     assert harness.stream.records_early
 
@@ -184,7 +184,7 @@ def test_settings_of_the_service_can_be_read_back(harness: ConsoleHarness, match
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
 @example('MP_ROUNDTIME"')  # sets a variable whose change is logged before the command itself
-def test_any_text_is_executed_without_an_error(text: str) -> None:
+def test_any_text_over_rcon_is_executed_and_logged_once(text: str) -> None:
     harness = ConsoleHarness()
     harness.console.execute(text, "203.0.113.7:1")
     assert sum(line.startswith("rcon from ") for line in harness.log.lines) == 1

@@ -15,7 +15,7 @@ def harness() -> ConsoleHarness:
 
 
 def listeners_of(harness: ConsoleHarness) -> list[tuple[str, int]]:
-    """Return URL and delay in milliseconds."""
+    """Return the URL and the delay in milliseconds of each listener."""
     return [(listener.url, listener.delay_ticks * 1000 // TICKS_PER_S) for listener in harness.stream.listeners]
 
 
@@ -36,7 +36,7 @@ def test_log_without_a_valid_argument_prints_the_state(harness: ConsoleHarness) 
     assert harness.calls == []
 
 
-def test_log_file_is_opened_and_closed_if_enabled(harness: ConsoleHarness) -> None:
+def test_enabled_log_file_is_opened_and_closed_with_the_log(harness: ConsoleHarness) -> None:
     harness.execute("sv_logfile 1; log on; log off")
     assert harness.log.lines == [
         'Log file started (file "logs/1768849000.log") (game "csgo") (version "10603")',
@@ -44,13 +44,13 @@ def test_log_file_is_opened_and_closed_if_enabled(harness: ConsoleHarness) -> No
     ]
 
 
-def test_listener_is_added_and_any_players_are_expected(harness: ConsoleHarness) -> None:
+def test_random_players_are_expected_once_a_listener_is_added(harness: ConsoleHarness) -> None:
     assert harness.execute('logaddress_add_http "http://h/a?b=c"') == ""
     assert listeners_of(harness) == [("http://h/a?b=c", 0)]
     assert harness.calls == ["expect anyone", "restart countdown"]
 
 
-def test_no_other_players_are_expected_if_the_plugin_has_a_match(harness: ConsoleHarness) -> None:
+def test_random_players_are_not_expected_if_the_plugin_has_a_match(harness: ConsoleHarness) -> None:
     harness.console.has_plugin_match = lambda: True
     harness.execute('logaddress_add_http "http://h/a"')
     assert harness.calls == ["restart countdown"]

@@ -26,7 +26,7 @@ def test_unknown_map_is_reported_and_not_loaded(harness: ConsoleHarness, name: s
     assert harness.calls == []
 
 
-def test_map_without_a_name_prints_the_usage(harness: ConsoleHarness) -> None:
+def test_map_command_without_a_name_prints_the_usage(harness: ConsoleHarness) -> None:
     assert harness.execute("map").startswith("map <map>")
     assert harness.calls == []
 

@@ -32,7 +32,7 @@ def test_empty_console_chat_is_not_logged(harness: ConsoleHarness) -> None:
     assert harness.log.lines == []
 
 
-def test_config_file_is_not_found(harness: ConsoleHarness) -> None:
+def test_exec_finds_no_config_file(harness: ConsoleHarness) -> None:
     assert harness.execute("exec cmcomp/warmup.cfg") == "exec: couldn't exec cmcomp/warmup.cfg\n"
     assert harness.execute("exec").startswith("exec <filename>")
 

@@ -31,7 +31,7 @@ def only(text: str) -> ConsoleStatement:
         ("//x\n;; quit", [["quit"]]),
     ],
 )
-def test_text_is_parsed_as_by_the_engine(text: str, commands: list[list[str]]) -> None:
+def test_text_is_parsed_as_in_the_engine(text: str, commands: list[list[str]]) -> None:
     assert words(text) == commands
 
 
@@ -85,7 +85,7 @@ def test_url_without_quotes_is_cut_at_its_slashes() -> None:
     assert only("logaddress_add_http http://x/y").args == ["http", ":"]
 
 
-def test_too_long_command_is_marked() -> None:
+def test_command_above_the_length_limit_is_marked_as_too_long() -> None:
     fits = "a " + "b" * (MAX_STATEMENT_BYTES - 2)
     assert [only(fits).is_too_long, only(fits + "b").is_too_long] == [False, True]
 

@@ -1,4 +1,4 @@
-"""Output of `status` and `status_json` compared with our parsers and with real servers."""
+"""Compare the output of `status` and `status_json` with our parsers and with real servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_empty_server_has_an_empty_table(harness: ConsoleHarness) -> None:
     assert parse_status(text) == ()
 
 
-def test_server_with_players_or_without_hibernation_does_not_hibernate(harness: ConsoleHarness) -> None:
+def test_server_hibernates_only_without_humans_and_if_enabled(harness: ConsoleHarness) -> None:
     harness.execute("sv_hibernate_when_empty 0")
     assert "(not hibernating)" in status_text(harness.arena)
     harness.execute("sv_hibernate_when_empty 1")
@@ -68,7 +68,7 @@ def test_connection_time_has_hours_after_an_hour(harness: ConsoleHarness) -> Non
     assert "  1:02:05 " in status_text(harness.arena)
 
 
-def test_loading_player_has_an_offset_user_id(harness: ConsoleHarness) -> None:
+def test_status_adds_an_offset_to_the_user_id_of_a_loading_player(harness: ConsoleHarness) -> None:
     harness.add_player(Participant("A", 7), 3, is_in_game=False)
     text = status_text(harness.arena)
     assert [player.user_id for player in parse_status(text)] == [65283]
@@ -86,7 +86,7 @@ def test_status_header_equals_that_of_a_real_server(harness: ConsoleHarness, cor
     ]
 
 
-def test_status_json_has_the_fields_and_order_of_a_real_server(harness: ConsoleHarness, corpus: Path) -> None:
+def test_status_json_has_the_fields_of_a_real_server_in_the_same_order(harness: ConsoleHarness, corpus: Path) -> None:
     for number in range(2, 13):
         harness.add_player(Participant(f"Bot {number}", 0), number)
     field = re.compile(r'^\t*"([^"]+)":', re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Test connections: log lines and their order, user ids, and the notified watchers."""
+"""Test connections: log lines and their order, user ids, and which watchers are notified."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_leaving_bomb_carrier_drops_the_bomb_and_dies(server: VisitedServer) -> 
     assert not player.is_alive
 
 
-def test_leaving_a_side_is_not_counted_as_a_death(server: VisitedServer) -> None:
+def test_leaving_the_server_or_a_side_while_dead_is_not_a_death(server: VisitedServer) -> None:
     stays, leaves = join(server, 1), join(server, 2)
     changes = join(server, 3)
     server.arena.book.open(is_free_for_all=False, has_respawns=False)
@@ -123,7 +123,7 @@ def test_leaving_a_side_is_not_counted_as_a_death(server: VisitedServer) -> None
     assert set(deaths.values()) <= {0}
 
 
-def test_kick_is_logged_as_the_reason(server: VisitedServer) -> None:
+def test_kick_is_logged_as_the_reason_of_the_disconnect(server: VisitedServer) -> None:
     server.door.kick(join(server), "go away")
     assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
 
@@ -167,7 +167,7 @@ def test_player_enters_only_once(server: VisitedServer) -> None:
     assert len(server.log.lines) == 4
 
 
-def test_later_watchers_are_not_notified_of_a_player_kicked_on_connect(server: VisitedServer) -> None:
+def test_watchers_after_one_that_kicks_a_new_player_are_not_notified_of_the_connection(server: VisitedServer) -> None:
     server.arena.watchers.insert(0, type(server.watcher)(server.door))
     first = server.arena.watchers[0]
     assert isinstance(first, type(server.watcher))

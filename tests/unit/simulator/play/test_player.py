@@ -47,7 +47,7 @@ def test_only_a_loaded_player_on_a_side_is_playing() -> None:
     assert _player("Unassigned").side is None
 
 
-def test_plain_knife_has_another_name_on_the_t_side() -> None:
+def test_plain_knife_has_a_different_name_on_the_t_side() -> None:
     assert _player("CT").knife == "knife"
     assert _player("TERRORIST").knife == "knife_t"
     assert Player(Participant("Bea", 2, knife="knife_falchion"), 1, team="TERRORIST").knife == "knife_falchion"

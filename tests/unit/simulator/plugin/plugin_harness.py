@@ -246,7 +246,7 @@ class PluginHarness:
             self.arena.book.open(is_free_for_all=False, has_respawns=False)
 
     def play_round(self, side: Side | None, notice: str = "CTs_Win") -> None:
-        """Play a live round that is won by this side."""
+        """Play a live round that is won by this side; None for a draw."""
         is_first = side is self.game.team1_side
         one, two = self.game.score
         if side is not None:
@@ -263,7 +263,7 @@ class PluginHarness:
             watcher.map_ended()
 
     def play_map(self, first: int, second: int) -> None:
-        """Play a whole map with this many rounds won by the game's first and second team."""
+        """Play a whole map in which the game's first and second team win this many rounds."""
         begins = self.game.team1_side
         for side, rounds in ((begins, first), (begins.other, second)):
             for _ in range(rounds):

@@ -14,7 +14,7 @@ def playing() -> PluginHarness:
     return harness
 
 
-def test_pause_ends_when_both_sides_ask_for_it() -> None:
+def test_pause_ends_once_both_sides_have_asked_to_unpause() -> None:
     harness = playing()
     blue, red = harness.arena.players
     harness.door.say(blue, ".pause")

@@ -70,7 +70,7 @@ def test_admin_pauses_and_unpauses() -> None:
     assert harness.rcon("css_fup") == ""
 
 
-def test_pause_needs_a_started_match() -> None:
+def test_match_can_be_paused_only_between_its_start_and_end() -> None:
     harness = PluginHarness()
     assert harness.rcon("css_forcepause") == ""
     harness = playing()
@@ -128,7 +128,7 @@ def test_removed_player_is_kicked_and_cannot_rejoin() -> None:
     assert blue not in harness.arena.players
 
 
-def test_settings_are_stored() -> None:
+def test_plugin_settings_are_stored() -> None:
     harness = PluginHarness()
     assert harness.rcon("matchzy_demo_path") == "matchzy_demo_path = MatchZy/\n"
     assert harness.rcon("matchzy_demo_path demos/") == ""

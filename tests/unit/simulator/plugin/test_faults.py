@@ -1,4 +1,4 @@
-"""Tests of lost, duplicated and late events."""
+"""Tests of how events are sent, and of lost, duplicated and late ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_events_arrive_once_and_in_order_without_faults() -> None:
     assert sent(0) == list(range(200))
 
 
-def test_each_fault_has_about_its_share_of_events() -> None:
+def test_each_fault_affects_about_its_share_of_events() -> None:
     arrived = sent(20)
     lost = 200 - len(set(arrived))
     duplicated = len(arrived) - len(set(arrived))

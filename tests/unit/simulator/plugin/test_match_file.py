@@ -131,7 +131,7 @@ def test_numbers_and_booleans_may_be_strings() -> None:
     assert (read_file.match_id, read_file.is_wingman) == (27, True)
 
 
-def test_longer_pool_has_a_veto_only_if_requested() -> None:
+def test_pool_with_more_maps_than_the_series_has_a_veto_only_if_requested() -> None:
     assert accepted(maplist=["de_a", "de_b"]).skips_veto
     assert not accepted(maplist=["de_a", "de_b"], skip_veto=False).skips_veto
     assert accepted(skip_veto=False).skips_veto
@@ -156,7 +156,7 @@ def test_spectators_given_as_an_empty_list_are_empty() -> None:
     assert accepted(spectators={"players": []}).spectators == {}
 
 
-def test_team_name_keeps_letters_digits_spaces_and_hyphens() -> None:
+def test_team_name_keeps_letters_digits_spaces_underscores_and_hyphens() -> None:
     assert plain_name('Ätna_Ω-7 "; quit//²') == "Ätna_Ω-7  quit"
 
 

@@ -97,7 +97,7 @@ def test_second_match_is_rejected() -> None:
     harness = loaded()
     answer = harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
     assert harness.course.last_fault == "A match is already setup with id: 27, cannot load a new match!"
-    # It contains chat color codes: green and default.
+    # The answer contains chat color codes: green and default.
     assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {harness.course.last_fault}\n"
     assert len(harness.outside.requests) == 1
 
@@ -225,7 +225,7 @@ def test_empty_whitelist_rejects_all_players() -> None:
 # --- play ----------------------------------------------------------------------------------------------------------
 
 
-def test_start_goes_live_and_reports_it() -> None:
+def test_start_command_makes_the_match_live_and_reports_it() -> None:
     harness = loaded()
     harness.enter_all()
     assert harness.rcon("css_start") == ""
@@ -341,14 +341,14 @@ def test_short_restart_delay_is_raised() -> None:
     assert harness.arena.map_name == "de_nuke"
 
 
-def test_restart_waits_for_the_broadcast() -> None:
+def test_restart_delay_includes_the_broadcast_delay() -> None:
     harness = loaded(maps=THREE_MAPS, cvars={"tv_enable": "1", "tv_delay": "90"})
     live(harness)
     harness.play_map(4, 0)
     assert harness.variables.whole("mp_match_restart_delay") == 115
 
 
-def test_drawn_last_map_never_ends_the_series() -> None:
+def test_drawn_last_map_does_not_end_the_series() -> None:
     harness = loaded()
     live(harness)
     harness.play_map(3, 3)
@@ -416,7 +416,7 @@ def test_winners_of_the_knife_round_may_switch() -> None:
     assert (report.team1_score, report.team2_score) == (0, 1)
 
 
-def test_one_of_the_winners_eventually_chooses_a_side() -> None:
+def test_side_is_chosen_once_a_winner_of_the_knife_round_is_connected() -> None:
     harness = loaded(map_sides=["knife"])
     harness.rcon("css_start")
     harness.play_knife_round(None)
@@ -436,7 +436,7 @@ def test_side_choice_is_cancelled_with_the_match() -> None:
     assert harness.stage() is PluginStage.NONE
 
 
-def test_veto_is_skipped_by_command_or_start() -> None:
+def test_veto_is_skipped_by_the_skip_or_start_command() -> None:
     fields = match(maplist=["de_nuke", "de_train"], skip_veto=False)
     for command in ("css_skipveto", "css_start"):
         harness = PluginHarness()

@@ -67,7 +67,7 @@ def test_winner_of_map_result_is_the_leader_of_the_series() -> None:
     assert reports.map_result(series, 1, (13, 3), Side.CT)["winner"] == {"side": "3", "team": "team2"}
 
 
-def test_winner_of_round_end_is_the_leader_of_the_map_and_the_winning_side() -> None:
+def test_round_end_names_the_leader_of_the_map_and_the_side_that_won_the_round() -> None:
     payload = reports.round_end(loaded(), RoundEnd(Side.T, "Target_Bombed"), (5, 2), ([], []))
     assert payload["winner"] == {"side": "2", "team": "team1"}
     assert (payload["reason"], payload["round_number"], payload["round_time"]) == (1, 7, 0)
@@ -84,7 +84,7 @@ def test_winner_of_round_end_is_the_leader_of_the_map_and_the_winning_side() -> 
     ]
 
 
-def test_drawn_round_has_no_side() -> None:
+def test_drawn_round_has_no_winning_side() -> None:
     payload = reports.round_end(loaded(), RoundEnd(None, "Round_Draw"), (0, 0), ([], []))
     assert (payload["winner"], payload["reason"]) == ({"side": "0", "team": "team2"}, 10)
 

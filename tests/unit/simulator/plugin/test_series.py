@@ -71,7 +71,7 @@ def test_players_can_be_added_and_removed() -> None:
     assert not loaded.remove(id64(7))
 
 
-def test_invalid_player_ids_are_not_expected() -> None:
+def test_players_with_invalid_ids_are_not_expected() -> None:
     loaded = series(team1={"name": "A", "players": {"invalid": "", id64(5): ""}})
     assert loaded.expected_players()[0] == [(5, "")]
 
@@ -93,7 +93,7 @@ WIN1, WIN2, DRAW = (13, 7), (3, 13), (12, 12)
         (3, [DRAW, WIN1, WIN2], SeriesStanding.STUCK, [1, 1]),
     ],
 )
-def test_series_standing_is_computed_as_by_the_plugin(
+def test_series_standing_is_computed_as_in_the_real_plugin(
     num_maps: int, scores: list[tuple[int, int]], standing: SeriesStanding, wins: list[int]
 ) -> None:
     loaded = series(num_maps)

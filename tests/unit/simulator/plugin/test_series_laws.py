@@ -1,4 +1,4 @@
-"""Any match without draws ends with one series_end, and its events are consistent."""
+"""Test that any match without draws ends with one series_end, and that its events are consistent."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class RecordingOutside:
         self.reports: list[ShotsReport] = []
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        raise AssertionError("nothing is fetched here")
+        raise AssertionError("unexpected fetch")
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         assert url == URL
@@ -46,7 +46,7 @@ def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: in
     settings = ServerOptions(seed="3", scenario=scenario, **options)  # type: ignore[arg-type]
     machine = Machine(settings, outside, start_ms=START_MS, instance_token="0" * 16)
     machine.boot()
-    # Players come once the log has an address.
+    # Players come only after a log listener was added.
     log = ("log on", 'logaddress_add_http "http://service.example/log"')
     for command in ("mp_maxrounds 4", "mp_freezetime 2", "mp_warmuptime 10", *commands, *log):
         machine.execute(command, "")
@@ -54,7 +54,7 @@ def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: in
     return machine, outside.reports
 
 
-def test_last_report_has_every_round_as_counted() -> None:
+def test_last_report_has_every_round_and_the_simulators_own_totals() -> None:
     machine, reports = play(f'matchpod_shots_url "{URL}"')
     last = reports[-1]
     assert last.map_number == 1
@@ -68,7 +68,7 @@ def test_last_report_has_every_round_as_counted() -> None:
     assert totals == {tally.player_id: tally.shots_fired for tally in machine.arena.book.tallies()}
 
 
-def test_open_round_is_announced_without_numbers_and_final_numbers_do_not_change() -> None:
+def test_open_round_is_reported_without_counts_and_final_counts_do_not_change() -> None:
     _, reports = play(f'matchpod_shots_url "{URL}"')
     final: dict[int, object] = {}
     for report in reports:

@@ -80,7 +80,7 @@ class Server:
             if self.outside.events.count(event) >= count:
                 return
             self.wait(1)
-        raise AssertionError(f"no {event} within {within_s} s, but {self.outside.events}")
+        raise AssertionError(f"fewer than {count} {event} within {within_s} s: {self.outside.events}")
 
     def state(self) -> str:
         status = parse_get5_status(self.rcon("get5_status"))
@@ -101,7 +101,7 @@ def test_full_roster_readies_up_and_plays_a_map() -> None:
     assert server.arena.players == []
 
 
-def test_last_round_report_equals_the_final_score() -> None:
+def test_last_round_report_has_the_final_score() -> None:
     server = Server()
     server.load()
     server.wait_for("map_result")
@@ -116,7 +116,7 @@ def test_last_round_report_equals_the_final_score() -> None:
 
 
 @pytest.mark.parametrize("sides", [["team1_ct", "team1_t", "team2_ct"], ["knife", "knife", "knife"]])
-def test_series_is_played_over_its_maps(sides: list[str]) -> None:
+def test_series_end_has_the_number_of_maps_won_by_each_team(sides: list[str]) -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
     server.wait_for("series_end")
@@ -144,7 +144,7 @@ def test_players_keep_their_team_across_halves_and_maps() -> None:
     assert server.outside.events[-1] == "series_end"
 
 
-def test_incomplete_roster_is_started_by_command() -> None:
+def test_match_with_an_incomplete_roster_is_started_by_command() -> None:
     server = Server("incomplete_roster")
     server.load()
     server.wait(120)
@@ -155,7 +155,7 @@ def test_incomplete_roster_is_started_by_command() -> None:
     server.wait_for("series_end")
 
 
-def test_unlisted_player_is_always_kicked() -> None:
+def test_unlisted_player_is_kicked_and_not_reported() -> None:
     server = Server("stranger")
     server.load()
     server.wait_for("series_end")
@@ -184,14 +184,14 @@ def test_match_resumes_after_a_restored_round() -> None:
 @pytest.mark.parametrize(
     "scenario", ["round_restore", "pauses", "rage_quit_rejoin", "overtime", "one_sided", "spoofer"]
 )
-def test_every_scenario_reaches_the_end_of_the_series(scenario: str) -> None:
+def test_scenario_reaches_the_end_of_the_series(scenario: str) -> None:
     server = Server(scenario)
     server.load(cvars=CVARS | {"mp_maxrounds": "12"})
     server.wait_for("series_end", within_s=8000)
     assert not any(isinstance(report, matchzy.Malformed) for report in server.outside.reports)
 
 
-def test_tie_ends_the_map_and_not_the_series() -> None:
+def test_tie_ends_the_map_but_not_the_series() -> None:
     server = Server("tie")
     server.load()
     server.wait_for("map_result")
@@ -228,7 +228,7 @@ def test_events_are_not_sent_with_an_invalid_header() -> None:
     assert server.outside.posts == []
 
 
-def test_all_maps_are_played_with_the_rounds_of_the_match_file() -> None:
+def test_all_maps_are_played_with_the_round_limit_of_the_match_file() -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
     server.wait_for("series_end")

@@ -42,7 +42,7 @@ def test_response_without_length_ends_with_the_connection() -> None:
 
 
 @pytest.mark.parametrize("status", [204, 205, 304])
-def test_some_statuses_have_no_body(status: int) -> None:
+def test_response_with_status_204_205_or_304_has_no_body(status: int) -> None:
     reader = read(b"HTTP/1.1 %d Nothing\r\n\r\n" % status)
     assert (reader.status, reader.body, reader.is_done) == (status, b"", True)
 
@@ -63,7 +63,7 @@ def test_interim_response_is_skipped() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: x\r\n\r\n", True),
     ],
 )
-def test_connection_is_reusable_after_a_well_delimited_response(response: bytes, is_reusable: bool) -> None:
+def test_reuse_of_the_connection_depends_on_version_headers_and_extra_bytes(response: bytes, is_reusable: bool) -> None:
     reader = read(response)
     assert reader.is_done
     assert reader.is_reusable is is_reusable

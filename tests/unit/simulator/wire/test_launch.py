@@ -57,7 +57,7 @@ def test_console_commands_keep_their_order_and_arguments() -> None:
     )
 
 
-def test_own_options_are_parsed() -> None:
+def test_options_of_the_simulator_are_parsed() -> None:
     launch = parse_arguments(
         ["--speed=30", "--seed", "7", "--scenario", "tie", "--players", "1,76561197960265730", "--no-mirror", "--quiet"]
     )
@@ -90,7 +90,7 @@ def test_list_describes_every_scenario() -> None:
     assert all(len(line.split()) > 2 for line in lines)
 
 
-def test_help_lists_all_own_options() -> None:
+def test_help_lists_the_options_of_the_simulator() -> None:
     for name in ("--speed", "--seed", "--scenario", "--players", "--farm", "--no-mirror", "--list", "--quiet"):
         assert name in HELP
 

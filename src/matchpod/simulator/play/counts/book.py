@@ -1,8 +1,8 @@
 """Count the statistics of a map directly from the simulated events.
 
 The counts follow the published definitions of the statistics, not the code that reads logs, so that the two can be
-compared. Every event is counted at once; none is stored for later evaluation. Callers report events in the order of
-the log, and report nothing that happens in freeze time.
+compared. Every event is counted when it happens, not from a record of the round. Callers report events in the order
+of the log; there are no fights in freeze time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _THROWN = {
 
 
 class _Round:
-    """The current round. A player's team is that of the line-up, even after a change of sides; enemies are by side."""
+    """The current round. A player keeps their team even after a change of sides; enemies are on different sides."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Book:
         self._round: _Round | None = None
         """The current round; it stays current until the next one starts."""
         self._earlier: dict[int, list[Tally]] = {}
-        """The earlier rounds, by number."""
+        """The tallies of the earlier rounds, by number."""
         self._decided: set[int] = set()
         self._totals: dict[str, Tally] = {}
         """The sum of the earlier rounds."""
@@ -246,7 +246,7 @@ class Book:
         )
 
     def hit(self, attacker: Player, victim: Player, weapon: str, health_lost: int) -> None:
-        """Count a hit; only hits on enemies matter. The weapon has the name that `killed` prints."""
+        """Count a hit; only hits on enemies matter. `weapon` is the name in `killed` lines."""
         current = self._round
         if current is None:
             return
@@ -278,7 +278,7 @@ class Book:
             self._round.assist(helper, victim, is_flash=is_flash)
 
     def blinded(self, victim: Player, thrower: Player) -> None:
-        """Count a living player blinded by a flashbang."""
+        """Count a living player blinded by an enemy's flashbang; others are not counted."""
         current = self._round
         if current is not None:
             tally = current.tally_of(thrower)
@@ -306,7 +306,7 @@ class Book:
             self._round.tally_of(defuser).bomb_defuses += 1
 
     def player_left(self, player: Player, at_ms: int) -> None:
-        """Remove a player who disconnected or left their side; this is not a death."""
+        """Remove a player who disconnected or left their side from the living; this is not a death."""
         if self._round is not None:
             self._round.leave(player)
 
@@ -334,7 +334,7 @@ class Book:
         return list(totals.values())
 
     def rounds(self) -> list[tuple[int, list[Tally]]]:
-        """Return the tallies of every round, by number."""
+        """Return every round as its number and tallies."""
         current = [] if self._round is None else [(self._round.number, list(self._round.tallies))]
         return [*self._earlier.items(), *current]
 
@@ -344,7 +344,7 @@ class Book:
         return len(self._decided) + is_current_decided
 
     def _store_round(self) -> None:
-        """Add the current round to the earlier ones, replacing one of the same number."""
+        """Add the current round to the earlier ones and to the totals."""
         current, self._round = self._round, None
         if current is None:
             return
@@ -360,7 +360,7 @@ class Book:
 
 
 def _side_of_team1(team1: Sequence[Player], team2: Sequence[Player]) -> Side:
-    """Return the side of team 1; CT, where it begins, if no player of the line-ups is on a side."""
+    """Return the side of team 1; its first side, CT, if no player of the line-ups is on a side."""
     for player in team1:
         if player.side is not None:
             return player.side

@@ -55,7 +55,7 @@ COUNTERS = tuple(name for name in Tally.__struct_fields__ if name not in ("playe
 """All counters that are summed."""
 
 _COUNTS = attrgetter(*COUNTERS)
-"""Reads all counters in one call instead of forty: it runs per player after every round."""
+"""Reads all counters of a tally in one call instead of forty; called for every player after every round."""
 
 
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:

@@ -19,7 +19,7 @@ _ABORTED_DEFUSE = 0.2
 
 
 class Bomb:
-    """The bomb of one round. `handler` is the player planting or defusing it, who must not die meanwhile."""
+    """The bomb of one round. `handler` is the player planting or defusing it, whom fights do not kill."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
@@ -43,7 +43,7 @@ class Bomb:
             self._battle.pick_up_bomb(ts[int(self._battle.rng.random() * len(ts))])
 
     def plant(self, plant_ms: int) -> Script[None]:
-        """Let a living Terrorist plant the bomb; if they die, another one tries. Without any it stays unplanted."""
+        """Let a living Terrorist plant the bomb; if they die, another one tries. With none left, it stays unplanted."""
         arena, rng = self._arena, self._battle.rng
         site = "A" if rng.random() < 0.5 else "B"
         while ts := arena.alive_on(Side.T):

@@ -136,7 +136,7 @@ class Battle:
         victim.has_bomb = False
 
     def kill_other(self, killer: Player, target: str, weapon: str) -> None:
-        """Log that a chicken or prop was destroyed."""
+        """Log that a player killed a chicken or destroyed a prop."""
         entity = 40 + int(self.rng.random() * 600)
         position = nearby_position(self.rng, killer.position)
         self.arena.log.write(KilledOther(killer.token, killer.position, target, entity, position, weapon))
@@ -149,7 +149,7 @@ class Battle:
         give_bomb(self.arena, player)
 
     def self_token(self, player: Player) -> PlayerToken:
-        """Return the second player token of a line in which players hit or blind themselves."""
+        """Return the second token of this player in a line in which they hit or blind themselves."""
         if self.rng.random() >= _GARBAGE_SHARE:
             return player.token
         steam_id = _GARBAGE_IDS[int(self.rng.random() * len(_GARBAGE_IDS))]
@@ -195,7 +195,7 @@ class Battle:
             self._reward(attacker, weapon, is_enemy=is_enemy)
 
     def _count_assist(self, killer: Player, victim: Player) -> None:
-        """Count at most one assist per kill: by the player who hurt the victim most, else by who blinded the victim."""
+        """Count at most one assist: for the player who hurt the victim most, else for the one who blinded them."""
         helper, most = None, ASSIST_DAMAGE
         for other, lost in self._wounds.pop(victim, {}).items():
             if lost > most and other is not killer and self.are_enemies(other, victim) and self.is_here(other):

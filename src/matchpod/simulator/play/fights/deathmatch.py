@@ -1,7 +1,7 @@
 """Play with respawns: deathmatch until its time is up, and warmup.
 
-There are no rounds, money or bomb: fights follow each other, and a killed player respawns after 1.5 seconds with
-another gun. Only these scripts respawn players.
+There are no rounds, money or bomb: fights follow each other, and a killed player respawns after about 1.5 seconds, in
+deathmatch with a random gun. Only these scripts respawn players.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from matchpod.simulator.play.player import MAX_HEALTH, Player
 KILLS_PER_PLAYER_MINUTE = 2.5
 RESPAWN_MS = 1500
 _CHECK_MS = 500
-"""Interval at which new and dead players are spawned."""
+"""Interval between checks for new and dead players to spawn."""
 _MIN_FIGHT_MS = 50
 """Minimum time between fights, so that time always advances."""
 _WARMUP_KILL_MS = 10_000
@@ -55,7 +55,7 @@ class _RespawnPlay:
         self._died_at_ms: dict[Player, int] = {}
 
     def start(self, *, fight_ms: int | None) -> None:
-        """Start; `fight_ms` is the time between fights, None derives it from the number of players."""
+        """Start; `fight_ms` is the mean time between fights, or None to derive it from the number of players."""
         self.runner.start(self._respawn_dead())
         self.runner.start(self._keep_fighting(fight_ms))
 

@@ -1,7 +1,7 @@
 """Play a fight between two players: some hits, some return fire and the kill, over about a second.
 
 The loser is given. The course is random: the weapon, the distance, head or body hits, walls and smoke. A cheater
-instead hits heads, from far away and without seeing the victim.
+mostly hits heads, from far away and often without seeing the victim.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEAD_FACTORS = {
     ItemKind.SNIPER: 0.5,
     ItemKind.MACHINE_GUN: 0.7,
 }
-"""Weight of headshots by weapon kind; other kinds never make headshots here."""
+"""Weight of headshots by weapon kind; other kinds make no headshots here."""
 _MAX_HEAD_SHARE = 0.9
 
 _PENETRATED = 0.03
@@ -59,7 +59,7 @@ class Aim(NamedTuple):
 def duel(
     battle: Battle, killer: Player, victim: Player, *, is_quick: bool = False, is_located: bool = False
 ) -> Script[None]:
-    """Play a fight to the death; it ends early if either player dies or leaves, or if the victim must live.
+    """Play a fight until the victim dies. It ends early if the killer dies, either leaves, or the victim must live.
 
     `is_located` is true if the log has just shown the victim's position, which is then kept.
     """

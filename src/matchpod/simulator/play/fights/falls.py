@@ -23,7 +23,7 @@ _NO_KILL_MS = 100
 
 _TRADE = 0.35
 _SHARED = 0.5
-"""How often a team mate has hurt the victim before. A real log has 45 assists per 100 kills."""
+"""How often a team mate of the killer hurts the victim first. A real log has 45 assists per 100 kills."""
 _SHARED_PAUSE_MS = (50, 1000)
 _SHORT_PAUSE = 0.4
 _PICK_UP = 0.4
@@ -75,7 +75,7 @@ class Fights:
         return min(int(pause_ms), spare_ms)
 
     def _next_losing_side(self, excess: dict[Side, int], goals: dict[Side, int]) -> Side | None:
-        """Return the side of the next victim; the last player of a side to be eliminated dies last."""
+        """Return the side of the next victim; if a side is to be eliminated, its last player dies last."""
         cts, ts = excess[Side.CT], excess[Side.T]
         if not cts or not ts:
             return Side.CT if cts else Side.T if ts else None
@@ -126,7 +126,7 @@ class Fights:
 
 
 def pick_up_gun(battle: Battle) -> None:
-    """Let a random living player pick up the best dropped gun, if it is better than their own."""
+    """Let a random living player pick up the most expensive dropped gun, if it costs more than their primary weapon."""
     guns = battle.dropped_guns
     living = [player for player in battle.arena.players if player.is_alive]
     if not guns or not living:

@@ -40,7 +40,7 @@ _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.34}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.2}
 _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.25}
 _DEAD_BLINDED = 0.02
-"""The game sometimes logs a blinded line for a dead player too."""
+"""Probability of a `blinded` line for a dead player; the game sometimes logs one."""
 
 
 def throw(battle: Battle, thrower: Player, grenade: str) -> Script[None]:

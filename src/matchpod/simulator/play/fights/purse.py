@@ -8,7 +8,7 @@ from matchpod.simulator.play.player import Player
 
 
 def change_money(arena: Arena, player: Player, change: int, cause: str | None = None) -> None:
-    """Pay or charge a player. The log shows the full change even if the limit cuts it; no effect means no line."""
+    """Pay or charge a player. The full change is logged even if the limit cuts it; a change without effect is not."""
     variables = arena.variables
     before = player.money
     if change > 0:

@@ -1,6 +1,6 @@
 """Plan how a round ends and how many players survive, before the round is played.
 
-The winner is given. The shares are those of ordinary matches: most rounds end by elimination, a plant decides a third.
+The winner is given. The shares are those of ordinary matches: most rounds end by elimination, a third by the bomb.
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ def _plan_elimination(rng: Random, winner: Side, *, cts: int, ts: int, has_plant
 
 
 def _survivors(rng: Random, count: int, dead_share: float) -> int:
-    """Return the number of survivors of a side, at least one; on average about `dead_share` of them die."""
+    """Return the number of survivors of a side, at least one; on average about `dead_share` of its players die."""
     deaths = int(rng.betavariate(4 * dead_share, 4 * (1 - dead_share)) * count + 0.25)
     return max(1, count - deaths)

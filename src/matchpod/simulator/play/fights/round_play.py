@@ -1,8 +1,8 @@
 """Play a round from `Round_Start` to its decision, so that the given side wins it.
 
-After every step the rules decide from the living players, the bomb and the time. The plan only makes sure that they
-decide for the given winner; if players leave, they may decide otherwise. The decision is not logged here: the caller
-logs it in the tick in which it is made.
+After every step the rules check the living players, the bomb and the time. Following the plan makes the given side win;
+if players leave, the round may end otherwise. The decision is not logged here: the caller logs it in the tick in which
+it is made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["RoundStyle", "play_aftermath", "play_round"]
 _MS_PER_MINUTE = 60_000
 _USUAL_ROUND_MS = 115_000
 _LAST_MS = 6_000
-"""Everything that decides a round has happened this long before the time is up."""
+"""Fights and a hostage rescue are over at least this long before the round time is up."""
 _PLANT_BY_MS = 10_000
 _DEFUSE_RESERVE_MS = 5_000
 _RETAKE_PLANT_MS = 1_200
@@ -50,7 +50,7 @@ def play_round(arena: Arena, rng: Random, winner: Side, style: RoundStyle) -> Sc
 
 
 def play_aftermath(arena: Arena, rng: Random) -> Script[None]:
-    """Play from the decision on: players hit by the bomb die in the same tick, the rest takes at most 4 s."""
+    """Play from the decision on: players hit by the bomb die in the same tick, the rest takes a few seconds."""
     battle = Battle(arena, rng)
     for player in list(arena.players):
         if player.is_alive and not player.health:
@@ -229,7 +229,7 @@ class _RoundPlay:
         )
 
     def _must_live(self, player: Player) -> bool:
-        """True for the last living winner, and for a player handling the bomb or carrying a hostage."""
+        """True for the last living player of the side to win, and for one handling the bomb or carrying a hostage."""
         if player is self._bomb.handler or player is self._hostages.carrier:
             return True
         if player.team != self._winner:

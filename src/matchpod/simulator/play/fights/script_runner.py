@@ -1,7 +1,7 @@
-"""Run several scripts concurrently as one, so that they begin and end with the round.
+"""Run several scripts concurrently as one script, so that they end together.
 
-A fire burns while others fight; when the round is decided, both end. To its caller the runner is one script:
-cancelling the round cancels everything in it.
+For example, a fire burns while other players fight, and both end when the round is decided. Cancelling the combined
+script cancels all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matchpod.simulator.agenda import TICKS_PER_S, Agenda, Script
 
 
 class ScriptRunner:
-    """Runs scripts concurrently, ordered by tick, and within a tick by the order of their start."""
+    """Runs the steps of several scripts by tick, and within a tick in the order in which they were scheduled."""
 
     __slots__ = ("_agenda", "_order", "_waiting")
 
@@ -33,7 +33,7 @@ class ScriptRunner:
         while waiting and not is_over():
             wait = waiting[0][0] - agenda.tick
             if wait > 0:
-                yield wait * 1000 // TICKS_PER_S  # the agenda rounds this up to exactly these ticks
+                yield wait * 1000 // TICKS_PER_S  # the agenda rounds this up to exactly `wait` ticks
                 continue
             script = heappop(waiting)[2]
             try:

@@ -39,7 +39,7 @@ Point = tuple[int, int, int]
 
 
 class Terrain:
-    """The positions on one map; they are shifted by the map's name, so that maps differ."""
+    """The positions on one map; they are shifted by a hash of the map's name, so that maps differ."""
 
     __slots__ = ("_east", "_north")
 

@@ -30,7 +30,7 @@ _STABS = (36, 36, 55, 61, 180)
 """Damage of slashes, and of stabs from the front and from behind."""
 
 ARMOR_WEAR = 0.5
-"""Share of the absorbed damage that the armour itself loses; for grenades it is all of it."""
+"""Share of the absorbed damage that the armour itself loses; for an HE grenade the share is 1."""
 
 
 class Hit(NamedTuple):
@@ -63,7 +63,7 @@ def blast(victim: Player, force: float) -> Hit:
 
 
 def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
-    """Return a hit with a knife or taser; these have no hit group."""
+    """Return a hit with a knife or taser; their hit group is always `generic`."""
     if weapon.kind is ItemKind.TASER:
         return Hit(weapon, int(weapon.damage * factor), 0, "generic")
     force = _STABS[int(rng.random() * len(_STABS))] * factor
@@ -73,7 +73,7 @@ def stab(rng: Random, weapon: Weapon, victim: Player, factor: float) -> Hit:
 
 
 def flame(tick: int, factor: float) -> Hit:
-    """Return a hit by fire: the damage grows with every tick and ignores armour."""
+    """Return a hit by fire: the damage grows with every tick up to a maximum and ignores armour."""
     return Hit(INFERNO, max(1, int(min(1 + tick * 0.8, INFERNO.damage) * factor)), 0, "generic")
 
 

@@ -1,7 +1,7 @@
 """Choose the awards of the end screen: one per human player, based on the statistics in the book.
 
 How the game weighs its awards is not known. Here an award scores higher the rarer it is and the larger the player's
-share of the team's total; as in the game, places are those within the team.
+share of the team's total; as in the game, the place is the rank within the team.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def accolades(arena: Arena) -> Iterator[Line]:
 
 
 def _best_award(player: Player, index: int, values: list[list[float]]) -> Accolade | None:
-    """Return the award with the player's best place, and of those the highest score; None without any value."""
+    """Return the award with the player's best place, and of those the highest score; None if all values are 0."""
     best: tuple[int, float, str, float] | None = None
     for (name, weight, _), team_values in zip(_AWARDS, values, strict=True):
         value = team_values[index]

@@ -33,7 +33,7 @@ class Backups:
 
     @property
     def last(self) -> str:
-        """The newest file; empty if there is none."""
+        """The name of the newest file; empty if there is none."""
         return next(reversed(self._files), "")
 
     def names(self) -> list[str]:
@@ -41,7 +41,7 @@ class Backups:
         return list(reversed(self._files))
 
     def find(self, file: str) -> Backup | None:
-        """Return the backup with this file name."""
+        """Return the backup with this file name, or None."""
         return self._files.get(file)
 
     def write(self, prefix: str, backup: Backup) -> None:

@@ -23,7 +23,7 @@ MS_PER_MINUTE = 60_000
 
 
 def write_game_over(arena: Arena, standing: Standing, played_ms: int) -> None:
-    """Log everything from the last money line to the end of the map."""
+    """Log the awards, the score and `Game Over`, set the phase to OVER and close the book."""
     write = arena.log.write
     for line in accolades(arena):
         write(line)

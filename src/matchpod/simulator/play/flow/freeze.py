@@ -28,7 +28,7 @@ class FreezeTime:
         self._economy = economy
 
     def begin(self, *, round_number: int = 1, is_match_start: bool = False, bomb_rng: Random | None = None) -> None:
-        """Log all lines in one tick; `bomb_rng` chooses the bomb carrier, None if there is no bomb."""
+        """Spawn players and log all lines in one tick; `bomb_rng` chooses the bomb carrier, None without a bomb."""
         arena, standing = self._arena, self._standing
         write = arena.log.write
         write(FreezeStarted())

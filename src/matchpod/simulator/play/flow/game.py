@@ -32,7 +32,7 @@ RESTART_NOTICE_MS = 500
 MAX_RESTART_S = 60
 
 FIRST_FREEZE_MS = 3_000
-"""Delay between a map load and the first freeze time, without players."""
+"""Delay between a map load and the first freeze time, unless a player joins before."""
 
 REJOIN_MS = 4_000
 """How long players are on no side after a map restart."""
@@ -42,7 +42,7 @@ TV = player_token("SourceTV", 0, "BOT", "")
 
 
 class Game(Watcher):
-    """The game of one server. Commands do nothing until the first map is loaded, and while a map loads."""
+    """The game of one server. Until a map is loaded, most commands do nothing."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -137,7 +137,7 @@ class Game(Watcher):
     # --- warmup and starts -----------------------------------------------------------------------------------------
 
     def start_warmup(self) -> None:
-        """Go to warmup from any phase; team 1 begins as CT after it."""
+        """Go to warmup, except during a map load; team 1 begins as CT after it."""
         if self.phase is GamePhase.LOADING:
             return
         self.standing.reset_sides()
@@ -151,12 +151,12 @@ class Game(Watcher):
             self._start()
 
     def restart(self, seconds: int) -> None:
-        """Restart the match in some seconds; in warmup or a knife round, restart that."""
+        """Restart what is played (match, knife round or warmup) in `seconds`, at most MAX_RESTART_S."""
         if self.phase is not GamePhase.LOADING and seconds > 0:
             self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
 
     def start_knife_round(self) -> None:
-        """Make the next start a knife round."""
+        """Make the next start or restart begin a knife round."""
         self._is_knife_next = True
 
     def swap_teams(self) -> None:
@@ -231,7 +231,7 @@ class Game(Watcher):
         return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:
-        """Restore a backup of this map, also in warmup or after the end; return False if there is none."""
+        """Restore a backup of this map, even in warmup or after the end; False if there is none or a map loads."""
         arena, rounds = self._arena, self.rounds
         backup = rounds.backups.find(file)
         if backup is None or backup.map_name != arena.map_name or self.phase is GamePhase.LOADING:

@@ -1,7 +1,7 @@
 """Build the log lines of a map load, from `Loading map` to `Started`, all in one tick.
 
-A load lists the current variables, with passwords in clear, and then runs the config of the mode: every listed
-variable of that config is first reset to the game's default and then set to the mode's value, each with a line.
+A load lists the current variables, with passwords in clear text, and then runs the config of the mode: every listed
+variable of that config is reset to the game's default and then set to the mode's value. Each change has a line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ metamod_version=2.0.0-dev+1406
 """
 
 LISTED = MappingProxyType({name: value for name, _, value in (pair.partition("=") for pair in _LISTED.split())})
-"""The variables that a load lists, in the order of a real server, with the values of those that are not simulated."""
+"""The variables that a load lists, in the order of a real server, with the values of those not simulated."""
 
 
 def load_ms(arena: Arena) -> int:

@@ -43,7 +43,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
 
 
 def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
-    """Return the player's side in the backup; a player who is not in it goes with their team."""
+    """Return the player's side in the backup, or that of their team if the backup does not include them."""
     player_backup = backup.players.get(player.person.player_id)
     if player_backup is not None:
         return Side(player_backup.team)

@@ -36,7 +36,7 @@ MIN_BUY_MS = 2_000
 """Minimum time for buying; it extends into the round if the freeze time is shorter."""
 
 MIN_PAUSE_MS = 100
-"""Minimum pause between two rounds: a round can end in the tick in which it starts, and so can the next one."""
+"""Minimum pause between two rounds: a round can end in its first tick, so time might not advance otherwise."""
 
 ENDLESS_MS = 365 * 24 * 3_600_000
 """Length of a deathmatch without a time limit."""
@@ -55,7 +55,7 @@ class Rounds:
         self.freeze_time = FreezeTime(arena, standing, self.economy)
         self.backups = Backups()
         self.number = 0
-        """The current round; 0 outside a match."""
+        """The number of the current round; 0 outside a match and in a knife round."""
         self._maps_over = 0
         """Finished maps, without the current one, which a backup can reopen."""
         self._is_over = False
@@ -198,7 +198,7 @@ class Rounds:
         self.economy.pay(arena, end)
         arena.book.round_decided(standing.team_on(end.side), end.mvp)
         self._next = self._next_step()
-        # At once: players killed by the bomb die in this tick, before the map ends.
+        # Started at once: players killed by the bomb die in this tick, before the map ends.
         self._background.start(play_aftermath(arena, self._rng("aftermath")))
         if self._next is NextStep.OVER:
             self._end_map()

@@ -27,7 +27,7 @@ class NextStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The length of a map. With `max_rounds` 0 it never ends."""
+    """The length of a map. With `max_rounds` 0 the number of rounds is not limited."""
 
     max_rounds: int
     has_halves: bool = True

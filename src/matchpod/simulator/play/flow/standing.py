@@ -42,7 +42,7 @@ class Standing:
         self._first_side = Side.CT
         """The side on which team 1 begins."""
         self._logged_side = Side.CT
-        """The side of team 1 in log lines, which show a change of sides only after the next round has ended."""
+        """The side of team 1 in lines with team names, which show a change of sides only from the next round end on."""
 
     def reset(self, phase: GamePhase) -> None:
         """Start at 0:0, with the teams on their first sides."""
@@ -70,7 +70,7 @@ class Standing:
         self.team1_side = self.team1_side.other
 
     def swap_teams(self) -> None:
-        """Move the teams to the other sides, where they also begin the match."""
+        """Move the teams to the other sides, on which they also begin the match."""
         self._first_side = self._first_side.other
         self.team1_side = self._logged_side = self.team1_side.other
 
@@ -82,7 +82,7 @@ class Standing:
         self.score = (self.score[0] + (team == 1), self.score[1] + (team == 2))
 
     def team_on(self, side: Side | None) -> int | None:
-        """Return the team on a side: 1 or 2."""
+        """Return the team on a side, 1 or 2; None for no side."""
         if side is None:
             return None
         return 1 if side is self.team1_side else 2
@@ -112,7 +112,7 @@ class Standing:
         arena.log.write(MatchScore(ct, t, arena.map_name, rounds))
 
     def write_scores(self, *, is_round_end: bool = False) -> None:
-        """Log the two `scored` lines. At the end of a round every player counts twice, as in a real log."""
+        """Log the two `scored` lines. At the end of a round every player is counted twice, as in a real log."""
         for side in SIDES:
             count = len(self._arena.players_on(side)) * (2 if is_round_end else 1)
             self._arena.log.write(TeamScored(side, self.side_score(side), count))

@@ -1,7 +1,7 @@
 """Build the `round_stats` block that the game logs at the start of a freeze time.
 
-The values come from the book. Labels past column 20 are wrong in the game itself: build 10603 prints burn damage under
-`bombk`, grenade damage under `firedmg`, kills of bomb carriers under `uniquek`, weapons used under `dinks`.
+The values come from the book. Labels after `blindk` are wrong in the game itself: build 10603 prints burn damage under
+`bombk`, HE damage under `firedmg`, kills of bomb carriers under `uniquek`, weapons with kills under `dinks`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELDS = (
 )
 
 TEAM_NUMBERS = {SPECTATOR: 1, Side.T.value: 2, Side.CT.value: 3}
-"""All other players, including those still loading, have 0."""
+"""Values of the `team` column. All other players, including those still loading, have 0."""
 
 _DINKS = 0
 """Headshots stopped by a helmet are not simulated; rows of a real match have 0 to 2 here."""
@@ -61,7 +61,7 @@ def _rows(arena: Arena) -> Iterator[str]:
 
 
 def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
-    """Return no tallies before the first decided round: a deathmatch, whose round is never decided, shows zeros."""
+    """Return the tallies by player. There are none before the first decided round, so a deathmatch shows zeros."""
     book = arena.book
     if not book.is_open or book.rounds_played() == 0:
         return {}

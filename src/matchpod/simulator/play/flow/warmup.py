@@ -1,7 +1,7 @@
 """Run the warmup: its announcement, its countdown and the play during it.
 
-`Warmup_Start` is logged two seconds after the lines that begin a warmup, and never during a pause. A warmup that was
-never announced ends without `Warmup_End`, as in the log of a real knife round.
+`Warmup_Start` is logged two seconds after a warmup begins (at a map load, at once), never during a pause. A warmup that
+was never announced ends without `Warmup_End`, as in the log of a real knife round.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Warmup:
         self._plays = 0
 
     def begin(self, *, is_announced: bool = False) -> None:
-        """Begin a warmup."""
+        """Begin a warmup; `is_announced` is true if `Warmup_Start` is already logged, as after a map load."""
         self.stop()
         self._is_on = True
         self._is_announced = is_announced

@@ -34,10 +34,10 @@ CHAT_DELAY_MS = (800, 7_000)
 """Delay of a message after its occasion."""
 
 REMARKS_PER_ROUND = (0, 0, 1, 1, 1, 2)
-"""Drawn after every round: five lines in six rounds on average."""
+"""Numbers of remarks, one drawn after every round: five remarks in six rounds on average."""
 
 TEAM_SHARE = 0.35
-"""Share of remarks that only the own team sees."""
+"""Share of remarks that only the writer's team sees."""
 
 DEATHMATCH_REMARK_MS = (15_000, 40_000)
 
@@ -51,7 +51,7 @@ class Chatter(Story):
         self._is_warmup = True
 
     def map_loaded(self, map_name: str) -> None:
-        """Start with warmup on the new map."""
+        """Allow `.ready` messages: a new map begins with warmup."""
         self._is_warmup = True
 
     def map_closing(self) -> None:
@@ -88,7 +88,7 @@ class Chatter(Story):
                 self._remark(rng.randint(*CHAT_DELAY_MS), rng.random())
 
     def map_ended(self) -> None:
-        """Let most players write a farewell."""
+        """Let some players write a farewell."""
         self._deathmatch.cancel()
         self._schedule_chat("farewell", FAREWELL_SPEAKERS, FAREWELLS)
 

@@ -1,7 +1,7 @@
 """Track the guests of a server: expected, coming, connected, away or gone.
 
-The crowd carries out what others decide: it connects a guest step by step, disconnects them, brings all guests back
-after a map change, and decides who returns after a kick. The waits of each guest have their own random stream.
+The crowd connects guests step by step and disconnects them as other modules decide. It brings all guests back after a
+map change, and decides who returns after a kick. The waits of each guest have their own random stream.
 """
 
 from __future__ import annotations
@@ -146,14 +146,14 @@ class Crowd:
         return [*self.guests.values(), *([] if self.stranger is None else [self.stranger])]
 
     def guest_of(self, player: Player) -> Guest | None:
-        """Return the guest of a player."""
+        """Return the guest who is this player, or None."""
         stranger = self.stranger
         if stranger is not None and stranger.person.account == player.person.account:
             return stranger
         return self.guests.get(player.person.account)
 
     def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
-        """Add a guest. A known guest keeps their properties, and is expected again after having left for good."""
+        """Add a guest, or update a known one. A guest who had left for good is expected again."""
         guest = self.guests.get(person.account)
         if guest is None:
             rank = self.arena.rng("visitors", "rank", person.account).random()

@@ -43,7 +43,7 @@ class Departure(Story):
             self._begin(self._deathmatch_ms)
 
     def round_started(self, round_number: int) -> None:
-        """Schedule the departure in its round, or in a later one if players joined late."""
+        """Schedule the departure in its round, or in the first round after it."""
         if round_number >= self._round and not self.is_deathmatch:
             self._begin(MIDDLE_OF_ROUND_MS)
 
@@ -86,12 +86,12 @@ class RageQuit(Departure):
         super().round_started(round_number)
 
     def freeze_began(self, round_number: int) -> None:
-        """Bring the player back after the rounds away."""
+        """Bring the player back after ROUNDS_AWAY rounds."""
         if self._quitter is not None and self._quit_round and round_number >= self._quit_round + ROUNDS_AWAY:
             self._return(self._quitter)
 
     def depart(self) -> None:
-        """Choose a player who quits."""
+        """Choose a player and let them quit."""
         players = sorted((guest for guest in self._crowd.present() if guest is not self._crowd.stranger), key=by_rank)
         if players:
             self._quitter = self.rng("who").choice(players)

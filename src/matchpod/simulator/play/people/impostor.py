@@ -1,4 +1,4 @@
-"""Story in which players imitate the server's log lines by their names and chat messages."""
+"""Story in which players imitate the server's log lines with their names and chat messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEATHMATCH_SPOOF_MS = 10_000
 
 
 def disguise(arena: Arena, guests: Sequence[Guest]) -> None:
-    """Give some guests names that look like log lines."""
+    """Give some guests who have not connected yet names that look like log lines."""
     rng = arena.rng("visitors", "impostors")
     chosen = rng.sample(range(len(guests)), min(IMPOSTORS, len(guests)))
     for number, name in zip(chosen, rng.sample(SPOOF_NAMES, len(chosen)), strict=True):
@@ -57,7 +57,7 @@ class Impostors(Story):
             self.call_in(rng.randint(*SPOOF_MS), partial(self._crowd.door.rename, player, rng.choice(SPOOF_RENAMES)))
 
     def _impostors(self) -> list[Player]:
-        """Return the players with spoofed names; all players if the scenario was set too late for names."""
+        """Return the players with spoofed names; all players if the scenario was set too late for such names."""
         players = self._crowd.arena.playing
         return [player for player in players if player.person.name in SPOOF_NAMES] or players
 

@@ -11,7 +11,7 @@ from matchpod.simulator.play.people.crowd import Crowd
 from matchpod.simulator.play.people.stories import Story
 
 TIMEOUT_ROUNDS = {2: Side.T, 5: Side.CT}
-"""The round in whose freeze time a side calls a timeout."""
+"""The rounds in whose freeze time a side calls a timeout."""
 
 TIMEOUT_NAMES = {Side.T: "TimeOutTs", Side.CT: "TimeOutCTs"}
 
@@ -40,7 +40,7 @@ class Interruption(Story):
     """What interruptions share: chat messages of a side, and resuming play."""
 
     def say_for(self, side: Side, rng: Random, text: str) -> None:
-        """Let a random player of a side write a message, if there is one."""
+        """Let a random player of a side write a message, if the side has players."""
         players = self._crowd.arena.players_on(side)
         if players:
             self._crowd.door.say(rng.choice(players), text)
@@ -120,6 +120,6 @@ class RoundRestore(Interruption):
 
 
 def _rounds_in(file: str) -> int | None:
-    """Return the number of rounds played before a backup, which ends its file name."""
+    """Return the number of rounds played before a backup: the number at the end of its file name."""
     found = _ROUND_OF_FILE.search(file)
     return None if found is None else int(found[1])

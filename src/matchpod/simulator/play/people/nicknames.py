@@ -1,4 +1,4 @@
-"""List invented nicknames as seen on real servers: plain, with spaces, clan tags and foreign letters."""
+"""List invented nicknames of the kinds seen on real servers: plain, with spaces, clan tags and foreign letters."""
 
 from __future__ import annotations
 

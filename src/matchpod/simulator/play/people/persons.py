@@ -17,7 +17,8 @@ MIN_ACCOUNT = 20_000_000
 """Lowest generated account number. Lower ones, of Steam's first years, are rare."""
 
 MAX_ACCOUNT = 1_900_000_000
-"""Highest one. Up to 2039734271 a SteamID64 begins with 7656119, which callers check; the newest are close to it."""
+"""Highest generated account number. Callers check that a SteamID64 begins with 7656119, which holds up to 2039734271;
+the newest real accounts are close to that."""
 
 MIN_SKILL, USUAL_SKILL, MAX_SKILL = 0.6, 1.0, 1.5
 MIN_HEADSHOTS, MAX_HEADSHOTS = 0.25, 0.6
@@ -51,7 +52,7 @@ def make_people(
     nicks: Mapping[int, str] | None = None,
     taken_names: Collection[str] = (),
 ) -> list[Participant]:
-    """Create `count` people, the first with the given accounts and nicks; one of every five is an AWPer."""
+    """Create `count` people, the first ones with the given accounts and nicks; one of every five is an AWPer."""
     salt = rng.getrandbits(64)
     chosen = list(accounts[:count])
     while len(chosen) < count:

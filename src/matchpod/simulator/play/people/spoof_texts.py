@@ -1,6 +1,6 @@
 """List names and chat messages that imitate log lines, to test readers of the log against spoofing.
 
-The client removes quotes from names, but a log reader must not rely on it: some names here contain quotes.
+The client removes quotes from names, but a log reader must not rely on that: some names here contain quotes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decide who comes to a server and what they do, by roster and scenario.
 
-People come only when they are expected, and after the server has received no commands for some time. Who comes, in
+People come only when they are expected, and when no command has configured the server for some time. Who comes, in
 which order and to which team depends only on the seed and the roster, not on when commands were sent.
 """
 
@@ -32,7 +32,7 @@ PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casua
 DEFAULT_PLAYERS = 10
 
 ARRIVAL_MS = (5_000, 25_000)
-"""Time until the last of them has connected."""
+"""Bounds of the random time in which all players connect."""
 
 LATE_MS = 180_000
 
@@ -41,7 +41,7 @@ STRANGER_AFTER_MS = (1_000, 8_000)
 
 CHEATER_SKILL = 2.2
 CHEATER_HEADSHOTS = 0.88
-"""Far above what a player reaches in a whole match: 60 % is outstanding."""
+"""Share of headshots, far above what a player reaches in a whole match: 60 % is outstanding."""
 
 STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.ALL_LEAVE: AllLeave,
@@ -85,7 +85,7 @@ class Visitors(Watcher):
         self._crowd.stays_after_map = stays
 
     def expect(self, team1: Sequence[tuple[int, str]], team2: Sequence[tuple[int, str]]) -> None:
-        """Expect these people (account and nick, may be empty). Repeating a match does not bring back those gone."""
+        """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away."""
         is_same_match = self._expects is Expectation.ROSTER
         self._expects = Expectation.ROSTER
         nicks = {account: nick for account, nick in (*team1, *team2) if 0 < account <= MAX_ACCOUNT}

@@ -21,7 +21,7 @@ def players(side: Side, *names: str) -> list[Player]:
 
 
 class BookAndTeams:
-    """An open book and two teams of three in round 1; kills are a second apart by default."""
+    """An open book and two teams in round 1. By default they have three players, and kills are a second apart."""
 
     def __init__(self, size: int = 3, *, is_free_for_all: bool = False, has_respawns: bool = False) -> None:
         self.book = Book()
@@ -104,7 +104,7 @@ def test_opening_discards_the_previous_map() -> None:
     assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
 
 
-# Events that count on their own
+# Counts of single events
 
 
 def test_kill_counts_for_the_killer_and_death_for_the_victim() -> None:
@@ -172,7 +172,7 @@ def test_team_kill_counts_only_as_a_death_and_a_team_kill() -> None:
     assert (killer.clutch_kills, killer.kast_rounds, game.tally(bob).deaths) == (0, 0, 1)
 
 
-def test_suicide_counts_only_as_a_death() -> None:
+def test_suicide_is_a_death_but_neither_a_kill_nor_a_team_kill() -> None:
     game = BookAndTeams()
     game.kill(game.ours[0], game.ours[0], weapon="hegrenade")
     tally = game.tally(game.ours[0])
@@ -274,14 +274,14 @@ def test_leaving_is_not_a_death() -> None:
     assert game.tally(game.theirs[0]).first_deaths == 1
 
 
-def test_kill_after_the_decision_is_not_a_first_kill() -> None:
+def test_kill_after_the_round_is_decided_is_not_a_first_kill() -> None:
     game = BookAndTeams()
     game.book.round_decided(1, None)
     game.kill(game.theirs[0], game.ours[0])
     assert (game.tally(game.theirs[0]).kills, game.tally(game.theirs[0]).first_kills) == (1, 0)
 
 
-def test_death_after_the_decision_is_not_a_first_death() -> None:
+def test_death_after_the_round_is_decided_is_not_a_first_death() -> None:
     game = BookAndTeams()
     game.book.round_decided(2, None)
     game.die(game.ours[0])
@@ -299,7 +299,7 @@ def test_trade_must_follow_within_five_seconds(wait_ms: int, trades: int) -> Non
     assert (game.tally(game.ours[1]).trade_kills, game.tally(game.ours[0]).traded_deaths) == (trades, trades)
 
 
-def test_one_kill_is_one_trade_kill_but_trades_all_victims() -> None:
+def test_kill_that_trades_two_deaths_is_one_trade_kill() -> None:
     game = BookAndTeams()
     game.kill(game.theirs[0], game.ours[0])
     game.kill(game.theirs[0], game.ours[1])
@@ -323,7 +323,7 @@ def test_dead_player_does_not_trade_their_own_death() -> None:
     assert (tally.kills, tally.trade_kills, tally.traded_deaths) == (1, 0, 0)
 
 
-def test_dead_player_can_trade_a_teammate() -> None:
+def test_dead_player_can_trade_the_death_of_a_teammate() -> None:
     game = BookAndTeams()
     game.kill(game.theirs[0], game.ours[0])
     game.kill(game.theirs[0], game.ours[1])
@@ -385,7 +385,7 @@ def test_clutch_size_is_the_number_of_enemies_when_one_player_is_left(dead_enemi
     assert game.tally(game.ours[2]).clutch_kills == 3 - dead_enemies
 
 
-def test_more_than_five_enemies_count_as_five() -> None:
+def test_clutch_against_more_than_five_enemies_counts_as_1v5() -> None:
     game = BookAndTeams(6)
     for player in game.ours[:5]:
         game.die(player)
@@ -464,7 +464,7 @@ def test_clutch_does_not_start_after_the_round_is_decided() -> None:
     assert (game.tally(game.ours[1]).clutch_kills, clutches(game.tally(game.ours[1]))) == (0, [0] * 5)
 
 
-def test_kills_after_the_decision_are_not_clutch_kills() -> None:
+def test_kills_after_the_round_is_decided_are_not_clutch_kills() -> None:
     game = BookAndTeams(2)
     game.die(game.ours[0])
     game.book.round_decided(1, None)
@@ -486,7 +486,7 @@ def test_kill_by_a_dead_player_is_not_a_clutch_kill() -> None:
     ("kills", "classes"),
     [(1, (0, 0, 0, 0)), (2, (1, 0, 0, 0)), (3, (0, 1, 0, 0)), (4, (0, 0, 1, 0)), (5, (0, 0, 0, 1)), (6, (0, 0, 0, 1))],
 )
-def test_round_counts_in_one_multi_kill_class(kills: int, classes: tuple[int, ...]) -> None:
+def test_round_counts_in_at_most_one_multi_kill_class(kills: int, classes: tuple[int, ...]) -> None:
     game = BookAndTeams(6)
     for enemy in game.theirs[:kills]:
         game.kill(game.ours[0], enemy)
@@ -494,7 +494,7 @@ def test_round_counts_in_one_multi_kill_class(kills: int, classes: tuple[int, ..
     assert (tally.double_kills, tally.triple_kills, tally.quad_kills, tally.aces) == classes
 
 
-def test_kills_after_the_decision_count_for_multi_kills() -> None:
+def test_kills_after_the_round_is_decided_count_for_multi_kills() -> None:
     game = BookAndTeams()
     game.kill(game.ours[0], game.theirs[0])
     game.book.round_decided(1, None)
@@ -512,7 +512,7 @@ def test_multi_kills_are_counted_per_round() -> None:
     assert (game.tally(game.ours[0]).double_kills, game.tally(game.ours[0]).quad_kills) == (2, 0)
 
 
-def test_kast_counts_kill_assist_survival_or_traded_death() -> None:
+def test_kast_counts_kill_assist_survival_or_traded_death_but_not_flash_assist() -> None:
     game = BookAndTeams(4)
     killer, helper, traded, flasher = game.ours
     game.kill(game.theirs[0], traded)
@@ -526,7 +526,7 @@ def test_kast_counts_kill_assist_survival_or_traded_death() -> None:
     assert [game.tally(player).kast_rounds for player in game.theirs] == [1, 1, 1, 1]
 
 
-def test_survival_means_alive_and_connected_at_the_decision() -> None:
+def test_survivor_is_alive_and_connected_when_the_round_is_decided() -> None:
     game = BookAndTeams()
     game.leave(game.ours[0])
     game.die(game.ours[1])
@@ -546,7 +546,7 @@ def test_kast_counts_each_round_once() -> None:
     assert game.tally(game.ours[0]).kast_rounds == 1
 
 
-def test_only_the_first_decision_of_a_round_counts() -> None:
+def test_round_can_be_decided_only_once() -> None:
     game = BookAndTeams()
     game.book.round_decided(1, game.ours[0])
     game.book.round_decided(2, game.theirs[0])
@@ -556,7 +556,7 @@ def test_only_the_first_decision_of_a_round_counts() -> None:
 # Players and teams
 
 
-def test_only_players_in_the_line_up_have_played_the_round() -> None:
+def test_round_is_counted_as_played_only_for_players_who_start_it() -> None:
     game = BookAndTeams()
     game.book.round_decided(1, None)
     game.book.round_started(2, game.ours[1:], game.theirs)
@@ -564,7 +564,7 @@ def test_only_players_in_the_line_up_have_played_the_round() -> None:
     assert game.book.rounds_played() == 1
 
 
-def test_player_who_joins_mid_round_is_counted_without_the_round() -> None:
+def test_events_of_a_player_who_joins_mid_round_count_but_the_round_does_not() -> None:
     game = BookAndTeams()
     (late,) = players(Side.CT, "late")
     game.book.hit(late, game.theirs[0], "ak47", 50)
@@ -595,7 +595,7 @@ def test_team_one_is_opposite_team_two_if_only_team_two_is_present(side: Side, t
 
 
 @pytest.mark.parametrize(("side", "team"), [(Side.CT, 1), (Side.T, 2)])
-def test_team_one_is_ct_without_players(side: Side, team: int) -> None:
+def test_team_one_is_ct_if_the_round_starts_without_players(side: Side, team: int) -> None:
     game = BookAndTeams()
     game.book.round_started(1, [], [])
     late = players(side, "late")[0]
@@ -628,7 +628,7 @@ def test_unknown_player_who_leaves_gets_no_tally() -> None:
     assert len(game.book.tallies()) == before
 
 
-def test_team_is_that_of_the_line_up_but_enemies_are_by_side() -> None:
+def test_player_who_changes_sides_has_other_enemies_but_the_same_team() -> None:
     game = BookAndTeams()
     game.ours[0].team = Side.T.value
     game.kill(game.ours[0], game.theirs[0])
@@ -661,14 +661,14 @@ def test_bots_are_identified_by_name() -> None:
 # Repeated and discarded rounds
 
 
-def test_restarted_round_replaces_the_current_one() -> None:
+def test_restart_of_the_current_round_discards_its_counts() -> None:
     game = BookAndTeams()
     game.kill(game.ours[0], game.theirs[0])
     game.start(1)
     assert (game.tally(game.ours[0]).kills, game.tally(game.ours[0]).rounds_played) == (0, 1)
 
 
-def test_restarted_earlier_round_replaces_the_stored_one() -> None:
+def test_restart_of_an_earlier_round_discards_its_counts() -> None:
     game = BookAndTeams()
     game.kill(game.ours[0], game.theirs[0])
     game.book.round_decided(1, None)
@@ -701,7 +701,7 @@ def test_rewind_to_the_current_round_keeps_it_if_decided() -> None:
     assert (tally.rounds_played, tally.kills, game.book.rounds_played()) == (1, 0, 1)
 
 
-def test_rewind_discards_an_undecided_round_of_a_lower_number() -> None:
+def test_rewind_to_a_later_round_discards_the_undecided_one() -> None:
     game = BookAndTeams()
     game.book.rewind(5)
     assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
@@ -717,7 +717,7 @@ def test_returned_tallies_do_not_change_later() -> None:
 # Other modes
 
 
-def test_respawn_mode_has_no_round_statistics() -> None:
+def test_respawn_mode_has_no_first_kills_trades_multi_kills_kast_or_clutches() -> None:
     game = BookAndTeams(2, has_respawns=True)
     ann, eve = game.ours[0], game.theirs[0]
     game.kill(eve, game.ours[1])
@@ -795,7 +795,7 @@ def play(game: BookAndTeams, number: int, round_acts: list[Act]) -> int:
 
 
 @given(games)
-def test_every_death_is_a_kill_a_team_kill_or_a_suicide(rounds: list[list[Act]]) -> None:
+def test_deaths_are_the_sum_of_kills_team_kills_and_suicides(rounds: list[list[Act]]) -> None:
     game = BookAndTeams()
     suicides = sum([play(game, number, each) for number, each in enumerate(rounds, start=1)])
     tallies = game.book.tallies()
@@ -836,7 +836,7 @@ def test_rewind_equals_not_having_played_the_later_rounds(rounds: list[list[Act]
 
 
 @given(games)
-def test_map_is_the_sum_of_its_rounds(rounds: list[list[Act]]) -> None:
+def test_kills_of_a_map_are_the_sum_of_its_rounds(rounds: list[list[Act]]) -> None:
     whole, kills = BookAndTeams(), 0
     for number, each in enumerate(rounds, start=1):
         play(whole, number, each)

@@ -49,5 +49,5 @@ def test_pick_up_lines_name_the_base_model() -> None:
     assert (pick_up_name("usp_silencer"), pick_up_name("knife_t"), pick_up_name("c4")) == ("hkp2000", "knife", "c4")
 
 
-def test_rifles_are_limited_to_a_side() -> None:
+def test_rifles_are_limited_to_a_side_but_the_awp_is_not() -> None:
     assert (WEAPONS["ak47"].side, WEAPONS["m4a1"].side, WEAPONS["awp"].side) == (Side.T, Side.CT, None)

@@ -22,7 +22,7 @@ def triggers(field: Battlefield) -> list[str]:
     return [line.trigger for line in field.log.lines_of(Triggered)]
 
 
-def test_plant_is_paid_right_before_its_line() -> None:
+def test_planter_is_paid_right_before_the_plant_is_logged() -> None:
     field, bomb = field_with_bomb()
     field.run(bomb.plant(PLANT_MS))
     assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
@@ -35,7 +35,7 @@ def test_plant_is_paid_right_before_its_line() -> None:
     assert sum(tally.bomb_plants for tally in field.arena.book.tallies()) == 1
 
 
-def test_lost_bomb_is_picked_up_before_the_plant() -> None:
+def test_bomb_that_no_player_carries_is_picked_up_before_the_plant() -> None:
     field, bomb = field_with_bomb()
     field.ts[2].has_bomb = False
     field.run(bomb.plant(PLANT_MS))

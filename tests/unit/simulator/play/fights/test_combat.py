@@ -111,7 +111,7 @@ def test_flash_assist_counts_while_the_victim_is_blind(field: Battlefield) -> No
 
 
 @pytest.mark.parametrize("number", [0, 6])
-def test_flashes_of_killer_and_victims_team_do_not_assist(field: Battlefield, number: int) -> None:
+def test_flash_by_the_killer_or_the_victims_team_is_not_an_assist(field: Battlefield, number: int) -> None:
     battle = Battle(field.arena, FixedRng(0.5))
     victim = field.ts[0]
     victim.blind_until_ms = field.arena.clock_ms + 1000
@@ -166,7 +166,7 @@ def test_all_players_are_enemies_in_a_free_for_all(field: Battlefield) -> None:
     assert battle.kills == {field.cts[0]: 1}
 
 
-def test_own_grenade_is_a_suicide(field: Battlefield) -> None:
+def test_death_by_own_grenade_is_a_suicide(field: Battlefield) -> None:
     Battle(field.arena, FixedRng(0.5)).apply_hit(field.cts[0], field.cts[0], hit(120, "hegrenade", "generic"))
     assert field.log.lines_of(Suicide)[0].weapon == "hegrenade"
     assert field.log.lines_of(Killed) == []
@@ -183,7 +183,7 @@ def test_self_hit_line_may_have_a_broken_steam_id(field: Battlefield) -> None:
     assert ids[2] == "[U:1:1000]"
 
 
-def test_chicken_is_counted_and_a_prop_is_not(field: Battlefield) -> None:
+def test_killed_chicken_is_counted_but_a_destroyed_prop_is_not(field: Battlefield) -> None:
     battle = Battle(field.arena, FixedRng(0.5))
     battle.kill_other(field.cts[0], "chicken", "knife")
     battle.kill_other(field.cts[0], "func_breakable", "ak47")
@@ -205,7 +205,7 @@ def test_pick_up_is_not_logged_if_disabled() -> None:
     assert field.log.lines == []
 
 
-def test_damage_before_a_respawn_does_not_assist(field: Battlefield) -> None:
+def test_damage_before_a_respawn_does_not_count_for_an_assist(field: Battlefield) -> None:
     battle = Battle(field.arena, FixedRng(0.5))
     battle.apply_hit(field.cts[1], field.ts[0], hit(60))
     battle.clear_wounds(field.ts[0])

@@ -21,7 +21,7 @@ def played(field: Battlefield, minutes: float = 5, *, is_free_for_all: bool = Fa
 
 
 @pytest.mark.parametrize("size", [1, 5, 8])
-def test_each_player_kills_two_to_three_times_per_minute(size: int) -> None:
+def test_players_average_about_two_to_three_kills_per_minute(size: int) -> None:
     kills = len(played(Battlefield(cts=size, ts=size)).log.lines_of(Killed))
     assert 1.8 < kills / (2 * size) / 5 < 3.2
 
@@ -47,7 +47,7 @@ def test_statistics_agree_with_the_log() -> None:
     assert sum(tally.kills for tally in tallies) == len(kills) == sum(tally.deaths for tally in tallies)
 
 
-def test_respawned_player_picks_up_a_gun() -> None:
+def test_player_picks_up_three_items_at_each_spawn() -> None:
     field = played(Battlefield(cts=1, ts=1), 1)
     items = [line.item for line in field.log.lines_of(ItemTransfer)]
     assert items[0] == "knife"
@@ -94,7 +94,7 @@ def test_warmup_has_few_kills_and_does_not_end() -> None:
     assert planned.is_over
 
 
-def test_single_player_kills_chickens() -> None:
+def test_single_player_in_warmup_kills_only_chickens() -> None:
     field = Battlefield(cts=1, ts=0)
     field.agenda.start(play_warmup(field.arena, FixedRng(0.05)))
     field.agenda.run_until(field.agenda.now_ms + 10_000)

@@ -55,7 +55,7 @@ def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
             field.log.lines.clear()
 
 
-def test_located_victim_keeps_the_position() -> None:
+def test_victim_whose_position_was_just_logged_keeps_it() -> None:
     field = armed_field()
     field.ts[0].position = "100 200 30"
     next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_located=True), None)
@@ -70,7 +70,7 @@ def test_duel_ends_when_the_victim_leaves() -> None:
     assert list(script) == []
 
 
-def test_duel_ends_when_the_victim_must_live() -> None:
+def test_duel_ends_without_a_kill_if_the_victim_must_live() -> None:
     field = armed_field()
     battle = Battle(field.arena, Random(1), must_live=lambda _player: True)
     field.run(duel(battle, field.cts[0], field.ts[0]))

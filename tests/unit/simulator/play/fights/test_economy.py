@@ -37,7 +37,7 @@ def test_overtime_has_its_own_start_money() -> None:
     assert field.cts[0].money == 12500
 
 
-def test_dead_player_picks_up_knife_and_pistol() -> None:
+def test_dead_player_spawns_with_knife_and_pistol() -> None:
     field = Battlefield()
     field.economy.spawn(field.arena, field.cts[0])
     field.economy.spawn(field.arena, field.ts[0])
@@ -53,7 +53,7 @@ def test_survivor_keeps_weapons_without_log_lines() -> None:
     assert (player.primary, player.health, player.armor, field.log.lines) == ("awp", 100, 40, [])
 
 
-def test_dead_player_loses_weapons() -> None:
+def test_dead_player_spawns_without_the_previous_weapons_and_kit() -> None:
     field = Battlefield().spawn_all()
     player = field.cts[0]
     player.primary, player.has_kit, player.is_alive = "awp", True, False
@@ -94,7 +94,7 @@ def test_bomb_is_not_assigned_without_terrorists() -> None:
     assert field.log.lines == []
 
 
-def test_weapon_is_logged_as_paid_then_picked_up_then_purchased() -> None:
+def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased() -> None:
     field = Battlefield().spawn_all()
     field.ts[0].money = 4850
     purchase(field.arena, field.ts[0], "awp")
@@ -105,7 +105,7 @@ def test_weapon_is_logged_as_paid_then_picked_up_then_purchased() -> None:
     ]
 
 
-def test_armor_is_logged_as_picked_up_before_it_is_paid() -> None:
+def test_armor_is_logged_as_picked_up_before_it_is_paid_for() -> None:
     field = Battlefield().spawn_all()
     field.cts[0].money = 6750
     purchase(field.arena, field.cts[0], "vesthelm")
@@ -155,7 +155,7 @@ def test_nothing_is_bought_in_modes_without_money() -> None:
     assert field.log.lines == []
 
 
-def test_loss_bonus_follows_a_real_match() -> None:
+def test_loss_bonus_equals_that_of_a_real_match() -> None:
     field = Battlefield()
     paid = []
     for winner in "CTCCCTCCCCCC":
@@ -204,7 +204,7 @@ def test_draw_pays_nothing() -> None:
     assert field.log.lines == []
 
 
-def test_elimination_on_a_hostage_map_pays_its_own_amount() -> None:
+def test_elimination_on_a_hostage_map_has_its_own_reward() -> None:
     field = Battlefield()
     field.arena.map_name = "workshop/125444404/cs_office"
     field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
@@ -252,7 +252,7 @@ def test_left_buyzone_line_lists_items_as_in_a_real_log() -> None:
     )
 
 
-def test_left_buyzone_is_not_logged_if_items_are_not() -> None:
+def test_left_buyzone_is_not_logged_if_item_logging_is_disabled() -> None:
     field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
     log_buyzone_exit(field.arena, field.cts[0])
     assert field.log.lines == []

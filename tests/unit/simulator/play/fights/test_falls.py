@@ -15,7 +15,7 @@ from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_requested_number_of_players_is_left(seed: int) -> None:
+def test_fights_leave_the_requested_number_of_players_alive(seed: int) -> None:
     field = Battlefield().spawn_all()
     until_ms = field.arena.clock_ms + 60_000
     field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=0, until_ms=until_ms))
@@ -38,7 +38,7 @@ def test_fights_follow_without_pauses_if_time_is_up() -> None:
     assert len(field.arena.alive_on(Side.T)) == 0
 
 
-def test_nearly_half_of_the_kills_have_an_assist() -> None:
+def test_a_quarter_to_half_of_the_kills_have_an_assist() -> None:
     kills = assists = 0
     for seed in range(40):
         field = Battlefield().spawn_all()
@@ -80,7 +80,7 @@ def test_better_players_kill_more() -> None:
     assert kills["good"] > 1.7 * kills["bad"]
 
 
-def test_cheater_kills_several_within_a_second() -> None:
+def test_cheater_kills_all_enemies() -> None:
     field = Battlefield(cts=0, ts=5)
     field.add(10, "CT", Participant("x", 10, is_cheater=True))
     field.spawn_all()
@@ -90,7 +90,7 @@ def test_cheater_kills_several_within_a_second() -> None:
     assert len(field.log.lines_of(Killed)) == 5
 
 
-def test_burst_ends_with_the_cheater() -> None:
+def test_burst_of_kills_ends_when_the_cheater_leaves() -> None:
     field = Battlefield(cts=0, ts=5)
     cheater = field.add(10, "CT", Participant("x", 10, is_cheater=True))
     field.spawn_all()

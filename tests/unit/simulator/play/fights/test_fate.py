@@ -1,4 +1,4 @@
-"""Test the choice of the winner."""
+"""Test the choice of the winner of a round."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_regulation_ends_level_in_tie_and_overtime_scenarios(scenario: Scenario,
 
 
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
-def test_odd_regulation_is_level_before_the_last_round(scenario: Scenario) -> None:
+def test_regulation_of_odd_length_is_level_before_the_last_round(scenario: Scenario) -> None:
     field = make_field(scenario, mp_maxrounds="15")
     for seed in range(25):
         assert play_rounds(field, 14, seed) == (7, 7)
@@ -64,7 +64,7 @@ def test_one_sided_scenario_has_a_dominant_team() -> None:
     assert two > 0
 
 
-def test_equal_teams_win_equally_often() -> None:
+def test_equal_teams_win_about_equally_often() -> None:
     field = make_field()
     wins = sum(
         choose_winner(field.arena, Random(seed), team1_side=Side.CT, score=(0, 0)) is Side.CT for seed in range(1000)

@@ -27,7 +27,7 @@ def plans(winner: Side, style: RoundStyle, *, cts: int = 5, ts: int = 5, timer_m
         (Side.CT, RoundStyle.RETAKE, {"Bomb_Defused"}),
     ],
 )
-def test_every_possible_end_is_planned(winner: Side, style: RoundStyle, notices: set[str]) -> None:
+def test_every_possible_round_end_is_planned(winner: Side, style: RoundStyle, notices: set[str]) -> None:
     assert {plan.notice for plan in plans(winner, style)} == notices
 
 

@@ -41,7 +41,7 @@ def begin_round(field: Battlefield, rng: Random, style: RoundStyle = RoundStyle.
 @pytest.mark.parametrize("style", list(RoundStyle))
 @pytest.mark.parametrize("winner", list(Side))
 @pytest.mark.parametrize("size", [1, 2, 5, 10])
-def test_given_winner_wins(style: RoundStyle, winner: Side, size: int) -> None:
+def test_given_side_wins_the_round(style: RoundStyle, winner: Side, size: int) -> None:
     for seed in range(25):
         field, rng = Battlefield(cts=size, ts=size), Random(seed)
         begin_round(field, rng, style)
@@ -55,7 +55,7 @@ def test_given_winner_wins(style: RoundStyle, winner: Side, size: int) -> None:
 
 
 @pytest.mark.parametrize("winner", list(Side))
-def test_given_winner_wins_with_short_timers(winner: Side) -> None:
+def test_given_side_wins_with_short_timers(winner: Side) -> None:
     for seed in range(60):
         settings = {"mp_roundtime_defuse": "1", "mp_c4timer": ("10", "20", "25")[seed % 3]}
         field, rng = Battlefield(cts=10, ts=10, settings=settings), Random(seed)
@@ -138,7 +138,7 @@ def _without_result(script: Script[RoundEnd]) -> Script[None]:
     yield from script
 
 
-def test_given_winner_wins_even_with_low_health_and_many_grenades() -> None:
+def test_given_side_wins_even_with_low_health_and_many_grenades() -> None:
     for seed in range(60):
         field, rng = Battlefield(), Random(seed)
         begin_round(field, rng)
@@ -171,7 +171,7 @@ def test_round_without_players_is_drawn_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_round_with_one_side_only_runs_until_its_end(seed: int) -> None:
+def test_round_without_opponents_lasts_until_time_is_up_or_the_bomb_explodes(seed: int) -> None:
     field = Battlefield(cts=3, ts=0).spawn_all()
     end = field.run(play_round(field.arena, Random(seed), Side.CT, RoundStyle.BOMB))
     assert (end.side, end.notice) == (Side.CT, "Target_Saved")
@@ -200,7 +200,7 @@ def test_round_ends_even_if_players_leave(seed: int) -> None:
         assert end == RoundEnd(None, "Round_Draw")
 
 
-def test_bomb_deaths_are_logged_after_the_decision() -> None:
+def test_bomb_deaths_are_logged_after_the_round_is_decided() -> None:
     field = Battlefield().spawn_all()
     field.go_live()
     field.cts[1].health = 0
@@ -228,7 +228,7 @@ def test_aftermath_can_have_kills() -> None:
     assert [len(each.log.lines_of(Killed)) for each in (field, other, third)] == [1, 1, 1]
 
 
-def test_rounds_have_the_statistics_of_a_real_match() -> None:
+def test_rounds_have_statistics_similar_to_a_real_match() -> None:
     kills, heads, damage = 0, 0, 0
     for seed in range(120):
         field, rng = Battlefield(), Random(seed)
@@ -242,7 +242,7 @@ def test_rounds_have_the_statistics_of_a_real_match() -> None:
     assert 72 < damage / 1200 < 90
 
 
-def test_cheater_is_detected_within_a_match() -> None:
+def test_only_the_cheater_is_detected_within_twenty_rounds() -> None:
     field = Battlefield(cts=4)
     cheater = field.add(30, "CT", Participant("x", 999, skill=1.8, headshots=0.9, is_cheater=True))
     probe = DetectorProbe(field)
@@ -260,7 +260,7 @@ def test_cheater_is_detected_within_a_match() -> None:
 
 
 class DetectorProbe:
-    """Passes every kill to the detectors of the service, in the tick in which it happens."""
+    """Passes every kill of an enemy to the detectors of the service, in the tick in which it happens."""
 
     def __init__(self, field: Battlefield) -> None:
         self._field = field

@@ -40,7 +40,7 @@ def test_scripts_due_in_the_same_tick_run_in_start_order() -> None:
     assert steps == ["a", "b", "c"]
 
 
-def test_order_does_not_depend_on_the_start_tick() -> None:
+def test_order_of_scripts_does_not_depend_on_the_start_tick() -> None:
     def order_from(tick: int) -> list[str]:
         agenda, steps = Agenda(0), list[str]()
         agenda.run_until(tick * 1000 // 64 + 1)

@@ -37,7 +37,7 @@ def test_player_who_left_the_server_does_not_leave_the_buy_zone() -> None:
     assert [line.player.team for line in field.log.lines_of(LeftBuyzone)] == ["TERRORIST"]
 
 
-def test_all_events_happen_at_the_lowest_roll() -> None:
+def test_minor_events_happen_at_the_lowest_roll() -> None:
     field = Battlefield().spawn_all()
     field.cts[2].grenades.append("decoy")
     play(field, Battle(field.arena, FixedRng(0.0)))
@@ -53,7 +53,7 @@ def test_teammate_can_be_killed_by_accident() -> None:
     assert [line.player.team == line.victim.team for line in field.log.lines_of(Killed)] == [True]
 
 
-def test_no_event_happens_at_the_highest_roll() -> None:
+def test_no_minor_event_happens_at_the_highest_roll() -> None:
     field = Battlefield().spawn_all()
     play(field, Battle(field.arena, FixedRng(0.99)))
     assert field.log.lines == []

@@ -21,11 +21,11 @@ def test_placed_players_have_the_returned_distance() -> None:
     assert abs(dist(coordinates(one.position)[:2], coordinates(other.position)[:2]) - distance) < 2
 
 
-def test_maps_have_different_points() -> None:
+def test_maps_have_different_positions() -> None:
     assert Terrain("de_inferno").area(Random(1)) != Terrain("de_nuke").area(Random(1))
 
 
-def test_player_is_placed_at_the_returned_point() -> None:
+def test_player_is_placed_at_a_random_point_of_the_map() -> None:
     player = Battlefield().cts[0]
     terrain = Terrain("de_nuke")
     terrain.place(Random(3), player)

@@ -48,7 +48,7 @@ def test_armor_damage_is_capped_at_the_remaining_armor(victim: Player) -> None:
     assert shot(WEAPONS["glock"], victim, "chest", 1.0).armor_damage == 2
 
 
-def test_armor_loses_what_it_absorbs_of_a_grenade(victim: Player) -> None:
+def test_armor_absorbs_part_of_a_grenade_and_loses_points(victim: Player) -> None:
     bare = blast(victim, 62)
     protected = blast(armored(victim), 62)
     assert (bare.damage, protected.damage, protected.armor_damage) == (62, 37, 24)

@@ -111,7 +111,7 @@ class PlayedServer:
         self.agenda.run_until(self.agenda.now_ms + round(seconds * 1000))
 
     def join(self, account: int, team: str) -> Player:
-        """Connect a new player and join a team at once."""
+        """Connect a new player, who joins a team at once."""
         player = self.door.connect(Participant(f"p{account}", account))
         assert player is not None
         self.door.enter(player)
@@ -129,7 +129,7 @@ class PlayedServer:
             self.door.leave(player, BY_USER)
 
     def go_live(self, settings: dict[str, str] | None = None, *, count: int = 2) -> None:
-        """Add players and end warmup; the freeze time of round 1 has begun then."""
+        """Add players and end warmup, which begins the freeze time of round 1."""
         self.fill(count)
         self.set({"mp_freezetime": "5", "mp_maxrounds": "4", **(settings or {})})
         self.mark_log()
@@ -145,7 +145,7 @@ class PlayedServer:
         raise AssertionError(f"no event {event!r}")
 
     def mark_log(self) -> None:
-        """Ignore the lines so far in the methods below."""
+        """Set the mark to the end of the log: the methods below ignore all lines before it."""
         self.mark = len(self.log.lines)
 
     def log_texts(self) -> list[str]:

@@ -65,10 +65,10 @@ class NoLog:
     """A log that must not be used."""
 
     def write(self, line: Line) -> None:
-        raise AssertionError("awards must be returned, not written")
+        raise AssertionError("award was written to the log, not returned")
 
     def begin_map(self) -> None:
-        raise AssertionError("no map is loaded")
+        raise AssertionError("unexpected map load")
 
 
 def make_arena(*players: Player) -> Arena:
@@ -103,7 +103,7 @@ def test_bots_and_spectators_get_no_award() -> None:
     assert [award.name for award in awards_of(make_arena(ann, bot, spectator))] == ["p1"]
 
 
-def test_line_has_the_format_of_a_real_log() -> None:
+def test_award_line_has_the_format_of_a_real_log() -> None:
     (ann,), (eve,) = make_team(Side.CT, 1), make_team(Side.T, 2)
     arena = make_arena(ann, eve)
     arena.book.chicken_killed(ann)
@@ -174,7 +174,7 @@ kills = st.lists(
 
 
 @given(kills)
-def test_awards_are_known_unique_per_player_and_deterministic(drawn_kills: list[tuple[int, int, str]]) -> None:
+def test_every_player_gets_one_known_award_which_is_always_the_same(drawn_kills: list[tuple[int, int, str]]) -> None:
     players = [*make_team(Side.CT, *range(1, 6)), *make_team(Side.T, *range(6, 11))]
     arena = make_arena(*players)
     for killer, victim, weapon in drawn_kills:

@@ -52,7 +52,7 @@ def test_server_restarts_the_map_with_all_players_unassigned() -> None:
     assert server.world_texts()[-1] == 'World triggered "Warmup_Start"'
 
 
-def test_connected_players_rejoin_their_sides() -> None:
+def test_unassigned_players_rejoin_their_sides_in_warmup() -> None:
     server = finished_map({"mp_match_end_restart": "1"})
     sides = {player: player.team for player in server.arena.players}
     server.door.leave(server.arena.players[0], BY_USER)

@@ -8,7 +8,7 @@ from .played_server import PlayedServer
 
 
 def kinds(texts: list[str]) -> list[str]:
-    """Return the kinds of the lines in order, without repetitions."""
+    """Return the kinds of the lines in order, consecutive lines of a kind as one."""
     found: list[str] = []
     for text in texts:
         kind = next((kind for kind in KINDS if kind in text), "other")

@@ -106,7 +106,7 @@ def test_source_tv_has_user_id_0_if_enabled() -> None:
     assert '"SourceTV<0><BOT><>" entered the game' in texts
 
 
-def test_wrong_map_scenario_loads_another_map() -> None:
+def test_wrong_map_scenario_loads_a_different_map() -> None:
     assert PlayedServer({"sim_scenario": "wrong_map"}).arena.map_name == "de_dust2"
 
 
@@ -187,7 +187,7 @@ def test_restart_in_zero_seconds_is_ignored() -> None:
     assert server.world_texts() == []
 
 
-def test_restart_in_warmup_stays_in_warmup() -> None:
+def test_restart_during_warmup_does_not_end_warmup() -> None:
     server = PlayedServer()
     server.fill()
     server.mark_log()

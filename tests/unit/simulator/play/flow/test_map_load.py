@@ -24,7 +24,7 @@ def load(settings: dict[str, str]) -> tuple[list[str], Variables]:
     return [line.text() for line in run_load(variables, "de_nuke")], variables
 
 
-def test_load_begins_with_loading_and_ends_with_started() -> None:
+def test_map_load_logs_the_map_then_the_variables_and_last_started() -> None:
     lines, _ = load({})
     assert lines[:2] == ['Loading map "de_nuke"', "server cvars start"]
     assert lines[-1] == 'Started:  ""'
@@ -38,13 +38,13 @@ def test_password_is_listed_in_clear_text() -> None:
     assert '"sv_password" = "hunter2"' in lines
 
 
-def test_variables_are_listed_with_their_values_before_the_mode_config() -> None:
+def test_map_load_lists_the_values_from_before_the_mode_config_is_applied() -> None:
     lines, variables = load({"mp_maxrounds": "8"})
     assert '"mp_maxrounds" = "8"' in lines
     assert variables.whole("mp_maxrounds") == 24
 
 
-def test_mode_config_resets_to_the_default_before_setting_its_value() -> None:
+def test_mode_config_resets_a_variable_to_its_default_before_setting_it() -> None:
     lines, _ = load({"mp_maxrounds": "8"})
     changes = [line for line in lines if line.startswith('server_cvar: "mp_maxrounds"')]
     assert changes == [

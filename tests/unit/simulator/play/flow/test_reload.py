@@ -109,7 +109,7 @@ def test_restore_does_not_move_spectators() -> None:
     assert spectator.team == "Spectator"
 
 
-def test_new_player_stays_with_their_team_in_the_same_half() -> None:
+def test_restore_within_a_half_keeps_a_new_player_on_their_side() -> None:
     server = played_until("round 2")
     late = server.join(300, Side.T)
     server.game.restore("b_round00.txt")

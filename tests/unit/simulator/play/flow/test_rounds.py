@@ -269,7 +269,7 @@ def test_time_advances_even_if_rounds_take_no_time() -> None:
 
 
 def match_lines(server: PlayedServer) -> list[str]:
-    """Play to the end and return all lines from the last start of the match."""
+    """Play to the end and return all lines after the last `Match_Start`."""
     server.run_until("over")
     texts = server.log_texts()
     return texts[len(texts) - texts[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
@@ -292,7 +292,7 @@ def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
     assert match_lines(other) == match_lines(plain)
 
 
-def test_another_seed_plays_another_match() -> None:
+def test_different_seed_plays_a_different_match() -> None:
     one, two = PlayedServer(), PlayedServer({"sim_seed": "2"})
     one.go_live()
     two.go_live()
@@ -313,14 +313,14 @@ def test_restored_round_is_played_differently() -> None:
 
 def test_match_does_not_depend_on_the_tick_it_starts_in() -> None:
     servers = [PlayedServer(), PlayedServer()]
-    # A tick is 15.625 ms long: from here on, time spans have other lengths in whole milliseconds.
+    # A tick is 15.625 ms long, so spans from here on have different lengths in whole milliseconds.
     servers[1].wait(3 / 64)
     for server in servers:
         server.go_live({"mp_maxrounds": "8"})
     assert match_lines(servers[0]) == match_lines(servers[1])
 
 
-def test_restarted_match_is_the_same_match() -> None:
+def test_restarted_match_is_played_the_same_way() -> None:
     plain, other = PlayedServer(), PlayedServer()
     plain.go_live()
     other.go_live()
@@ -330,7 +330,7 @@ def test_restarted_match_is_the_same_match() -> None:
     assert match_lines(other) == match_lines(plain)
 
 
-def test_match_after_another_map_load_is_the_same_unless_one_was_finished() -> None:
+def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before() -> None:
     plain, other = PlayedServer(), PlayedServer()
     plain.go_live()
     other.go_live()

@@ -124,7 +124,7 @@ def test_every_map_ends_by_its_rules(rounds: int, overtime: int, can_clinch: boo
     st.integers(0, 3),
     st.sampled_from([1, 2]),
 )
-def test_level_maps_play_complete_overtime_sets(rounds: int, overtime: int, sets: int, winner: int) -> None:
+def test_level_overtime_is_followed_by_another(rounds: int, overtime: int, sets: int, winner: int) -> None:
     level = [1, 2] * ((rounds + sets * overtime) // 2)
     steps, score = play(Rules(rounds, overtime_rounds=overtime), level + [winner] * overtime)
     assert steps[-1] is NextStep.OVER

@@ -100,7 +100,7 @@ def test_swapped_teams_begin_on_the_other_sides_until_sides_are_reset() -> None:
     assert sides == [Side.T, Side.T, Side.CT]
 
 
-def test_every_player_counts_twice_at_the_end_of_a_round() -> None:
+def test_logged_player_counts_are_doubled_at_the_end_of_a_round() -> None:
     server = PlayedServer()
     server.go_live(count=3)
     server.run_until("freeze 2")

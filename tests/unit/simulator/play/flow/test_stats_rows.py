@@ -22,10 +22,10 @@ class NoLog:
     """A log that must not be used."""
 
     def write(self, line: Line) -> None:
-        raise AssertionError("the block must be returned, not written")
+        raise AssertionError("block was written to the log, not returned")
 
     def begin_map(self) -> None:
-        raise AssertionError("no map is loaded")
+        raise AssertionError("unexpected map load")
 
 
 def make_arena(*players: Player) -> Arena:
@@ -61,7 +61,7 @@ def column(row: str, number: int) -> str:
 
 
 def play_round(arena: Arena, ann: Player, eve: Player) -> None:
-    """Let Ann burn Eve, kill her with a pistol headshot and win the round."""
+    """Let Ann hit Eve with fire, a grenade and a pistol, kill her by headshot and win the round."""
     arena.book.open(is_free_for_all=False, has_respawns=False)
     arena.book.round_started(1, [ann], [eve])
     arena.book.hit(ann, eve, "inferno", 53)
@@ -108,7 +108,7 @@ def test_counts_are_in_the_columns_of_the_game() -> None:
     ]
 
 
-def test_block_is_parsed_back() -> None:
+def test_block_can_be_parsed_by_the_service() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     play_round(arena, ann, eve)
@@ -182,7 +182,7 @@ def test_source_tv_has_no_row_if_a_player_has_user_id_0() -> None:
     assert [column(row, 0) for row in rows_of(arena)] == ["5"]
 
 
-def test_closed_book_shows_zeros() -> None:
+def test_counts_of_a_closed_book_are_shown_as_zeros() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     play_round(arena, ann, eve)
@@ -190,7 +190,7 @@ def test_closed_book_shows_zeros() -> None:
     assert all(row.endswith(ZEROS) for row in rows_of(arena))
 
 
-def test_undecided_round_shows_zeros() -> None:
+def test_counts_of_an_undecided_round_are_shown_as_zeros() -> None:
     ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
     arena = make_arena(ann, eve)
     arena.book.open(is_free_for_all=True, has_respawns=True)

@@ -78,7 +78,7 @@ def test_free_for_all_countdown_needs_two_players_on_any_side() -> None:
     assert server.is_in(GamePhase.LIVE)
 
 
-def test_warmup_paused_before_its_announcement_is_never_announced_or_ended_in_the_log() -> None:
+def test_warmup_paused_before_its_announcement_and_then_ended_logs_no_start_or_end() -> None:
     server = PlayedServer()
     server.fill()
     server.mark_log()
@@ -90,7 +90,7 @@ def test_warmup_paused_before_its_announcement_is_never_announced_or_ended_in_th
     assert END not in server.world_texts()
 
 
-def test_announcement_follows_after_the_pause() -> None:
+def test_warmup_is_announced_after_a_pause() -> None:
     server = PlayedServer()
     server.game.start_warmup()
     server.game.pause("mp_pause_match")
@@ -110,7 +110,7 @@ def test_players_fight_in_warmup_and_nothing_is_counted() -> None:
     assert server.arena.book.tallies() == []
 
 
-def test_nothing_is_planned_on_an_empty_server() -> None:
+def test_no_task_is_scheduled_on_an_empty_server() -> None:
     server = PlayedServer()
     server.fill()
     server.wait(60)

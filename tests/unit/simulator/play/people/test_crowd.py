@@ -230,7 +230,7 @@ def test_stranger_leaves_a_full_match_without_joining_a_side() -> None:
     assert [reason for _, reason in server.departures()][:1] == ["NETWORK_DISCONNECT_DISCONNECT_BY_USER"]
 
 
-def test_stranger_takes_the_place_of_a_player_who_is_gone() -> None:
+def test_stranger_takes_the_place_of_a_player_who_left_for_good() -> None:
     server = VisitedServer(Scenario.STRANGER)
     server.fill()
     server.door.leave(find(server, 2001), "NETWORK_DISCONNECT_TIMEDOUT")
@@ -272,7 +272,7 @@ def test_connected_stranger_stays_when_the_roster_is_forgotten() -> None:
 
 @pytest.mark.parametrize("scenario", list(Scenario))
 @pytest.mark.parametrize("mode", [(0, 1), (1, 2)])
-def test_user_ids_are_unique_and_every_connection_ends_or_is_open(scenario: Scenario, mode: tuple[int, int]) -> None:
+def test_user_ids_are_unique_and_connections_match_the_players(scenario: Scenario, mode: tuple[int, int]) -> None:
     server = VisitedServer(scenario, mode=mode, seed=3)
     server.fill()
     server.go_live()

@@ -1,4 +1,4 @@
-"""Test the stories in which all players leave, or one leaves and returns."""
+"""Test the scenarios in which all players leave, or one leaves and returns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_all_players_leave_a_deathmatch_after_one_to_two_minutes() -> None:
     assert server.departures()[-1][0] - began < 150_000
 
 
-def test_returning_player_stays_away_when_all_leave() -> None:
+def test_player_about_to_return_stays_away_when_all_leave() -> None:
     server = live(Scenario.ALL_LEAVE)
     server.door.max_players = 9
     server.door.kick(server.arena.players[0], "")
@@ -84,7 +84,7 @@ def test_departure_is_cancelled_if_the_map_ends_first() -> None:
     assert server.departures() == []
 
 
-def test_restart_of_the_match_restarts_the_story() -> None:
+def test_restart_of_the_match_restarts_the_scenario() -> None:
     server = live(Scenario.ALL_LEAVE, max_rounds=1)
     server.visitors.round_started(1)
     server.visitors.warmup_began()

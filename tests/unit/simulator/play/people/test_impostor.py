@@ -1,4 +1,4 @@
-"""Test names and chat messages that imitate the log."""
+"""Test names and chat messages that imitate log lines."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def test_three_players_have_spoofed_names_and_keep_them_on_the_next_map() -> Non
     assert sum(player.person.name in SPOOF_NAMES for player in server.arena.players) == 3
 
 
-def test_all_spoofed_texts_are_written_and_one_player_is_renamed() -> None:
+def test_all_spoofed_chat_messages_are_written_and_one_player_is_renamed() -> None:
     lines = [line for _, line in play_match().log.lines]
     messages = [line.message for line in lines if isinstance(line, Chat)]
     assert set(SPOOF_CHAT) <= set(messages)
     assert sum(isinstance(line, ChangedName) for line in lines) == 1
 
 
-def test_all_spoofed_texts_are_written_in_a_deathmatch() -> None:
+def test_all_spoofed_chat_messages_are_written_in_a_deathmatch() -> None:
     messages = [line.message for _, line in play_match(mode=(1, 2)).log.lines if isinstance(line, Chat)]
     assert set(SPOOF_CHAT) <= set(messages)
 
 
-def test_spoofed_texts_are_written_even_if_the_scenario_is_set_too_late_for_names() -> None:
+def test_spoofed_chat_is_written_even_if_the_scenario_is_set_too_late_for_names() -> None:
     server = VisitedServer()
     server.fill()
     server.set(sim_scenario="spoofer")

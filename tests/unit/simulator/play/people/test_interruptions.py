@@ -1,4 +1,4 @@
-"""Test the stories with pauses and restores."""
+"""Test the scenarios with pauses and with restored rounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_both_sides_call_a_timeout_and_there_is_one_technical_pause() -> None:
     assert chat_texts(server).count(".unpause") == 2
 
 
-def test_technical_pause_lasts_at_least_twenty_seconds() -> None:
+def test_technical_pause_ends_20_to_63_seconds_after_the_freeze_time_begins() -> None:
     server = live(Scenario.PAUSES)
     server.visitors.freeze_began(3)
     server.wait(20)
@@ -68,7 +68,7 @@ def test_pause_already_ended_by_the_plugin_is_not_ended_again() -> None:
     assert server.game.calls == ["pause mp_pause_match"]
 
 
-def test_repeated_freeze_time_has_no_second_pause() -> None:
+def test_repeated_freeze_time_has_no_second_timeout() -> None:
     server = live(Scenario.PAUSES)
     server.play_round(2)
     server.play_round(2)
@@ -114,7 +114,7 @@ def test_early_restore_happens_in_the_freeze_time_of_round_six() -> None:
 
 
 @pytest.mark.parametrize("max_rounds", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 30])
-def test_restores_work_with_any_number_of_rounds(max_rounds: int) -> None:
+def test_number_of_restores_depends_on_the_number_of_rounds(max_rounds: int) -> None:
     server = live(Scenario.ROUND_RESTORE, max_rounds=max_rounds)
     number = 1
     for _ in range(80):
@@ -139,7 +139,7 @@ def test_missing_backup_is_not_restored() -> None:
     assert server.game.calls == []
 
 
-def test_paused_restored_match_is_unpaused() -> None:
+def test_match_that_is_paused_after_a_restore_is_unpaused() -> None:
     server = live(Scenario.ROUND_RESTORE)
     server.game.files = ["matchzy_27_0_round03.txt"]
     server.game.is_paused = True

@@ -13,7 +13,7 @@ def test_same_seed_creates_the_same_people() -> None:
     assert make_people(rng(), 20, accounts=[5, 6]) == make_people(rng(), 20, accounts=[5, 6])
 
 
-def test_another_seed_creates_other_people() -> None:
+def test_different_seeds_create_different_people() -> None:
     assert make_people(rng(1), 10) != make_people(rng(2), 10)
 
 

@@ -19,7 +19,7 @@ def test_no_player_comes_if_none_is_expected() -> None:
     assert server.log.lines == []
 
 
-def test_players_connect_after_the_delay_and_within_half_a_minute() -> None:
+def test_players_connect_within_25_seconds_after_the_delay() -> None:
     server = VisitedServer()
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(60)
@@ -56,7 +56,7 @@ def test_commands_after_the_arrival_have_no_effect() -> None:
     assert len(server.connections()) == 10
 
 
-def test_restarting_the_countdown_brings_no_player_if_none_is_expected() -> None:
+def test_no_player_comes_after_a_restarted_countdown_if_none_is_expected() -> None:
     server = VisitedServer()
     server.visitors.restart_countdown()
     server.wait(60)
@@ -89,7 +89,7 @@ def test_nicks_are_kept_and_each_team_has_one_awper() -> None:
     assert [sum(player.person.is_awper for player in server.arena.players_on(side)) for side in Side] == [1, 1]
 
 
-def test_same_seed_brings_the_same_players_with_the_same_user_ids_at_any_time() -> None:
+def test_same_seed_has_the_same_players_and_user_ids_whenever_they_come() -> None:
     def players_after(wait_s: float, seed: int) -> list[tuple[int, int, str, str]]:
         server = VisitedServer(seed=seed)
         server.wait(wait_s)
@@ -109,7 +109,7 @@ def test_invalid_and_duplicate_accounts_are_ignored() -> None:
     assert sorted(server.accounts) == [5, 6]
 
 
-def test_empty_roster_brings_no_player() -> None:
+def test_no_player_comes_for_an_empty_roster() -> None:
     server = VisitedServer(Scenario.LATE_JOIN)
     server.visitors.expect([], [])
     server.wait(75)
@@ -220,7 +220,7 @@ def test_forgetting_without_a_roster_has_no_effect() -> None:
     assert server.log.lines == []
 
 
-def test_players_leave_one_by_one_after_the_end() -> None:
+def test_players_leave_10_to_60_seconds_after_the_end() -> None:
     server = VisitedServer()
     server.fill()
     server.go_live()
@@ -317,7 +317,7 @@ def test_players_about_to_leave_stay_for_the_next_match() -> None:
 # --- scenarios -----------------------------------------------------------------------------------------------------
 
 
-def test_no_show_scenario_brings_no_player() -> None:
+def test_no_player_comes_in_the_no_show_scenario() -> None:
     server = VisitedServer(Scenario.NO_SHOW)
     server.fill()
     server.change_map()
@@ -388,7 +388,7 @@ def test_cheater_scenario_works_with_an_empty_roster() -> None:
         Scenario.PLUGIN_MISSING,
     ],
 )
-def test_scenarios_without_a_story_behave_like_a_full_match(scenario: Scenario) -> None:
+def test_players_behave_as_in_a_full_match_if_the_scenario_does_not_affect_them(scenario: Scenario) -> None:
     server, usual = VisitedServer(scenario), VisitedServer()
     for each in (server, usual):
         each.fill()

@@ -23,7 +23,7 @@ TEAM2 = [(2001, ""), (2002, "two"), (2003, ""), (2004, ""), (2005, "")]
 
 
 class RecordingLog:
-    """Records lines with their time."""
+    """Records the lines of the current map with their time since START_MS."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
