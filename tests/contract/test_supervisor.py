@@ -434,7 +434,7 @@ async def test_lease_that_cannot_be_released_does_not_block_draining(
 
         async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
             if "lease_owner = :lease_owner" in statements[0].sql:
-                raise DatabaseError("a limit of the database")
+                raise DatabaseError("statement rejected")
             return await write(statements)
 
         monkeypatch.setattr(process.db, "write", reject)

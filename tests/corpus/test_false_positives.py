@@ -83,7 +83,7 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def honest(chance: random.Random) -> Style:
-    """Return a random honest style, with up to three times the unseen kills of the real logs."""
+    """Return a random honest style, with three times the unseen kills of the real logs on average."""
     return Style(
         headshots=chance.uniform(0.25, 0.65),
         smoke=chance.uniform(0, 0.08),

@@ -57,7 +57,9 @@ class RconConsoles:
             async with asyncio.timeout(self._open_s):
                 return await self._connect(host, port, password)
         except TimeoutError as exc:
-            raise ConsoleLostError(f"no console at {host}:{port} within {self._open_s:g} s") from exc
+            raise ConsoleLostError(
+                f"the connection to RCON at {host}:{port} timed out after {self._open_s:g} s"
+            ) from exc
 
     async def _connect(self, host: str, port: int, password: str) -> RconConsole:
         connection = ClientConnection()

@@ -33,7 +33,7 @@ def serve() -> None:
 
 
 def migrate() -> None:
-    """Migrate the database to the schema of this version, as every other command does too."""
+    """Migrate the database to the schema of this version. Every command that opens the database does this first."""
     version = run_with_resources(lambda resources: current_version(resources.db))
     typer.echo(f"The database has version {version}.")
 

@@ -76,7 +76,7 @@ class CvarValue(msgspec.Struct, frozen=True):
         return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
 
 
-# The address may not contain a quote: a bot has no address, and its name may look like one (`a 'b`).
+# The address must not contain a quote: a bot has none, and its name `a 'b` must not be read as an address and a name.
 _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"

@@ -29,7 +29,7 @@ _OPENING = re.compile(rb"\[(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\] POST \S+\r?\n")
 _HEADERS = re.compile(rb"HEADERS: ?([^\r\n]*)\r?\n")
 _BODY = re.compile(rb"BODY:\r?\n")
 _CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n|\Z)")
-# For a body of unknown length, which may contain lines of dashes: one before a post or the end of the file closes it.
+# Ends a body of unknown length: the body may contain `---` lines, so a post or the end of the file must follow.
 _LAST_CLOSING = re.compile(rb"\r?\n---[ \t]*(?=\r?\n\s*\[\d\d:\d\d:\d\d|\s*\Z)")
 _LENGTH = re.compile(r"[0-9]{1,15}")
 _NAMED = re.compile(r"([A-Za-z0-9-]+)=(.*)", re.DOTALL)

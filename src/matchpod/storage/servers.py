@@ -243,7 +243,7 @@ def change(server_id: str, fence: int, **columns: Value) -> Statement:
     """Set columns of a claimed server; ValueError for a column that does not exist or may not be set."""
     unknown = sorted(columns.keys() - _CHANGEABLE)
     if unknown or not columns:
-        raise ValueError(f"these columns of a server cannot be changed: {', '.join(unknown) or 'none given'}")
+        raise ValueError(f"unknown or read-only columns: {', '.join(unknown)}" if unknown else "no columns to change")
     assignments = ", ".join(f"{name} = :{name}" for name in columns)
     return Statement(
         f"UPDATE servers SET {assignments} WHERE id = :claimed_id AND fence = :claimed_fence",
