@@ -15,8 +15,9 @@ import msgspec
 
 from matchpod.cs2.log_clock import parse_stamp
 
-MAX_LINE_BYTES = 64 * 1024
-"""Most bytes kept of a line, so that a cursor stays small. Real lines have less than 1 KiB."""
+MAX_LINE_BYTES = 16 * 1024
+"""Bytes of a line that are kept, so that a cursor stays small. Real lines have less than 1 KiB. A truncated line is not
+parsed: even in four-byte characters it has at least `MAX_LINE_CHARS` of the reader."""
 
 OPENING_LINES = 256
 """Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads

@@ -31,8 +31,8 @@ from matchpod.cs2.log_lines.world_lines import ConsoleChat, Unknown, WorldLine
 
 Line = PlayerLogLine | WorldLine
 
-MAX_PLAYER_LINE = 4096
-"""Longest line that is disambiguated, in characters: far more than two names of 128 bytes and a chat of 256."""
+MAX_LINE_CHARS = 4000
+"""Characters of a line that is parsed; a longer one is Unknown. Two names of 128 bytes and a chat of 256 need less."""
 
 MAX_READINGS = 64
 """Most possible ends of a player token tried per line. A name of 127 bytes can imitate 18, so the real one is tried."""
@@ -79,6 +79,8 @@ class LineReader(msgspec.Struct):
 
     def parse(self, text: str) -> Line:
         """Parse a line without its prefix."""
+        if len(text) > MAX_LINE_CHARS:
+            return Unknown(text)
         if text[:1] != '"':
             return read_world(text) or Unknown(text)
         end = text.find('>" ')
@@ -97,8 +99,6 @@ class LineReader(msgspec.Struct):
 
     def _disambiguate(self, text: str) -> Line:
         """Choose among the readings of a line whose first token is unknown, or which contains too many tokens."""
-        if len(text) > MAX_PLAYER_LINE:
-            return Unknown(text)
         readings: list[tuple[PlayerToken, PlayerLogLine]] = []
         for found in islice(TOKEN_END.finditer(text), MAX_READINGS):
             player = self.known.token(text[1 : found.start()], int(found[1]), found[2], found[3])

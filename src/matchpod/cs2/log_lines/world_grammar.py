@@ -12,7 +12,7 @@ from collections.abc import Callable
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines import world_lines as lines
 
-_Form = tuple[re.Pattern[str], Callable[[re.Match[str]], lines.WorldLine]]
+_Form = tuple[re.Pattern[str], Callable[[re.Match[str]], lines.WorldLine | None]]
 
 STATS_BEGIN = "JSON_BEGIN{"
 STATS_NAME = '"name": "round_stats",'
@@ -64,7 +64,15 @@ def _read_rcon(text: str) -> lines.WorldLine | None:
     return lines.RconCommand(text[11:end], text[at:-1]) if is_whole and end > 0 and len(text) > at else None
 
 
-def _form(pattern: str, make: Callable[[re.Match[str]], lines.WorldLine]) -> _Form:
+def _game_over(found: re.Match[str]) -> lines.WorldLine | None:
+    # Split here: in the pattern, the map group and the map name could share the text in quadratically many ways.
+    map_group, _, map_name = found[2].rpartition(" ")
+    if len(map_name.split()) != 1:
+        return None
+    return lines.GameOver(found[1], map_group, map_name, int(found[3]), int(found[4]), int(found[5]))
+
+
+def _form(pattern: str, make: Callable[[re.Match[str]], lines.WorldLine | None]) -> _Form:
     return re.compile(pattern, re.ASCII | re.DOTALL), make
 
 
@@ -128,12 +136,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
         ),
         _form(r"Log file closed", lambda _: lines.LogFileClosed()),
     ),
-    "Game": (
-        _form(
-            r"Game Over: (\S+) (.*?) ?(\S+) score (\d{1,6}):(\d{1,6}) after (\d{1,6}) min",
-            lambda f: lines.GameOver(f[1], f[2], f[3], int(f[4]), int(f[5]), int(f[6])),
-        ),
-    ),
+    "Game": (_form(r"Game Over: (\S+) (.*) score (\d{1,6}):(\d{1,6}) after (\d{1,6}) min", _game_over),),
     "ACCOLADE,": (
         _form(
             r"ACCOLADE, FINAL: \{(\w+)\},\t(.*)<(\d{1,10})>,\tVALUE: ([-\d.]+),\tPOS: (\d{1,6}),\tSCORE: ([-\d.]+)",

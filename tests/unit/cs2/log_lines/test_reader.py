@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.cs2.log_lines import player_lines, world_lines
 from matchpod.cs2.log_lines.player_token import player_token
-from matchpod.cs2.log_lines.reader import MAX_PLAYER_LINE, LineReader
+from matchpod.cs2.log_lines.reader import MAX_LINE_CHARS, LineReader
 from matchpod.cs2.log_lines.world_lines import Unknown
 from tests.unit.cs2.log_lines.line_format import format_file_line, format_http_line
 
@@ -167,7 +167,7 @@ def test_player_named_like_the_console_is_parsed_as_a_player() -> None:
 def test_overlong_line_of_tokens_is_unknown() -> None:
     text = '"' + '<1><[U:1:1]><CT>" ' * 10_000
     assert isinstance(LineReader().parse(text), Unknown)
-    assert len(text) > MAX_PLAYER_LINE
+    assert len(text) > MAX_LINE_CHARS
 
 
 def test_hostile_names_and_chat_do_not_forge_other_lines() -> None:

@@ -1,0 +1,136 @@
+"""Test that the run time of every parser is linear in the length of what a server, plugin or console sends.
+
+Parts of a valid text are repeated thousands of times, with and without the rest of the text after them, as in an
+attack on a pattern whose run time is quadratic. CPU time is measured, so that a busy machine does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from matchpod.cs2 import console_answers as answers
+from matchpod.cs2.anticheat_reports import read_detections
+from matchpod.cs2.log_lines import reader
+from matchpod.cs2.matchzy import read_report
+from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
+from matchpod.service.redaction import redact_log
+from tests.unit.cs2.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
+from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
+
+SMALL, LARGE = 2_000, 16_000
+CHEAP_S = 0.02
+"""CPU time for LARGE characters that needs no comparison: a linear parser takes a tenth of it, a quadratic one more."""
+
+MAX_RATIO = 24
+"""Cost of LARGE over SMALL characters: 8 if linear, 64 if quadratic."""
+
+Parse = Callable[[str], object]
+
+
+def pumped(text: str, size: int) -> Iterator[str]:
+    """Repeat each part of a text, and each two adjacent parts, to this size."""
+    parts = re.findall(r"\w+|\s+|[^\w\s]", text)
+    for first in range(len(parts)):
+        for last in (first + 1, first + 2):
+            part = "".join(parts[first:last])
+            start = "".join(parts[:first]) + part * (size // len(part))
+            yield start
+            yield start + "".join(parts[last:])
+
+
+def cost_s(parse: Parse, text: str) -> float:
+    began_s = time.thread_time()
+    parse(text)
+    return time.thread_time() - began_s
+
+
+def check_linear(parse: Parse, sample: str) -> None:
+    for small, large in zip(pumped(sample, SMALL), pumped(sample, LARGE), strict=True):
+        if cost_s(parse, large) > CHEAP_S:
+            costs_s = [min(cost_s(parse, text) for _ in range(3)) for text in (small, large)]
+            assert costs_s[1] < MAX_RATIO * costs_s[0], f"{costs_s[1]:.3f} s for {large[:80]}…{large[-20:]}"
+
+
+@pytest.fixture
+def parse_line(monkeypatch: pytest.MonkeyPatch) -> Parse:
+    """Parse a line of any length: the patterns must be linear without the limit too."""
+    monkeypatch.setattr(reader, "MAX_LINE_CHARS", sys.maxsize)
+
+    def parse(text: str) -> object:
+        lines = reader.LineReader()
+        lines.known.learn(ANN)
+        lines.known.learn(BEN)
+        return lines.read(f"01/19/2026 - 19:02:08.000 - {text}".encode())
+
+    return parse
+
+
+@pytest.mark.parametrize("line", [*PLAYER_LINES, *WORLD_LINES])
+def test_cost_of_a_log_line_is_linear(line: str, parse_line: Parse) -> None:
+    check_linear(parse_line, line)
+
+
+STATUS = (
+    "hostname : My Server\nversion  : 1.41.2.8/14128 10603 secure  public\nplayers  : 2 humans, 5 bots (0 max)\n"
+    "  loaded spawngroup(  1)  : SV:  [1: de_inferno | main lump]\n---------players--------\n"
+    "  id     time ping loss      state   rate adr name\n"
+    "   2    00:40    0    0     active 786432 127.0.0.1:65498 'Ann'\n#end\n"
+)
+STATUS_JSON = '{\n"server": {"map": "de_nuke", "clients": [{"steamid64": "76561197997837923", "name": "Ann"}]}}\n'
+CONSOLE_ANSWERS: list[tuple[Parse, str]] = [
+    (answers.parse_status, STATUS),
+    (answers.parse_status_json, STATUS_JSON),
+    (answers.parse_get5_status, '{\n"plugin_version": "0.15.0",\n"gamestate": "live", "team1": {"name": "A"}}'),
+    (answers.parse_log_listeners, '"https://x.example/ingest/logs/t"\n  last acknowledged tick: 1234\n'),
+    (lambda text: answers.parse_cvar(text, "mp_maxrounds"), '"mp_maxrounds" = "24" ( def. "30" ) game\n'),
+    (answers.unknown_commands, "Unknown command 'sim_speed'!\n"),
+]
+
+
+@pytest.mark.parametrize(("parse", "answer"), CONSOLE_ANSWERS)
+def test_cost_of_a_console_answer_is_linear(parse: Parse, answer: str) -> None:
+    check_linear(parse, answer)
+
+
+WEBHOOKS = [
+    "**----- CHEATER DETECTED -----**\n```Detection: Aimbot\nWeapon: weapon_ak47\nInfo: Aimbot -> 41.2\n\n"
+    "Name: Ic3\nSteamID: STEAM_1:1:18786097\nTime: 01/19/2026 19:03:11```",
+    "```\nServer IP: 203.0.113.1\nPlayer: Ic3\nSteamID: 76561197997837923\nCheat Type: Spinbot\nDetails: (720)\n```",
+]
+
+
+@pytest.mark.parametrize("content", WEBHOOKS)
+def test_cost_of_an_anti_cheat_message_is_linear(content: str) -> None:
+    check_linear(lambda text: read_detections(msgspec.json.encode({"content": text})), content)
+
+
+def read_shots(body: str) -> None:
+    with pytest.raises(ShotsReportError):
+        read_shots_report(body.encode())
+
+
+REPORTS: list[tuple[Parse, str]] = [
+    (
+        lambda text: read_report(text.encode()),
+        '{"event": "round_end", "matchid": 7, "map_number": 0, "round_number": 4, "reason": 8, "winner": {"side": "3"},'
+        ' "team1": {"score": 3, "players": [{"steamid": "76561197997837923", "stats": {"kills": 1.1e308}}]}}',
+    ),
+    (lambda text: read_detections(text.encode()), '{"Observations": [{"SteamID": "76561197997837923", "Kind": "x"}]}'),
+    (read_shots, '{"mapNumber": 1, "rounds": [{"roundNumber": 1, "players": [{"steamId": "7", "shotsFired": 1.1e308}]'),
+]
+
+
+@pytest.mark.parametrize(("parse", "report"), REPORTS)
+def test_cost_of_a_report_is_linear(parse: Parse, report: str) -> None:
+    check_linear(parse, report)
+
+
+@pytest.mark.parametrize("line", [*WITH_SECRET, *WITHOUT_SECRET])
+def test_cost_of_redaction_is_linear(line: bytes) -> None:
+    check_linear(lambda text: redact_log(text.encode()), (TIME + line + b"\n").decode(errors="replace"))
