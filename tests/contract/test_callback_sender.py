@@ -370,7 +370,7 @@ def test_internet_addresses_are_public(address: str) -> None:
         *("168.63.129.16", "100.100.100.200"),
         *("::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "64:ff9b::7f00:1", "64:ff9b:1::1"),
         *("100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%1"),
-        *("fec0::1", "ff02::1", "4000::1", "nonsense", ""),
+        *("3fff::1", "3fff:fff::1", "fec0::1", "ff02::1", "4000::1", "nonsense", ""),
     ],
 )
 def test_special_and_invalid_addresses_are_not_public(address: str) -> None:

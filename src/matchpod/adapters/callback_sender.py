@@ -47,7 +47,11 @@ _RESET_CONTENT = 205
 """Has no body, like 204 and 304, but the parser would wait for one."""
 
 _IPV6_GLOBAL = ipaddress.IPv6Network("2000::/3")
-_IPV6_TO_IPV4 = ipaddress.IPv6Network("2002::/16")
+# Special addresses that the standard library of Python 3.11 counts as global (IANA registries, November 2026).
+_IPV6_SPECIAL = (
+    ipaddress.IPv6Network("2002::/16"),  # 6to4: an IPv4 address inside
+    ipaddress.IPv6Network("3fff::/20"),  # documentation
+)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _IPV4_SPECIAL = (
     ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; one cloud serves its metadata here
@@ -139,7 +143,7 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
         if ip in _NAT64:  # an IPv4 address as seen from an IPv6-only network
             return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-        return ip in _IPV6_GLOBAL and ip.is_global and ip not in _IPV6_TO_IPV4
+        return ip in _IPV6_GLOBAL and ip.is_global and not any(ip in network for network in _IPV6_SPECIAL)
     return ip.is_global and not ip.is_multicast and not any(ip in network for network in _IPV4_SPECIAL)
 
 
