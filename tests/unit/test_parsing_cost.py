@@ -19,6 +19,7 @@ from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.log_lines import reader
 from matchpod.cs2.matchzy import read_report
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
+from matchpod.service.ingest import MAX_BODY_BYTES
 from matchpod.service.redaction import redact_log
 from tests.unit.cs2.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
 from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
@@ -129,6 +130,15 @@ REPORTS: list[tuple[Parse, str]] = [
 @pytest.mark.parametrize(("parse", "report"), REPORTS)
 def test_cost_of_a_report_is_linear(parse: Parse, report: str) -> None:
     check_linear(parse, report)
+
+
+@pytest.mark.parametrize("parse", [parse for parse, _ in REPORTS])
+@pytest.mark.parametrize("item", ["1.1e308,", "{},", '"\\u1234",', "[[[[]]]],", '{"SteamID": "7", "Kind": "x"},'])
+@pytest.mark.parametrize("start", ["[", '{"event": "x", "y": [', '{"Observations": ['])
+def test_largest_report_is_cheap(parse: Parse, item: str, start: str) -> None:
+    items = item * (MAX_BODY_BYTES // len(item) - 10)
+    text = start + items[:-1] + ("]" if start == "[" else "]}")
+    assert cost_s(parse, text) < 0.5, "decoded completely, it took two seconds"
 
 
 @pytest.mark.parametrize("line", [*WITH_SECRET, *WITHOUT_SECRET])

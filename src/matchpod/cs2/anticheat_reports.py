@@ -12,7 +12,11 @@ from collections.abc import Callable
 import msgspec
 
 from matchpod.core.model import PlayerId
+from matchpod.cs2.json_fields import JsonFields, read_fields, read_items
 from matchpod.cs2.steam_id import to_id64
+
+MAX_ENTRIES = 5_000
+"""Most entries of a post that are read. A batch has a few per player."""
 
 MAX_REPORT_BYTES = 1024 * 1024
 """Largest post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
@@ -45,8 +49,6 @@ _ANTICHEAT_MESSAGE = re.compile(
     re.DOTALL,
 )
 
-_Fields = dict[str, object]
-
 
 class PluginDetection(msgspec.Struct, frozen=True, kw_only=True):
     """A detection as the plugin reported it."""
@@ -63,28 +65,28 @@ def read_detections(body: bytes) -> list[PluginDetection]:
     if len(body) > MAX_REPORT_BYTES:
         return []
     try:
-        decoded = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        decoded = read_fields(body)
+    except ValueError:
         return []
-    if isinstance(decoded, list):
-        return _read_each(decoded, _read_own)
-    if not isinstance(decoded, dict):
-        return []
-    observations = decoded.get("Observations")
-    if isinstance(observations, list):
+    if decoded is None:
+        return _read_each(read_items(body, MAX_ENTRIES) or [], _read_own)
+    observations = decoded.items("Observations", MAX_ENTRIES)
+    if observations is not None:
         return _read_each(observations, _read_observation)
     return _read_each([decoded], _read_webhook if "content" in decoded else _read_own)
 
 
-def _read_each(entries: list[object], read: Callable[[_Fields], PluginDetection | None]) -> list[PluginDetection]:
-    found = (read(entry) for entry in entries if isinstance(entry, dict))
+def _read_each(
+    entries: list[JsonFields], read: Callable[[JsonFields], PluginDetection | None]
+) -> list[PluginDetection]:
+    found = (read(entry) for entry in entries)
     return [detection for detection in found if detection is not None][:MAX_DETECTIONS]
 
 
-def _read_own(entry: _Fields) -> PluginDetection | None:
+def _read_own(entry: JsonFields) -> PluginDetection | None:
     """Parse our own format: `{"steamId", "type", "reason", "weapon"}` and optionally `name`."""
     return _detection(
-        entry.get("steamId"),
+        entry.text_or_integer("steamId"),
         name=_text(entry, "name"),
         kind=_text(entry, "type"),
         reason=_text(entry, "reason"),
@@ -92,11 +94,11 @@ def _read_own(entry: _Fields) -> PluginDetection | None:
     )
 
 
-def _read_observation(entry: _Fields) -> PluginDetection | None:
-    if entry.get("Source") != _DETECTION_SOURCE or entry.get("IsBot") is True:
+def _read_observation(entry: JsonFields) -> PluginDetection | None:
+    if entry.text("Source") != _DETECTION_SOURCE or entry.is_true("IsBot"):
         return None
     return _detection(
-        entry.get("SteamID"),
+        entry.text_or_integer("SteamID"),
         name=_text(entry, "PlayerName"),
         kind=_text(entry, "Kind"),
         reason=_text(entry, "Summary"),
@@ -104,10 +106,10 @@ def _read_observation(entry: _Fields) -> PluginDetection | None:
     )
 
 
-def _read_webhook(entry: _Fields) -> PluginDetection | None:
+def _read_webhook(entry: JsonFields) -> PluginDetection | None:
     """Parse a webhook message for a chat channel; plugins on Windows write CRLF."""
-    content = entry.get("content")
-    if not isinstance(content, str) or len(content) > MAX_FREE_TEXT_CHARS:
+    content = entry.text("content")
+    if content is None or len(content) > MAX_FREE_TEXT_CHARS:
         return None
     text = content.replace("\r\n", "\n")
     found = _TBAC_MESSAGE.fullmatch(text) or _ANTICHEAT_MESSAGE.fullmatch(text)
@@ -122,9 +124,9 @@ def _read_webhook(entry: _Fields) -> PluginDetection | None:
     )
 
 
-def _detection(steam_id: object, *, name: str, kind: str, reason: str, weapon: str) -> PluginDetection | None:
+def _detection(steam_id: str | None, *, name: str, kind: str, reason: str, weapon: str) -> PluginDetection | None:
     """Return a detection; None if the id is not a player's or the kind is empty."""
-    player_id = to_id64(str(steam_id)) if isinstance(steam_id, str | int) else None
+    player_id = to_id64(steam_id or "")
     kind = kind.strip()[:MAX_TEXT_CHARS]
     if player_id is None or not kind:
         return None
@@ -138,6 +140,5 @@ def _detection(steam_id: object, *, name: str, kind: str, reason: str, weapon: s
     )
 
 
-def _text(entry: _Fields, key: str) -> str:
-    value = entry.get(key)
-    return value if isinstance(value, str) else ""
+def _text(entry: JsonFields, key: str) -> str:
+    return entry.text(key) or ""

@@ -13,6 +13,7 @@ import msgspec
 
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import PlayerId, Side, Team
+from matchpod.cs2.json_fields import JsonFields, read_fields
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
@@ -130,23 +131,21 @@ class Malformed(msgspec.Struct, frozen=True, tag="malformed"):
 
 Report = SeriesStart | GoingLive | RoundEndReport | MapResult | SeriesEnd | OtherReport | Malformed
 
-_Fields = dict[str, object]
-
 
 def read_report(body: bytes) -> Report:
     """Parse the body of an event post; an invalid body is Malformed."""
     if len(body) > MAX_REPORT_BYTES:
         return Malformed(f"more than {MAX_REPORT_BYTES} bytes", _digest(body))
     try:
-        decoded = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        decoded = read_fields(body)
+    except ValueError:
         return Malformed("not JSON", _digest(body))
-    if not isinstance(decoded, dict):
+    if decoded is None:
         return Malformed("not an object", _digest(body))
     event = _text(decoded, "event")
     if not event:
         return Malformed("no event name", _digest(body))
-    match_id = _match_id(decoded)
+    match_id = (decoded.text_or_integer("matchid") or "")[:MAX_MATCH_ID_CHARS]
     report: Report | None
     match event:
         case "series_start":
@@ -172,19 +171,19 @@ def report_key(report: Report) -> str:
     return f"{type(report).__struct_config__.tag}:{_digest(msgspec.msgpack.encode(report))}"
 
 
-def _series_start(match_id: str, event: _Fields) -> SeriesStart:
-    team1, team2 = _fields(event, "team1"), _fields(event, "team2")
+def _series_start(match_id: str, event: JsonFields) -> SeriesStart:
+    team1, team2 = event.fields("team1"), event.fields("team2")
     return SeriesStart(match_id, _count(event, "num_maps"), _text(team1, "name"), _text(team2, "name"))
 
 
-def _going_live(match_id: str, event: _Fields) -> GoingLive | None:
+def _going_live(match_id: str, event: JsonFields) -> GoingLive | None:
     map_number = _count(event, "map_number")
     return None if map_number is None else GoingLive(match_id, map_number + 1)
 
 
-def _round_end(match_id: str, event: _Fields) -> RoundEndReport | None:
+def _round_end(match_id: str, event: JsonFields) -> RoundEndReport | None:
     map_number, round_number = _count(event, "map_number"), _count(event, "round_number")
-    team1, team2 = _fields(event, "team1"), _fields(event, "team2")
+    team1, team2 = event.fields("team1"), event.fields("team2")
     score1, score2 = _count(team1, "score"), _count(team2, "score")
     if map_number is None or round_number is None or score1 is None or score2 is None:
         return None
@@ -192,7 +191,7 @@ def _round_end(match_id: str, event: _Fields) -> RoundEndReport | None:
         match_id,
         map_number + 1,
         round_number,
-        _side(_fields(event, "winner")),
+        _side(event.fields("winner")),
         _REASONS.get(_count(event, "reason") or 0, RoundEndReason.UNKNOWN),
         score1,
         score2,
@@ -200,66 +199,50 @@ def _round_end(match_id: str, event: _Fields) -> RoundEndReport | None:
     )
 
 
-def _map_result(match_id: str, event: _Fields) -> MapResult | None:
+def _map_result(match_id: str, event: JsonFields) -> MapResult | None:
     map_number = _count(event, "map_number")
-    score1, score2 = _count(_fields(event, "team1"), "score"), _count(_fields(event, "team2"), "score")
+    score1, score2 = _count(event.fields("team1"), "score"), _count(event.fields("team2"), "score")
     if map_number is None or score1 is None or score2 is None:
         return None
     return MapResult(match_id, map_number + 1, score1, score2, _winner(event))
 
 
-def _series_end(match_id: str, event: _Fields) -> SeriesEnd | None:
+def _series_end(match_id: str, event: JsonFields) -> SeriesEnd | None:
     maps1, maps2 = _count(event, "team1_series_score"), _count(event, "team2_series_score")
     return None if maps1 is None or maps2 is None else SeriesEnd(match_id, maps1, maps2, _winner(event))
 
 
-def _players(team_fields: _Fields, team: Team) -> tuple[PlayerReport, ...]:
-    listed = team_fields.get("players")
-    if not isinstance(listed, list):
-        return ()
-    read = (_player(entry, team) for entry in listed[:MAX_TEAM_PLAYERS] if isinstance(entry, dict))
+def _players(team_fields: JsonFields, team: Team) -> tuple[PlayerReport, ...]:
+    read = (_player(entry, team) for entry in team_fields.items("players", MAX_TEAM_PLAYERS) or ())
     return tuple(player for player in read if player is not None)
 
 
-def _player(entry: _Fields, team: Team) -> PlayerReport | None:
+def _player(entry: JsonFields, team: Team) -> PlayerReport | None:
     """Parse one player's statistics; None for bots and invalid ids."""
-    value = entry.get("steamid")
-    player_id = to_id64(str(value)) if isinstance(value, str | int) else None
+    player_id = to_id64(entry.text_or_integer("steamid") or "")
     if player_id is None:
         return None
-    stats = _fields(entry, "stats")
+    stats = entry.fields("stats")
     counts = {name: count for name in _STATS if (count := _count(stats, name)) is not None}
     return PlayerReport(player_id=player_id, name=_text(entry, "name"), team=team, stats=counts)
 
 
-def _winner(event: _Fields) -> Team | None:
-    named = _text(_fields(event, "winner"), "team")
+def _winner(event: JsonFields) -> Team | None:
+    named = _text(event.fields("winner"), "team")
     return Team(named) if named in (Team.TEAM1, Team.TEAM2) else None
 
 
-def _side(winner: _Fields) -> Side | None:
-    value = winner.get("side")
-    return _SIDES.get(str(value).lower()) if isinstance(value, str | int) else None
+def _side(winner: JsonFields) -> Side | None:
+    return _SIDES.get((winner.text_or_integer("side") or "").lower())
 
 
-def _match_id(event: _Fields) -> str:
-    value = event.get("matchid")
-    return str(value)[:MAX_MATCH_ID_CHARS] if isinstance(value, str | int) else ""
+def _text(entry: JsonFields, key: str) -> str:
+    return (entry.text(key) or "")[:MAX_TEXT_CHARS]
 
 
-def _fields(entry: _Fields, key: str) -> _Fields:
-    inner = entry.get(key)
-    return inner if isinstance(inner, dict) else {}
-
-
-def _text(entry: _Fields, key: str) -> str:
-    value = entry.get(key)
-    return value[:MAX_TEXT_CHARS] if isinstance(value, str) else ""
-
-
-def _count(entry: _Fields, key: str) -> int | None:
-    value = entry.get(key)
-    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
+def _count(entry: JsonFields, key: str) -> int | None:
+    value = entry.integer(key)
+    return value if value is not None and 0 <= value <= MAX_COUNT else None
 
 
 def _digest(content: bytes) -> str:

@@ -1,0 +1,96 @@
+"""Read single fields of untrusted JSON, at the cost of the fields that are read.
+
+Decoding a whole document makes a value of each number and string in it: 1 MiB of long numbers takes seconds. Here the
+rest of the document is only skipped. A field of another type counts as missing.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_INTEGER = re.compile(rb"-?[0-9]{1,20}")
+
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+class JsonFields:
+    """The fields of one object, undecoded."""
+
+    def __init__(self, raw: dict[str, msgspec.Raw] | None = None) -> None:
+        self._raw = raw or {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._raw
+
+    def text(self, key: str) -> str | None:
+        """Return a string."""
+        return _text(self._raw.get(key))
+
+    def integer(self, key: str) -> int | None:
+        """Return an integer of up to 20 digits."""
+        raw = self._raw.get(key)
+        return int(raw) if raw is not None and _INTEGER.fullmatch(raw) else None
+
+    def text_or_integer(self, key: str) -> str | None:
+        """Return a string, or an integer as one."""
+        text = self.text(key)
+        number = self.integer(key) if text is None else None
+        return text if number is None else str(number)
+
+    def is_true(self, key: str) -> bool:
+        """True if the field is `true`."""
+        return bytes(self._raw.get(key) or b"") == b"true"
+
+    def fields(self, key: str) -> JsonFields:
+        """Return an object; one without fields if it is missing."""
+        return _fields(self._raw.get(key)) or JsonFields()
+
+    def items(self, key: str, limit: int) -> list[JsonFields] | None:
+        """Return the objects among the first items of a list; None if the field is not a list."""
+        raw = self._raw.get(key)
+        return None if raw is None else read_items(raw, limit)
+
+
+def read_fields(body: bytes) -> JsonFields | None:
+    """Return the fields of a document; None if it is not an object. Raise ValueError if it is not JSON."""
+    try:
+        if body.lstrip()[:1] == b"{":
+            return JsonFields(_decode_object(body))
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except _ERRORS as exc:
+        raise ValueError(str(exc)) from exc
+    return None
+
+
+def read_items(raw: bytes | msgspec.Raw, limit: int) -> list[JsonFields] | None:
+    """Return the objects among the first items of a list; None if it is not a list."""
+    try:
+        listed = _decode_list(raw)[:limit]
+    except _ERRORS:
+        return None
+    read = (_fields(item) for item in listed)
+    return [fields for fields in read if fields is not None]
+
+
+def _fields(raw: msgspec.Raw | None) -> JsonFields | None:
+    if raw is None or bytes(raw)[:1] != b"{":
+        return None
+    try:
+        return JsonFields(_decode_object(raw))
+    except _ERRORS:
+        return None
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    if raw is None or bytes(raw)[:1] != b'"':
+        return None
+    try:
+        return _decode_text(raw)
+    except _ERRORS:
+        return None
