@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from matchpod.core.model import PlayerId
-from matchpod.cs2.json_fields import JsonFields, read_fields, read_items
+from matchpod.cs2.raw_fields import RawFields, read_fields, read_items
 from matchpod.cs2.steam_id import to_id64
 
 MAX_ENTRIES = 5_000
@@ -76,14 +76,12 @@ def read_detections(body: bytes) -> list[PluginDetection]:
     return _read_each([decoded], _read_webhook if "content" in decoded else _read_own)
 
 
-def _read_each(
-    entries: list[JsonFields], read: Callable[[JsonFields], PluginDetection | None]
-) -> list[PluginDetection]:
+def _read_each(entries: list[RawFields], read: Callable[[RawFields], PluginDetection | None]) -> list[PluginDetection]:
     found = (read(entry) for entry in entries)
     return [detection for detection in found if detection is not None][:MAX_DETECTIONS]
 
 
-def _read_own(entry: JsonFields) -> PluginDetection | None:
+def _read_own(entry: RawFields) -> PluginDetection | None:
     """Parse our own format: `{"steamId", "type", "reason", "weapon"}` and optionally `name`."""
     return _detection(
         entry.text_or_integer("steamId"),
@@ -94,7 +92,7 @@ def _read_own(entry: JsonFields) -> PluginDetection | None:
     )
 
 
-def _read_observation(entry: JsonFields) -> PluginDetection | None:
+def _read_observation(entry: RawFields) -> PluginDetection | None:
     if entry.text("Source") != _DETECTION_SOURCE or entry.is_true("IsBot"):
         return None
     return _detection(
@@ -106,7 +104,7 @@ def _read_observation(entry: JsonFields) -> PluginDetection | None:
     )
 
 
-def _read_webhook(entry: JsonFields) -> PluginDetection | None:
+def _read_webhook(entry: RawFields) -> PluginDetection | None:
     """Parse a webhook message for a chat channel; plugins on Windows write CRLF."""
     content = entry.text("content")
     if content is None or len(content) > MAX_FREE_TEXT_CHARS:
@@ -140,5 +138,5 @@ def _detection(steam_id: str | None, *, name: str, kind: str, reason: str, weapo
     )
 
 
-def _text(entry: JsonFields, key: str) -> str:
+def _text(entry: RawFields, key: str) -> str:
     return entry.text(key) or ""

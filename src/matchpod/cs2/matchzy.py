@@ -13,7 +13,7 @@ import msgspec
 
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import PlayerId, Side, Team
-from matchpod.cs2.json_fields import JsonFields, read_fields
+from matchpod.cs2.raw_fields import RawFields, read_fields
 from matchpod.cs2.steam_id import to_id64
 
 MAX_REPORT_BYTES = 256 * 1024
@@ -171,17 +171,17 @@ def report_key(report: Report) -> str:
     return f"{type(report).__struct_config__.tag}:{_digest(msgspec.msgpack.encode(report))}"
 
 
-def _series_start(match_id: str, event: JsonFields) -> SeriesStart:
+def _series_start(match_id: str, event: RawFields) -> SeriesStart:
     team1, team2 = event.fields("team1"), event.fields("team2")
     return SeriesStart(match_id, _count(event, "num_maps"), _text(team1, "name"), _text(team2, "name"))
 
 
-def _going_live(match_id: str, event: JsonFields) -> GoingLive | None:
+def _going_live(match_id: str, event: RawFields) -> GoingLive | None:
     map_number = _count(event, "map_number")
     return None if map_number is None else GoingLive(match_id, map_number + 1)
 
 
-def _round_end(match_id: str, event: JsonFields) -> RoundEndReport | None:
+def _round_end(match_id: str, event: RawFields) -> RoundEndReport | None:
     map_number, round_number = _count(event, "map_number"), _count(event, "round_number")
     team1, team2 = event.fields("team1"), event.fields("team2")
     score1, score2 = _count(team1, "score"), _count(team2, "score")
@@ -199,7 +199,7 @@ def _round_end(match_id: str, event: JsonFields) -> RoundEndReport | None:
     )
 
 
-def _map_result(match_id: str, event: JsonFields) -> MapResult | None:
+def _map_result(match_id: str, event: RawFields) -> MapResult | None:
     map_number = _count(event, "map_number")
     score1, score2 = _count(event.fields("team1"), "score"), _count(event.fields("team2"), "score")
     if map_number is None or score1 is None or score2 is None:
@@ -207,17 +207,17 @@ def _map_result(match_id: str, event: JsonFields) -> MapResult | None:
     return MapResult(match_id, map_number + 1, score1, score2, _winner(event))
 
 
-def _series_end(match_id: str, event: JsonFields) -> SeriesEnd | None:
+def _series_end(match_id: str, event: RawFields) -> SeriesEnd | None:
     maps1, maps2 = _count(event, "team1_series_score"), _count(event, "team2_series_score")
     return None if maps1 is None or maps2 is None else SeriesEnd(match_id, maps1, maps2, _winner(event))
 
 
-def _players(team_fields: JsonFields, team: Team) -> tuple[PlayerReport, ...]:
+def _players(team_fields: RawFields, team: Team) -> tuple[PlayerReport, ...]:
     read = (_player(entry, team) for entry in team_fields.items("players", MAX_TEAM_PLAYERS) or ())
     return tuple(player for player in read if player is not None)
 
 
-def _player(entry: JsonFields, team: Team) -> PlayerReport | None:
+def _player(entry: RawFields, team: Team) -> PlayerReport | None:
     """Parse one player's statistics; None for bots and invalid ids."""
     player_id = to_id64(entry.text_or_integer("steamid") or "")
     if player_id is None:
@@ -227,20 +227,20 @@ def _player(entry: JsonFields, team: Team) -> PlayerReport | None:
     return PlayerReport(player_id=player_id, name=_text(entry, "name"), team=team, stats=counts)
 
 
-def _winner(event: JsonFields) -> Team | None:
+def _winner(event: RawFields) -> Team | None:
     named = _text(event.fields("winner"), "team")
     return Team(named) if named in (Team.TEAM1, Team.TEAM2) else None
 
 
-def _side(winner: JsonFields) -> Side | None:
+def _side(winner: RawFields) -> Side | None:
     return _SIDES.get((winner.text_or_integer("side") or "").lower())
 
 
-def _text(entry: JsonFields, key: str) -> str:
+def _text(entry: RawFields, key: str) -> str:
     return (entry.text(key) or "")[:MAX_TEXT_CHARS]
 
 
-def _count(entry: JsonFields, key: str) -> int | None:
+def _count(entry: RawFields, key: str) -> int | None:
     value = entry.integer(key)
     return value if value is not None and 0 <= value <= MAX_COUNT else None
 

@@ -19,7 +19,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 _ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class JsonFields:
+class RawFields:
     """The fields of one object, undecoded."""
 
     def __init__(self, raw: dict[str, msgspec.Raw] | None = None) -> None:
@@ -47,28 +47,28 @@ class JsonFields:
         """True if the field is `true`."""
         return bytes(self._raw.get(key) or b"") == b"true"
 
-    def fields(self, key: str) -> JsonFields:
+    def fields(self, key: str) -> RawFields:
         """Return an object; one without fields if it is missing."""
-        return _fields(self._raw.get(key)) or JsonFields()
+        return _fields(self._raw.get(key)) or RawFields()
 
-    def items(self, key: str, limit: int) -> list[JsonFields] | None:
+    def items(self, key: str, limit: int) -> list[RawFields] | None:
         """Return the objects among the first items of a list; None if the field is not a list."""
         raw = self._raw.get(key)
         return None if raw is None else read_items(raw, limit)
 
 
-def read_fields(body: bytes) -> JsonFields | None:
+def read_fields(body: bytes) -> RawFields | None:
     """Return the fields of a document; None if it is not an object. Raise ValueError if it is not JSON."""
     try:
         if body.lstrip()[:1] == b"{":
-            return JsonFields(_decode_object(body))
+            return RawFields(_decode_object(body))
         msgspec.json.decode(body, type=msgspec.Raw)
     except _ERRORS as exc:
         raise ValueError(str(exc)) from exc
     return None
 
 
-def read_items(raw: bytes | msgspec.Raw, limit: int) -> list[JsonFields] | None:
+def read_items(raw: bytes | msgspec.Raw, limit: int) -> list[RawFields] | None:
     """Return the objects among the first items of a list; None if it is not a list."""
     try:
         listed = _decode_list(raw)[:limit]
@@ -78,11 +78,11 @@ def read_items(raw: bytes | msgspec.Raw, limit: int) -> list[JsonFields] | None:
     return [fields for fields in read if fields is not None]
 
 
-def _fields(raw: msgspec.Raw | None) -> JsonFields | None:
+def _fields(raw: msgspec.Raw | None) -> RawFields | None:
     if raw is None or bytes(raw)[:1] != b"{":
         return None
     try:
-        return JsonFields(_decode_object(raw))
+        return RawFields(_decode_object(raw))
     except _ERRORS:
         return None
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.cs2.json_fields import read_fields, read_items
+from matchpod.cs2.raw_fields import read_fields, read_items
 
 values = st.recursive(
     st.none()
