@@ -438,10 +438,9 @@ async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(
 # --- liveness ---------------------------------------------------------------------------------------------------------
 
 
-async def probe_until_lost(fixture: RunnerFixture, line: FakeLine) -> str:
-    """Run a liveness probe until the server is lost; return the reason."""
-    why: list[str] = []
-    probe = liveness.LivenessProbe(
+def probe_of(fixture: RunnerFixture, line: FakeLine, why: list[str]) -> liveness.LivenessProbe:
+    """Return a liveness probe that appends the reason of a loss to `why`."""
+    return liveness.LivenessProbe(
         fixture.lease,
         fixture.deps,
         fixture.region,
@@ -449,8 +448,13 @@ async def probe_until_lost(fixture: RunnerFixture, line: FakeLine) -> str:
         match=fixture.match,
         on_lost=why.append,
     )
+
+
+async def probe_until_lost(fixture: RunnerFixture, line: FakeLine) -> str:
+    """Run a liveness probe until the server is lost; return the reason."""
+    why: list[str] = []
     async with asyncio.timeout(20):
-        await probe.run()
+        await probe_of(fixture, line, why).run()
     return why[0]
 
 
@@ -479,6 +483,27 @@ async def test_server_is_lost_if_two_probes_in_a_row_find_its_process_ended(
     async with open_fixture(db, fleet) as fixture:
         assert await probe_until_lost(fixture, FakeLine()) == "its process has ended"
         assert fleet.answers == []
+
+
+async def test_server_that_posts_its_log_is_alive_although_it_refuses_connections(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet([False] * 20)
+    async with open_fixture(db, fleet) as fixture:
+        probe = probe_of(fixture, FakeLine(), why := list[str]())
+
+        def post_or_pass_time() -> None:
+            fixture.clock.at_ms += 1_000
+            if len(fleet.answers) > 10:
+                probe.log_received(fixture.clock.at_ms)
+
+        fleet.on_probe = post_or_pass_time
+        async with asyncio.timeout(20):
+            await probe.run()
+        assert why == ["its process has ended"]
+        silent_probes = liveness.QUIET_MS // 1_000 - 1 + liveness.PROBES_GONE
+        assert len(fleet.answers) == 10 - silent_probes
 
 
 async def test_presence_is_recorded_after_a_resume(db: Database) -> None:

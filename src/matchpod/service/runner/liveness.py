@@ -74,6 +74,7 @@ class LivenessProbe:
         self._on_lost = on_lost
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms
+        self._posted_ms: int | None = None
         self._reregistered_ms: int | None = None
         self._unanswered = 0
         self._probes_gone = 0
@@ -81,6 +82,7 @@ class LivenessProbe:
     def log_received(self, at_ms: int) -> None:
         """Record a log post."""
         self._log_ms = max(self._log_ms, at_ms)
+        self._posted_ms = self._log_ms
         self._reregistered_ms = None
         self._seen_alive(at_ms)
 
@@ -97,6 +99,8 @@ class LivenessProbe:
         """Why the server is lost, or an empty string."""
         row = self._lease.row
         if not await self._region.fleet.is_alive(row.id, row.slot or ""):
+            if self._posted_ms is not None and self._clock.now_ms() - self._posted_ms < QUIET_MS:
+                return ""  # it posts its log, so it runs: only its console refuses connections
             self._probes_gone += 1
             return "its process has ended" if self._probes_gone >= PROBES_GONE else ""
         self._probes_gone = 0
