@@ -64,10 +64,25 @@ def test_all_settings_are_optional() -> None:
     assert (settings.host, settings.port, settings.data_dir) == ("127.0.0.1", 8080, Path("var"))
     assert (settings.config, settings.database_url, settings.secret_key) == (None, None, None)
     assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
-    assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", True)
+    assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", None)
     assert (settings.pending_s, settings.rate_limit) == (600, None)
     assert (settings.raw_log_days, settings.event_days) == (30, 365)
     assert settings.extra_cvars == ()
+
+
+@pytest.mark.parametrize(
+    ("host", "setting", "is_allowed"),
+    [
+        *(("127.0.0.1", "", True), ("127.9.9.9", "", True), ("::1", "", True), ("localhost", "", True)),
+        *(("0.0.0.0", "", False), ("::", "", False), ("192.0.2.7", "", False), ("matches.example", "", False)),
+        *(("0.0.0.0", "allow", True), ("127.0.0.1", "deny", False)),
+    ],
+)
+def test_private_callbacks_are_denied_unless_only_this_machine_can_call(
+    host: str, setting: str, *, is_allowed: bool
+) -> None:
+    settings = load_settings({"MATCHPOD_HOST": host, "MATCHPOD_CALLBACK_PRIVATE": setting}, no_file)
+    assert settings.allows_private_callbacks is is_allowed
 
 
 def test_default_region_is_simulated() -> None:

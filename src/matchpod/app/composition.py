@@ -58,7 +58,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str) -> Service:
     version = installed_version("matchpod")
     registry = Registry()
     metrics = Metrics(registry)
-    sender = HttpCallbackSender(allow_private=settings.callback_private)
+    sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = CallbackDispatcher(
         db=db, clock=clock, vault=vault, sender=sender, metrics=metrics, owner=owner, version=version
     )

@@ -104,9 +104,9 @@ SERVICE = (
     Setting(
         key="callback_private",
         rule=rules.flag("allow", "deny"),
-        default="allow",
-        meaning="Whether callbacks may go to private, loopback and link-local addresses. Use `deny` if callers must "
-        "not reach the internal network of this machine.",
+        fallback="allow if the service listens on loopback only, else deny",
+        meaning="Whether callbacks may go to private, loopback and link-local addresses. With `allow`, callers can "
+        "reach the internal network of this machine.",
     ),
     Setting(
         key="pending_s",

@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secret_key: Secret | None
     log_format: str
     log_level: str
-    callback_private: bool
+    callback_private: bool | None
     pending_s: int
     raw_log_days: int
     event_days: int
@@ -60,11 +60,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """The key file, used if there is no `secret_key`."""
         return self.data_dir / KEY_FILE
 
+    @property
+    def allows_private_callbacks(self) -> bool:
+        """True if callbacks may go to private addresses; by default only if no other machine can call us."""
+        return is_loopback(self.host) if self.callback_private is None else self.callback_private
+
     def ingest_base(self, bound_port: int | None = None) -> str:
         """Return the URL at which game servers reach this process; `bound_port` replaces a port setting of 0."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can connect to the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _reachable(host: str) -> str:
