@@ -87,7 +87,7 @@ class Chaos:
     async def _kill(self) -> None:
         await self._killable.pop().kill()
         if self._rng.random() < 0.7:
-            await servers.drop_leases(self._world.db)
+            await servers.drop_leases(self._world.db, self._world.clock.now_ms())
         else:
             self._world.clock.ahead_ms += LEASE_MS
         self._killable.append(self.start())

@@ -151,15 +151,22 @@ async def test_concurrent_claims_never_return_the_same_callback(replicas: databa
 
 
 async def test_claimed_callback_can_be_claimed_again_after_its_lease(db: Database) -> None:
-    await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=10**9))
+    await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=50_000))
     assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
     (mine,) = await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)
     assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
     assert await outbox.claim_callbacks(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
     (yours,) = await outbox.claim_callbacks(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
     assert (yours.id, yours.attempts) == ("cb_1", 0)
-    await servers.drop_leases(db)
+    await servers.drop_leases(db, 0)
     assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
+
+
+async def test_callback_is_due_after_a_restart_with_the_clock_set_back(db: Database) -> None:
+    await store(db, callback("cb_1", next_at_ms=3_600_000))
+    await servers.drop_leases(db, 1_000)
+    (claimed,) = await outbox.claim_callbacks(db, owner="me", now_ms=1_000, limit=9)
+    assert claimed.id == "cb_1"
 
 
 async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Database) -> None:

@@ -666,7 +666,7 @@ async def test_match_survives_a_crash_before_and_after_each_write(db: Database) 
 
             await world.until(is_dead, f"the process of {text!r} is dead")
             await process.kill()
-            await servers.drop_leases(db)
+            await servers.drop_leases(db, world.clock.now_ms())
         world.start("survivor")
         outcome = await world.outcome()
         assert_same_match(callback_fields(outcome), expected)

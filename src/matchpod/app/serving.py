@@ -74,7 +74,7 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         stack.push_async_callback(resources.db.close)
         if not resources.db.is_shared:
             # The folder is locked, so the holders of all leases are dead: there is no need to wait for their expiry.
-            await servers.drop_leases(resources.db)
+            await servers.drop_leases(resources.db, resources.clock.now_ms())
         bound = stack.enter_context(bind(settings.host, settings.port))
         url = _local_url(settings, bound)
         service = compose(resources, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))

@@ -21,6 +21,8 @@ RENEW_MS: Final = 10_000
 """How often leases are renewed; a renewal also shows which ones were lost."""
 HANDOVER_MS: Final = RENEW_MS + 2_000
 """After this time a lease holder has noticed that the match was ended through another process, and has stopped."""
+LATEST_RETRY_MS: Final = 60_000
+"""No retry of a server or a callback is due later than this; a match in the queue for a slot is woken before."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long an idempotency key returns the same server; after that it may be reused."""
 
@@ -229,11 +231,16 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
     return dict(msgspec.convert(held, list[tuple[str, int]]))
 
 
-async def drop_leases(db: Database) -> None:
-    """End all leases. Only for the start of a process that is the only user of the database."""
+async def drop_leases(db: Database, now_ms: int) -> None:
+    """End all leases. Only for the start of a process that is the only user of the database.
+
+    What is due later than any retry is due now: the clock was set back since.
+    """
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
+        wake = f"UPDATE {table} SET next_at_ms = :now_ms WHERE next_at_ms > :latest_ms"
+        await rows.write_one(db, wake, {"now_ms": now_ms, "latest_ms": now_ms + LATEST_RETRY_MS})
 
 
 # --- writes of the lease holder -----------------------------------------------------------------------------------
