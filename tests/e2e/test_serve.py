@@ -75,6 +75,23 @@ def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = MA
         time.sleep(0.2)
 
 
+def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path) -> None:
+    with serving(tmp_path, stop_grace_s="60") as service:
+        key = service.key
+        service.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: httpx.get(f"{service.url}/readyz", timeout=CALL_S).status_code == 503, "it is not ready")
+        listed = httpx.get(f"{service.url}/api/v1/cs2/matches", headers=authorization(key), timeout=CALL_S)
+        assert listed.status_code == 200
+        assert service.process.poll() is None
+        service.process.kill()
+
+
+def test_stopping_service_exits_after_the_grace_period(tmp_path: Path) -> None:
+    with serving(tmp_path, stop_grace_s="1") as service:
+        assert service.url
+        assert service.stop() == 0
+
+
 @contextmanager
 def receiver() -> Iterator[tuple[str, list[dict[str, object]]]]:
     received: list[dict[str, object]] = []

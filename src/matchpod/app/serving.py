@@ -1,8 +1,9 @@
 """Start and supervise the service, and stop it in an order that loses nothing.
 
-Order of stopping: `/readyz` reports it, matches are released, callbacks in progress finish, then streams and the API
-close. Matches continue on their game servers; the next process resumes them. If one part ends unexpectedly, the whole
-process stops: a partly working one would keep its leases without driving the matches.
+Order of stopping: `/readyz` reports it, matches are released, callbacks in progress finish while requests are still
+answered for a grace period, then streams and the API close. Matches continue on their game servers; the next process
+resumes them. If one part ends unexpectedly, the whole process stops: a partly working one would keep its leases without
+driving the matches.
 """
 
 from __future__ import annotations
@@ -85,14 +86,15 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         await check_vault_key(resources)
         if key is not None:
             announce(welcome_text(key, base_url=url, region=settings.regions[0].code, command=command))
-        return await ServiceProcess(service, bound, url).run()
+        return await ServiceProcess(service, bound, url, grace_s=settings.grace_s).run()
 
 
 class ServiceProcess:
     """Runs the parts of the service until a stop signal or until one of them ends, then stops them all."""
 
-    def __init__(self, service: Service, bound: socket.socket, url: str) -> None:
+    def __init__(self, service: Service, bound: socket.socket, url: str, *, grace_s: int = 0) -> None:
         self._service = service
+        self._grace_s = grace_s
         self._bound = bound
         self._url = url
         self._http = HttpServer(service.web, on_listening=self._on_listening)
@@ -128,11 +130,14 @@ class ServiceProcess:
         _log.info("listening", extra={"url": self._url})
 
     async def _stop(self, http: asyncio.Task[None]) -> None:
-        signal.alarm(FORCED_EXIT_S)
+        signal.alarm(FORCED_EXIT_S + self._grace_s)
         self._service.readiness.drain()
         _log.info("stopping")
         await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
-        await _stop_part("callbacks", self._service.dispatcher.drain(DRAIN_CALLBACKS_S), DRAIN_CALLBACKS_S + 1)
+        callbacks = asyncio.create_task(self._service.dispatcher.drain(DRAIN_CALLBACKS_S))
+        await asyncio.sleep(self._grace_s)
+        self._service.readiness.stop()
+        await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
         # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
         self._service.streams.close()
         self._http.stop()

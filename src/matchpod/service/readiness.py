@@ -28,6 +28,9 @@ class ReadinessState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
+    """Not ready, but requests are still answered: a load balancer needs a moment to notice."""
+    STOPPING = "stopping"
+    """Requests are rejected."""
 
 
 class Readiness:
@@ -52,6 +55,10 @@ class Readiness:
     def drain(self) -> None:
         """Mark the process as about to stop: requests should go to other processes."""
         self._state = ReadinessState.DRAINING
+
+    def stop(self) -> None:
+        """Reject requests from now on."""
+        self._state = ReadinessState.STOPPING
 
     async def compare_clocks(self) -> None:
         """Measure how far our clock differs from that of a shared database."""

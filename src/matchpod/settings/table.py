@@ -115,6 +115,13 @@ SERVICE = (
         meaning="Seconds that a match waits for a free server before it fails with `no_capacity`.",
     ),
     Setting(
+        key="stop_grace_s",
+        rule=rules.whole_number(0, 60),
+        fallback="5 with PostgreSQL, else 0",
+        meaning="Seconds that a stopping service still answers requests while `/readyz` fails, so that a load balancer "
+        "stops sending them. Its matches are handed over before.",
+    ),
+    Setting(
         key="raw_log_days",
         rule=rules.whole_number(1, 3650),
         default=30,

@@ -16,6 +16,7 @@ from matchpod.settings.secret import Secret
 DATABASE_FILE = "matchpod.sqlite3"
 KEY_FILE = "secret.key"
 CONFIG_FILE = "matchpod.toml"
+DEFAULT_GRACE_S = 5
 
 
 class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str
     callback_private: bool | None
     pending_s: int
+    stop_grace_s: int | None
     raw_log_days: int
     event_days: int
     rate_limit: int | None
@@ -59,6 +61,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def key_path(self) -> Path:
         """The key file, used if there is no `secret_key`."""
         return self.data_dir / KEY_FILE
+
+    @property
+    def grace_s(self) -> int:
+        """Seconds that a stopping service still answers; without a shared database no other process could answer."""
+        if self.stop_grace_s is None:
+            return 0 if self.database_url is None else DEFAULT_GRACE_S
+        return self.stop_grace_s
 
     @property
     def allows_private_callbacks(self) -> bool:

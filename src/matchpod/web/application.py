@@ -142,9 +142,11 @@ class Application:
 
 
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
-    # While draining, posts of game servers are still stored for the process that resumes the match; if they were
+    if state is ReadinessState.DRAINING:
+        return True
+    # While stopping, posts of game servers are still stored for the process that resumes the match; if they were
     # rejected, the game servers would repeat them until then.
-    is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.DRAINING
+    is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.STOPPING
     return endpoint.tag is Tag.OPERATIONS or is_storing
 
 

@@ -63,7 +63,7 @@ _MEANINGS = {
     "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
     "RATE_LIMIT_EXCEEDED": "Too many requests; `Retry-After` is the number of seconds to wait.",
     "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
-    "SERVICE_UNAVAILABLE": "Starting, draining, or the database is unavailable; `Retry-After` says when to retry.",
+    "SERVICE_UNAVAILABLE": "Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
 }
 """The description of each error code."""
 
