@@ -86,12 +86,6 @@ def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path)
         service.process.kill()
 
 
-def test_stopping_service_exits_after_the_grace_period(tmp_path: Path) -> None:
-    with serving(tmp_path, stop_grace_s="1") as service:
-        assert service.url
-        assert service.stop() == 0
-
-
 @contextmanager
 def receiver() -> Iterator[tuple[str, list[dict[str, object]]]]:
     received: list[dict[str, object]] = []

@@ -24,8 +24,8 @@ from matchpod.service.redaction import redact_log
 from tests.unit.cs2.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
 from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
 
-SMALL, LARGE = 2_000, 16_000
-CHEAP_S = 0.02
+SMALL, LARGE = 1_000, 8_000
+CHEAP_S = 0.01
 """CPU time for LARGE characters that needs no comparison: a linear parser takes a tenth of it, a quadratic one more."""
 
 MAX_RATIO = 24
@@ -35,14 +35,13 @@ Parse = Callable[[str], object]
 
 
 def pumped(text: str, size: int) -> Iterator[str]:
-    """Repeat each part of a text, and each two adjacent parts, to this size."""
+    """Repeat each part of a text without the rest after it, and each two adjacent parts with it, to this size."""
     parts = re.findall(r"\w+|\s+|[^\w\s]", text)
     for first in range(len(parts)):
         for last in (first + 1, first + 2):
             part = "".join(parts[first:last])
-            start = "".join(parts[:first]) + part * (size // len(part))
-            yield start
-            yield start + "".join(parts[last:])
+            repeated = "".join(parts[:first]) + part * (size // len(part))
+            yield repeated if last == first + 1 else repeated + "".join(parts[last:])
 
 
 def cost_s(parse: Parse, text: str) -> float:
@@ -134,7 +133,7 @@ def test_cost_of_a_report_is_linear(parse: Parse, report: str) -> None:
 
 @pytest.mark.parametrize("parse", [parse for parse, _ in REPORTS])
 @pytest.mark.parametrize("item", ["1.1e308,", "{},", '"\\u1234",', "[[[[]]]],", '{"SteamID": "7", "Kind": "x"},'])
-@pytest.mark.parametrize("start", ["[", '{"event": "x", "y": [', '{"Observations": ['])
+@pytest.mark.parametrize("start", ["[", '{"Observations": ['])
 def test_largest_report_is_cheap(parse: Parse, item: str, start: str) -> None:
     items = item * (MAX_BODY_BYTES // len(item) - 10)
     text = start + items[:-1] + ("]" if start == "[" else "]}")
