@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
@@ -782,3 +783,23 @@ async def test_process_does_not_release_a_slot_that_another_process_released(
         go_on.set()
         await asyncio.sleep(1)
         assert world.region.releases[before:] == [], "slot a belongs to srv_2 by now"
+
+
+# --- costly posts -----------------------------------------------------------------------------------------------------
+
+
+async def test_match_with_overlong_lines_goes_on_at_once_also_after_a_restart(db: Database) -> None:
+    line = b"01/19/2026 - 19:02:08.000 - Game Over: competitive " + b"a" * 65_000 + b"\n"
+    async with open_world(db) as world:
+        process = world.start("first")
+        await world.create()
+        await world.until_live()
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        began_s = time.thread_time()
+        assert await ingest.store_log((await world.row()).log_token, {}, line * 2) == 200
+        await process.kill()
+        world.clock.ahead_ms += LEASE_MS
+        world.start("second")
+        assert (await world.outcome()).result is not None
+        assert time.thread_time() - began_s < 30, "reading the lines took minutes once"
