@@ -80,6 +80,7 @@ def live_lines(played: PlayedMatch) -> list[list[str]]:
         pytest.param(
             rostered(MatchType.COMPETITIVE, 5, max_rounds=2, series_format=SeriesFormat.BO3, maps=("de_nuke",) * 3),
             id="series",
+            marks=pytest.mark.soak,
         ),
     ],
 )
