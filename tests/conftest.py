@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,17 @@ SLOWEST = tuple(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(folder in item.path.parents for folder in PURE):
+        if _is_pure(item.path):
             item.add_marker(pytest.mark.pure)
-    items.sort(key=_priority)
+    items.sort(key=lambda item: _priority(item.path))
 
 
-def _priority(item: pytest.Item) -> int:
-    paths = (item.path, *item.path.parents)
+@cache
+def _is_pure(path: Path) -> bool:
+    return any(folder in path.parents for folder in PURE)
+
+
+@cache
+def _priority(path: Path) -> int:
+    paths = (path, *path.parents)
     return next((priority for priority, slow in enumerate(SLOWEST) if slow in paths), len(SLOWEST))
