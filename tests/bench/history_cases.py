@@ -19,6 +19,7 @@ from matchpod.ports import Database
 from matchpod.service.history.reading import History
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Regions
 from matchpod.storage import history, map_events
@@ -46,7 +47,9 @@ _KILL: Final = (
 
 async def cases(db: Database, maps: int) -> dict[str, Case]:
     """Return all cases by name, for a history of `maps` maps."""
-    service = History(db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db)))
+    service = History(
+        db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db), turns=FoldTurns(db))
+    )
     lists = await _map_lists(service) | await _series_lists(service)
     return {"yardstick: SELECT 1": lambda _: db.read("SELECT 1")} | lists | await _details(db, service, maps)
 

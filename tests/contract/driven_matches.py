@@ -27,6 +27,7 @@ from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.regions import Region, Regions
@@ -131,6 +132,7 @@ class Process:
             live=self.live,
             streams=Streams(db=self.db, live=self.live),
             consoles=region,
+            turns=FoldTurns(self.db),
             metrics=metrics,
             ingest=IngestUrls(self.base),
             pending_ms=PENDING_MS,
@@ -138,7 +140,14 @@ class Process:
             on_match_ended=self._count,
         )
         self.supervisor = Supervisor(self.deps, owner=name)
-        ingest = Ingest(db=self.db, clock=clock, live=self.live, metrics=metrics, urls=IngestUrls(self.base))
+        ingest = Ingest(
+            db=self.db,
+            clock=clock,
+            live=self.live,
+            metrics=metrics,
+            urls=IngestUrls(self.base),
+            regions=self.deps.regions,
+        )
         region.add_ingest(self.base, ingest)
         self._task = asyncio.create_task(self.supervisor.run())
 

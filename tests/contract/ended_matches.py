@@ -16,6 +16,7 @@ from matchpod.service.history.rows import initial_history
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.unit.service.match_log.test_fold import recorded, row_of
@@ -51,7 +52,9 @@ async def store_match(
     row = await server_row(db, name)
     if has_history:
         streams = Streams(db=db, live=LocalMatches())
-        await finalize(db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, now_ms=ENDED_MS)
+        await finalize(
+            db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, turns=FoldTurns(db), now_ms=ENDED_MS
+        )
     if phase is ServerPhase.RELEASED:
         await db.write([servers.mark_released(name, row.fence)])
     return await server_row(db, name)

@@ -10,6 +10,7 @@ from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database
 from matchpod.service.history import naming
 from matchpod.service.history.finalize import final_history, fold_to_end
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, map_events, outbox
 from matchpod.storage.servers import ServerRow
 
@@ -40,7 +41,7 @@ async def assert_final_history(db: Database, row: ServerRow, speed: float) -> No
     if series is not None:
         expected = MapStatus.CANCELLED if outcome.result is None else MapStatus.FINISHED
         assert series.status is expected
-    fold = await fold_to_end(db, row, speed)
+    fold = await fold_to_end(db, row, speed, turns=FoldTurns(db))
     replayed: dict[int, list[bytes]] = {}
     for item in fold.drain_timeline():
         replayed.setdefault(item.map_number, []).append(msgspec.json.encode(item.item))

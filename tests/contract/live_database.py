@@ -22,6 +22,7 @@ from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.result import build_result, players_of_map, published_lines
 from matchpod.core.server_status import ServerPhase
 from matchpod.service.history.finalize import fold_to_end
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
@@ -93,7 +94,7 @@ async def _write(path: Path) -> dict[str, object]:
         await world.create(PLAYED, seed=12)
         await _snapshot_at(world, PLAYED, HAS_PROGRESSED[PLAYED])
         await world.until(_is_dead(world), "the process is about to store the outcome")
-        fold = await fold_to_end(db, await world.row(PLAYED), world.speed)
+        fold = await fold_to_end(db, await world.row(PLAYED), world.speed, turns=FoldTurns(db))
         views[PLAYED] = build_result(fold.match)
         views["now_ms"] = world.clock.now_ms()
         assert {row.phase for row in await asyncio.gather(*map(world.row, (*MATCHES, PLAYED)))} == {ServerPhase.RUNNING}

@@ -30,6 +30,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.storage import history, outbox, raw_log, snapshots
@@ -282,7 +283,7 @@ async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
             reader.close()
             (only,) = await history.maps_of(db, "srv_1")
             assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-            remote = RemoteMatches(db=db, regions=process.deps.regions)
+            remote = RemoteMatches(db=db, regions=process.deps.regions, turns=FoldTurns(db))
             detail = await History(db=db, live=process.live, remote=remote).map(OWNER, only.id)
             assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
         found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=0).one(
@@ -325,7 +326,7 @@ async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> 
     row = await ended_matches.server_row(db, "srv_1")
     await append_recorded(db, entries, entries + 50)
     streams = Streams(db=db, live=LocalMatches())
-    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, now_ms=now_ms)
+    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, turns=FoldTurns(db), now_ms=now_ms)
     await assert_final_history(db, row, 1.0)
     maps = await history.maps_of(db, "srv_1")
     assert max((one.finished_at_ms or 0 for one in maps), default=0) <= now_ms

@@ -21,6 +21,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.principals import Principal
 from matchpod.service.regions import Regions
 from matchpod.storage import history, map_events, servers
@@ -47,7 +48,9 @@ class World:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.live = LocalMatches()
-        self.history = History(db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db)))
+        self.history = History(
+            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
+        )
 
     async def map(self, map_id: str, principal: Principal = READER) -> Json:
         return as_json(await self.history.map(principal, map_id))

@@ -9,20 +9,30 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.errors import PayloadTooLargeError, UnavailableError
+from matchpod.core.errors import PayloadTooLargeError, RateLimitError, UnavailableError
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.log_batches import LogCursor, read_post
+from matchpod.cs2.log_pieces import MAX_PIECE_BYTES
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.service import ingest_budget
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest import MAX_BODY_BYTES, MAX_KNOWN_TOKENS, OPEN_FOR_MS, TOKEN_HEADER, Ingest
+from matchpod.service.ingest import (
+    MAX_BODY_BYTES,
+    MAX_KNOWN_TOKENS,
+    MAX_REPORT_BYTES,
+    OPEN_FOR_MS,
+    TOKEN_HEADER,
+    Ingest,
+)
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
+from matchpod.service.regions import Regions
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -83,7 +93,7 @@ class CountingDatabase(databases.DelegatingDatabase):
 class World:
     """The use case under test with its dependencies; this process drives the match `srv_1`."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, *, quota_bytes: int | None = None) -> None:
         self.db = CountingDatabase(db)
         self.clock = ManualClock()
         self.metrics = Metrics(Registry())
@@ -96,6 +106,8 @@ class World:
             live=matches,
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
+            regions=Regions([], db),
+            quota_bytes=quota_bytes,
         )
 
     async def stored(self, server_id: str = "srv_1") -> list[RawEntry]:
@@ -137,6 +149,41 @@ async def world(db: Database) -> World:
     return await world_of(db, server())
 
 
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> None:
+    await servers.create(db, server(), idempotency=None)
+    world = World(db, quota_bytes=3 * len(LINE))
+    for _ in range(3):
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert [entry.kind for entry in await world.stored()] == ["log"] * 3
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    assert [entry.kind for entry in await world.stored()] == ["log"] * 3 + ["report", "over_quota"]
+    for entry in await world.stored():
+        world.live.fold.apply(entry)
+    outcome = world.live.fold.match.outcome
+    assert outcome is not None
+    assert outcome.reason is CancelReason.LOG_QUOTA_EXCEEDED
+
+
+async def test_sender_over_its_rate_is_told_to_send_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest_budget, "BURST_BYTES", len(LINE))
+    monkeypatch.setattr(ingest_budget, "BYTES_PER_S", 1)
+    monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 0.05)
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    with pytest.raises(RateLimitError, match="Send the post again"):
+        await world.ingest.store_log("log-srv_1", {}, LINE)
+    assert len(await world.stored()) == 1
+    assert world.metrics.log_refused.value("too_fast") == 1
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 200, "another token has its own budget"
+
+
+async def test_report_over_the_size_limit_is_rejected(world: World) -> None:
+    with pytest.raises(PayloadTooLargeError, match="131072"):
+        await world.ingest.store_report("report-srv_1", b" " * (MAX_REPORT_BYTES + 1))
+
+
 # --- logs ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +223,25 @@ async def test_secrets_are_neither_stored_nor_published(world: World) -> None:
     assert len(entry.body) == len(echo + LINE)
     assert entry.body.endswith(LINE)
     assert world.live.dequeue() == entry
+
+
+async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: World) -> None:
+    line = b'09/21/2026 - 14:13:20.000 - "Ann<1><[U:1:101]><CT>" say "%d"\n'
+    body = b"".join(line % number for number in range(1_000))
+    sent = {"X-LogBytes-BeginOffset": "118", "X-LogBytes-EndOffset": str(118 + len(body)), "X-Game-Map": "de_mirage"}
+    assert await world.ingest.store_log("log-srv_1", sent, body) == 200
+    stored = await world.stored()
+    assert len(stored) > 1
+    assert max(len(entry.body) for entry in stored) <= MAX_PIECE_BYTES
+    assert b"".join(entry.body for entry in stored) == body
+    cursor, whole = LogCursor(), LogCursor()
+    pieces = [read_post(msgspec.json.decode(one.headers), one.body, received_ms=one.received_ms) for one in stored]
+    read = [cursor.read(piece) for piece in pieces]
+    expected = whole.read(read_post(sent, body, received_ms=NOW_MS))
+    assert [line for part in read for line in part.lines] == expected.lines
+    assert [notice for part in read for notice in part.notices] == list(expected.notices)
+    assert (cursor.end, cursor.game_map) == (whole.end, whole.game_map)
+    assert [world.live.dequeue() for _ in stored] == [stored[0], *[None] * (len(stored) - 1)], "in order, one by one"
 
 
 async def test_posts_are_numbered_in_order(world: World) -> None:
@@ -275,7 +341,7 @@ async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(wo
         await world.ingest.store_report("report-srv_1", body + b"x")
     with pytest.raises(PayloadTooLargeError):
         await world.ingest.store_detection("report-srv_1", body + b"x")
-    assert len(await world.stored()) == 1
+    assert b"".join(entry.body for entry in await world.stored()) == body
     assert world.metrics.log_refused.value("too_large") == 1
 
 

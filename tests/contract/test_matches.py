@@ -43,6 +43,7 @@ from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Principal, Role, Scope
@@ -153,7 +154,7 @@ class World:
             vault=VAULT,
             regions=regions,
             live=self.live,
-            remote=RemoteMatches(db=db, regions=regions),
+            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns(db)),
             read_cvars=read_custom_cvars,
             notify=self.notified.append,
             metrics=self.metrics,

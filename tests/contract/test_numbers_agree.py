@@ -22,6 +22,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions import Regions
 from matchpod.simulator.scenarios import Scenario
 from matchpod.storage import history, outbox, servers
@@ -84,7 +85,9 @@ class Reader:
     def __init__(self, db: Database, row: ServerRow) -> None:
         self.row = row
         self.live = LocalMatches()
-        self._history = History(db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db)))
+        self._history = History(
+            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
+        )
 
     async def series_items(self) -> list[Json]:
         items: list[Json] = as_json(await self._history.series_list(READER, ListQuery(server_id=self.row.id)))["items"]

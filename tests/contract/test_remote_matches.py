@@ -16,6 +16,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.raw_log import RawEntry
@@ -59,7 +60,7 @@ async def create_match(db: Database, **fields: object) -> ServerRow:
 
 
 def remote_matches(db: Database) -> RemoteMatches:
-    return RemoteMatches(db=db, regions=Regions([], db))
+    return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
 
 
 def expected_view(entries: Sequence[RawEntry]) -> bytes:

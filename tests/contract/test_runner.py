@@ -31,6 +31,7 @@ from matchpod.service.ingest import Ingest
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.regions import Region
@@ -226,7 +227,7 @@ def matches_of(process: Process) -> Matches:
         vault=deps.vault,
         regions=deps.regions,
         live=deps.live,
-        remote=RemoteMatches(db=deps.db, regions=deps.regions),
+        remote=RemoteMatches(db=deps.db, regions=deps.regions, turns=FoldTurns(deps.db)),
         read_cvars=read_custom_cvars,
         notify=process.supervisor.notify,
     )

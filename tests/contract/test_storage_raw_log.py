@@ -16,7 +16,7 @@ harness = databases.harness
 
 async def append(db: Database, server_id: str, body: bytes, received_ms: int = 10) -> int:
     results = await db.write(raw_log.append(server_id, "log", received_ms=received_ms, headers=b"{}", body=body))
-    ((seq,),) = results[-1]
+    ((seq, _),) = results[0]
     assert isinstance(seq, int)
     return seq
 

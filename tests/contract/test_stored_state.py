@@ -23,6 +23,7 @@ from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.replay import open_match, replay
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.raw_log import RawEntry
@@ -43,12 +44,13 @@ import asyncio, sys, msgspec
 from pathlib import Path
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.service.match_log.replay import open_match, replay
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import servers
 from tests.contract.live_database import current_numbers
 
 async def main():
     db = await SqliteDatabase.open(Path(sys.argv[1]))
-    fold, seq = await open_match(db, await servers.get(db, "srv_1"), 1.0)
+    fold, seq = await open_match(db, await servers.get(db, "srv_1"), 1.0, turns=FoldTurns(db))
     await db.close()
     print(msgspec.json.encode({"seq": seq, "current_numbers": current_numbers(fold.match)}).decode())
 
@@ -160,9 +162,9 @@ async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(
         for seq, lines in enumerate((players_join(), first_round()), 1)
     ]
     await store(db, entries)
-    assert (await replay(db, row, 1.0)).is_over, "the join deadline has passed"
+    assert (await replay(db, row, 1.0, turns=FoldTurns(db))).is_over, "the join deadline has passed"
     await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
-    fold, seq = await open_match(db, row, 1.0)
+    fold, seq = await open_match(db, row, 1.0, turns=FoldTurns(db))
     assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))
 
 
@@ -180,7 +182,7 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
         for name in live_database.MATCHES:
             row = await servers.get(db, name)
             assert row is not None
-            opened, seq = await open_match(db, row, SPEED)
+            opened, seq = await open_match(db, row, SPEED, turns=FoldTurns(db))
             for entry in await raw_log.read_after(db, name, seq, limit=10_000):
                 opened.apply(entry)
             numbers = as_json(live_database.current_numbers(opened.match))

@@ -26,6 +26,7 @@ from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
@@ -52,7 +53,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     web: Application
 
 
-def compose(resources: Resources, *, owner: str, ingest_base: str) -> Service:
+def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     settings, db, clock, vault = resources.settings, resources.db, resources.clock, resources.vault
     version = installed_version("matchpod")
@@ -62,17 +63,18 @@ def compose(resources: Resources, *, owner: str, ingest_base: str) -> Service:
     dispatcher = CallbackDispatcher(
         db=db, clock=clock, vault=vault, sender=sender, metrics=metrics, owner=owner, version=version
     )
-    deps = _compose_deps(resources, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
+    turns = FoldTurns(db, begun)
+    deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     supervisor = Supervisor(deps, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
-    remote = RemoteMatches(db=db, regions=deps.regions)
+    remote = RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock)
     services = Services(
         access=access,
         matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote),
         history=History(db=db, live=deps.live, remote=remote),
         streams=deps.streams,
-        ingest=Ingest(db=db, clock=clock, live=deps.live, metrics=metrics, urls=deps.ingest),
+        ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
         metrics=registry,
         readiness=readiness,
@@ -128,7 +130,7 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
 
 
 def _compose_deps(
-    resources: Resources, *, metrics: Metrics, ingest_base: str, on_match_ended: Callable[[], None]
+    resources: Resources, turns: FoldTurns, *, metrics: Metrics, ingest_base: str, on_match_ended: Callable[[], None]
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
     return Deps(
@@ -139,11 +141,24 @@ def _compose_deps(
         live=live,
         streams=Streams(db=resources.db, live=live, metrics=metrics),
         consoles=consoles,
+        turns=turns,
         metrics=metrics,
         ingest=IngestUrls(ingest_base),
         pending_ms=resources.settings.pending_s * 1000,
         random_bytes=secrets.token_bytes,
         on_match_ended=on_match_ended,
+    )
+
+
+def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
+    return Ingest(
+        db=deps.db,
+        clock=deps.clock,
+        live=deps.live,
+        metrics=deps.metrics,
+        urls=deps.ingest,
+        regions=deps.regions,
+        quota_bytes=quota_bytes,
     )
 
 

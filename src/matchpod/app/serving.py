@@ -22,12 +22,14 @@ from typing import Final
 import msgspec
 import uvloop
 
+from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, compose
 from matchpod.app.first_run import create_first_key, welcome_text
 from matchpod.app.http_server import HttpServer, bind, port_of
-from matchpod.app.resources import ResourcesError, check_vault_key, make_folder, open_resources
+from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
+from matchpod.service.match_log.turns import count_unfinished
 from matchpod.settings import Settings
 from matchpod.storage import servers
 
@@ -76,9 +78,12 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         if not resources.db.is_shared:
             # The folder is locked, so the holders of all leases are dead: there is no need to wait for their expiry.
             await servers.drop_leases(resources.db, resources.clock.now_ms())
+        begun = await _open_begun_entry(resources)
+        stack.callback(begun.close)
         bound = stack.enter_context(bind(settings.host, settings.port))
         url = _local_url(settings, bound)
-        service = compose(resources, owner=_owner(), ingest_base=settings.ingest_base(port_of(bound)))
+        ingest_base = settings.ingest_base(port_of(bound))
+        service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
         stack.push_async_callback(_close, service)
         await check_vault_key(resources)
         key = await create_first_key(service.access)
@@ -179,6 +184,19 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+async def _open_begun_entry(resources: Resources) -> BegunEntryFile:
+    """Count the entries during which earlier processes died, and open the record of this process."""
+    folder = resources.settings.data_dir
+    for path, entry in records_of_dead_processes(folder).items():
+        if entry is not None:
+            await count_unfinished(resources.db, *entry)
+        path.unlink(missing_ok=True)
+    try:
+        return BegunEntryFile(folder)
+    except OSError as exc:
+        raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
 
 
 async def _close(service: Service) -> None:

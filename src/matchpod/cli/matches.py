@@ -25,7 +25,7 @@ from matchpod.ports import NothingChangedError
 from matchpod.service.end_match import end_match
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.row_views import view_of
-from matchpod.storage import outbox, servers
+from matchpod.storage import outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -77,6 +77,14 @@ class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     attempts: list[AttemptView]
 
 
+class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An entry of the log that was set aside: processes died while they applied it."""
+
+    seq: int
+    kind: str
+    begun: int
+
+
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Everything about a match except its secrets."""
 
@@ -84,6 +92,7 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     settings: msgspec.Raw
     outcome: OutcomeLine | None
     callback: CallbackLine | None
+    set_aside: list[SetAsideLine]
 
 
 _COLUMNS: Final[Columns[ServerLine]] = {
@@ -117,7 +126,9 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
             return None
         callback = await outbox.callback_of(resources.db, server_id)
         attempts = await outbox.attempts_of(resources.db, callback.id) if callback else []
-        return _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
+        page = _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
+        set_aside = await unfinished.of_server(resources.db, server_id)
+        return msgspec.structs.replace(page, set_aside=[view_of(SetAsideLine, one) for one in set_aside])
 
     page = run_with_resources(read)
     if page is None:
@@ -163,6 +174,7 @@ def _page(
         settings=msgspec.Raw(row.settings),
         outcome=_outcome_line(outcome) if outcome else None,
         callback=view_of(CallbackLine, callback, attempts=attempt_views(attempts)) if callback else None,
+        set_aside=[],
     )
 
 
@@ -187,6 +199,8 @@ def _print_page(page: MatchPage) -> None:
     if page.callback:
         rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
+    for one in page.set_aside:
+        rows.append(("set aside", f"entry {one.seq} ({one.kind}), begun {one.begun} times and never finished"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")

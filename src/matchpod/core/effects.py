@@ -26,6 +26,7 @@ class CancelReason(StrEnum):
     NO_CAPACITY = "no_capacity"
     SERVER_FAILED = "server_failed"
     SERVER_LOST = "server_lost"
+    LOG_QUOTA_EXCEEDED = "log_quota_exceeded"
     IDLE_TIMEOUT = "idle_timeout"
     MAX_DURATION_EXCEEDED = "max_duration_exceeded"
 

@@ -18,7 +18,14 @@ from matchpod.storage.servers import ServerRow
 MATCH_OVER: Final = "match_over"
 MATCH_CANCELED: Final = "match_canceled"
 
-FAILURES: Final = frozenset({CancelReason.NO_CAPACITY, CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST})
+FAILURES: Final = frozenset(
+    {
+        CancelReason.NO_CAPACITY,
+        CancelReason.SERVER_FAILED,
+        CancelReason.SERVER_LOST,
+        CancelReason.LOG_QUOTA_EXCEEDED,
+    }
+)
 """Reasons that are our fault or the server's: the status is `failed`. With any other reason it is `stopped`."""
 
 

@@ -6,32 +6,40 @@ plugin, 410 stop sending (a game server removes the URL). Of all bodies, only co
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
+from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
 from matchpod.cs2.console_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.log_batches import MAX_HEADER_CHARS
+from matchpod.cs2.log_pieces import split_post
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.ingest_budget import IngestBudgets
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log import entries
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.metrics import Metrics
 from matchpod.service.redaction import redact_log
+from matchpod.service.regions import Regions
 from matchpod.service.server_views import has_ended
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""Size limit of a body: a game server sends at most 250 KB, a batch of anti-cheat reports a few KB per player."""
+"""Size limit of a log post: a game server sends at most 250 KB."""
+
+MAX_REPORT_BYTES: Final = 128 * 1024
+"""Size limit of a plugin's report, which is decoded at once: real ones have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
 """How long a match is cached as open; for this long after its end, posts may still be answered 200."""
@@ -55,6 +63,8 @@ _STORED_HEADERS: Final = frozenset(
 Body = bytes | Callable[[], Awaitable[bytes]]
 """The body, or a function that reads it: the body of an unknown sender is not read."""
 
+_log = logging.getLogger(__name__)
+
 # Matches more than the tokens we issue, but no NUL or lone surrogate, which databases reject.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
@@ -63,6 +73,7 @@ class _Sender(msgspec.Struct, frozen=True):
     """The owner of a token, cached until `open_until_ms`; that is None once the match has ended, which is final."""
 
     server_id: str
+    region: str
     open_until_ms: int | None
 
 
@@ -84,7 +95,7 @@ class _Tokens:
             self._senders.pop(token, None)
             return None
         # The time counts from before the read: the match may have ended since.
-        sender = _Sender(row.id, None if has_ended(row) else now_ms + OPEN_FOR_MS)
+        sender = _Sender(row.id, row.region, None if has_ended(row) else now_ms + OPEN_FOR_MS)
         self._senders[token] = sender
         self._senders.move_to_end(token)
         while len(self._senders) > MAX_KNOWN_TOKENS:
@@ -95,8 +106,21 @@ class _Tokens:
 class Ingest:
     """Stores what game servers and their plugins send."""
 
-    def __init__(self, *, db: Database, clock: Clock, live: LocalMatches, metrics: Metrics, urls: IngestUrls) -> None:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        live: LocalMatches,
+        metrics: Metrics,
+        urls: IngestUrls,
+        regions: Regions,
+        quota_bytes: int | None = None,
+    ) -> None:
         self._db = db
+        self._regions = regions
+        self._quota_bytes = quota_bytes
+        self._budgets = IngestBudgets()
         self._clock = clock
         self._live = live
         self._metrics = metrics
@@ -112,23 +136,20 @@ class Ingest:
             self._metrics.log_refused.inc("unknown" if sender is None else "ended")
             return GONE
         try:
-            lines = await _read(body)
+            async with self._budgets.turn(token, self._speed(sender)) as budget:
+                lines = await _read(body)
+                budget.spend(len(lines))
+                # An empty post is answered 200 too: after any other answer the server would repeat it forever.
+                if lines:
+                    await self._append(sender, await self._log_entries(headers, lines))
+                    self._metrics.log_posts.inc()
+                    self._metrics.log_bytes.inc(amount=len(lines))
         except PayloadTooLargeError:
             self._metrics.log_refused.inc("too_large")
             raise
-        # An empty post is answered 200 too: after any other answer the server would repeat it forever.
-        if lines:
-            await entries.append(
-                self._db,
-                sender.server_id,
-                EntryKind.LOG,
-                received_ms=self._clock.now_ms(),
-                body=redact_log(lines),
-                headers=_stored_headers(headers),
-                publish=self._live.publish,
-            )
-            self._metrics.log_posts.inc()
-            self._metrics.log_bytes.inc(amount=len(lines))
+        except RateLimitError:
+            self._metrics.log_refused.inc("too_fast")
+            raise
         return STORED
 
     @unavailable_on_outage
@@ -172,25 +193,47 @@ class Ingest:
 
     async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> int:
         sender = None if token is None else await self._report_tokens.sender(token, self._clock.now_ms())
-        if sender is None:
+        if token is None or sender is None:
             return UNKNOWN
         if sender.open_until_ms is None:
             return GONE
-        report = await _read(body)
-        if not report:
-            return BAD_REQUEST
-        if kind is EntryKind.SHOTS:
-            _check_shots(report)
-        await entries.append(
-            self._db,
-            sender.server_id,
-            kind,
-            received_ms=self._clock.now_ms(),
-            body=redact_log(report),
-            publish=self._live.publish,
-        )
+        async with self._budgets.turn(token, self._speed(sender)) as budget:
+            report = await _read(body, MAX_REPORT_BYTES)
+            budget.spend(len(report))
+            if not report:
+                return BAD_REQUEST
+            if kind is EntryKind.SHOTS:
+                _check_shots(report)
+            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redact_log(report))
+            await self._append(sender, [entry])
         self._metrics.reports.inc(kind)
         return STORED
+
+    async def _log_entries(self, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
+        """The entries of a post: one per piece. Others run between two pieces, because redacting takes time."""
+        received_ms = self._clock.now_ms()
+        pieces: list[NewEntry] = []
+        for piece_headers, piece in split_post(_stored_headers(headers), lines):
+            if pieces:
+                await asyncio.sleep(0)
+            encoded = msgspec.json.encode(piece_headers)
+            pieces.append(
+                NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redact_log(piece), headers=encoded)
+            )
+        return pieces
+
+    async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
+        """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
+        stored = await entries.append(self._db, sender.server_id, new, publish=self._live.publish)
+        if self._quota_bytes is not None and stored > self._quota_bytes:
+            about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
+            _log.warning("match exceeds its log quota", extra=about)
+            end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms())
+            await entries.append(self._db, sender.server_id, [end], publish=self._live.publish)
+
+    def _speed(self, sender: _Sender) -> float:
+        region = self._regions.get(sender.region)
+        return region.speed if region else 1.0
 
 
 def _check_shots(report: bytes) -> None:
@@ -200,18 +243,18 @@ def _check_shots(report: bytes) -> None:
         raise InvalidParamsError(f"The body is not a report of shots: {exc}.") from exc
 
 
-def _stored_headers(headers: Mapping[str, str]) -> bytes:
-    """The headers to store, as JSON; overlong values are truncated."""
+def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers to store; overlong values are truncated."""
     stored: dict[str, str] = {}
     for name, value in headers.items():
         lower = name.lower()
         if lower in _STORED_HEADERS:
             stored[lower] = value[:MAX_HEADER_CHARS]
-    return msgspec.json.encode(stored)
+    return stored
 
 
-async def _read(body: Body) -> bytes:
+async def _read(body: Body, limit: int = MAX_BODY_BYTES) -> bytes:
     content = body if isinstance(body, bytes) else await body()
-    if len(content) > MAX_BODY_BYTES:
-        raise PayloadTooLargeError(f"The body is larger than {MAX_BODY_BYTES} bytes.")
+    if len(content) > limit:
+        raise PayloadTooLargeError(f"The body is larger than {limit} bytes.")
     return content

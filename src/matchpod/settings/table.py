@@ -135,6 +135,13 @@ SERVICE = (
         meaning="Days that the events of ended matches are kept. Series, maps and statistics are kept forever.",
     ),
     Setting(
+        key="max_match_log_mb",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=256,
+        meaning="Megabytes of log and plugin reports that one match may store; with more it fails with "
+        "`log_quota_exceeded`. A real match has a few megabytes.",
+    ),
+    Setting(
         key="rate_limit",
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default="off",

@@ -47,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stop_grace_s: int | None
     raw_log_days: int
     event_days: int
+    max_match_log_mb: int | None
     rate_limit: int | None
     max_body_bytes: int
     extra_cvars: tuple[str, ...]
@@ -73,6 +74,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def allows_private_callbacks(self) -> bool:
         """True if callbacks may go to private addresses; by default only if no other machine can call us."""
         return is_loopback(self.host) if self.callback_private is None else self.callback_private
+
+    @property
+    def match_log_bytes(self) -> int | None:
+        """Bytes that one match may store; None if there is no limit."""
+        return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
         """Return the URL at which game servers reach this process; `bound_port` replaces a port setting of 0."""

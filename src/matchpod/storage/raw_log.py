@@ -41,20 +41,21 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes) -> list[Statement]:
-    """Store an entry under the server's next number; the last statement returns that number.
+    """Store an entry under the server's next number; the first statement returns that number and all bytes stored.
 
     The first of two statements locks the server's row in `raw_log_heads`, so a concurrent append waits.
     """
     increment = Statement(
-        "INSERT INTO raw_log_heads (server_id, seq) VALUES (:server_id, 1)"
-        " ON CONFLICT (server_id) DO UPDATE SET seq = raw_log_heads.seq + 1",
-        {"server_id": server_id},
+        "INSERT INTO raw_log_heads (server_id, seq, bytes) VALUES (:server_id, 1, :size)"
+        " ON CONFLICT (server_id) DO UPDATE SET seq = raw_log_heads.seq + 1, bytes = raw_log_heads.bytes + :size"
+        " RETURNING seq, bytes",
+        {"server_id": server_id, "size": len(body)},
         must_change=True,
     )
     insert = Statement(
         "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
         " SELECT server_id, seq, :kind, :received_ms, :headers, :body, 0"
-        " FROM raw_log_heads WHERE server_id = :server_id RETURNING seq",
+        " FROM raw_log_heads WHERE server_id = :server_id",
         {"server_id": server_id, "kind": kind, "received_ms": received_ms, "headers": headers, "body": body},
         must_change=True,
     )

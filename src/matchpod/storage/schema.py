@@ -244,5 +244,20 @@ _HISTORY = (
     "CREATE INDEX map_events_by_age ON map_events (at_ms)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY)
+_LIMITS = (
+    # All bytes stored in a server's log, also those deleted since.
+    "ALTER TABLE raw_log_heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
+    # Entries during which a process died. `kind` is set once the entry is set aside: the kind it had.
+    """
+    CREATE TABLE unfinished_entries (
+        server_id TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        begun BIGINT NOT NULL,
+        kind TEXT,
+        PRIMARY KEY (server_id, seq)
+    )
+    """,
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS)
 """The statements at index n migrate from version n to n + 1."""

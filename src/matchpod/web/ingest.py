@@ -10,7 +10,7 @@ from functools import partial
 
 from matchpod.core.errors import InvalidParamsError, UnauthorizedError
 from matchpod.service import ingest
-from matchpod.service.ingest import MAX_BODY_BYTES, TOKEN_HEADER
+from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Response, Site
 from matchpod.web.errors import GoneError, InternalServerError
@@ -28,17 +28,17 @@ async def post_log(site: Site, call: Call) -> Response:
 
 async def post_report(site: Site, call: Call) -> Response:
     """Store a report of the match plugin."""
-    return _status_response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _body(call)))
+    return _status_response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _report(call)))
 
 
 async def post_detection(site: Site, call: Call) -> Response:
     """Store a detection of an anti-cheat plugin."""
-    return _status_response(await site.services.ingest.store_detection(call.params[0], _body(call)))
+    return _status_response(await site.services.ingest.store_detection(call.params[0], _report(call)))
 
 
 async def post_shots(site: Site, call: Call) -> Response:
     """Store a plugin's count of shots."""
-    return _status_response(await site.services.ingest.store_shots(call.params[0], _body(call)))
+    return _status_response(await site.services.ingest.store_shots(call.params[0], _report(call)))
 
 
 async def get_match_file(site: Site, call: Call) -> Response:
@@ -51,6 +51,10 @@ async def get_match_file(site: Site, call: Call) -> Response:
 
 def _body(call: Call) -> Callable[[], Awaitable[bytes]]:
     return partial(read_body, call.scope, call.receive, MAX_BODY_BYTES)
+
+
+def _report(call: Call) -> Callable[[], Awaitable[bytes]]:
+    return partial(read_body, call.scope, call.receive, MAX_REPORT_BYTES)
 
 
 def _status_response(status: int) -> Response:

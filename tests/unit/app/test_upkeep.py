@@ -21,6 +21,7 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Ro
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Pruned
@@ -61,6 +62,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         live=live,
         streams=Streams(db=db, live=live),
         consoles=RconConsoles(),
+        turns=FoldTurns(db),
         metrics=Metrics(Registry()),
         ingest=IngestUrls("http://127.0.0.1:1"),
         pending_ms=0,

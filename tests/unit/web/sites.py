@@ -29,6 +29,7 @@ from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Role, Scope
@@ -147,7 +148,7 @@ class Site:
             self.db,
         )
         live, metrics = LocalMatches(), Metrics(self.metrics)
-        remote = RemoteMatches(db=self.db, regions=regions)
+        remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
             db=self.db,
             clock=self.clock,
@@ -166,7 +167,12 @@ class Site:
             history=History(db=self.db, live=live, remote=remote),
             streams=Streams(db=self.db, live=live),
             ingest=Ingest(
-                db=self.db, clock=self.clock, live=live, metrics=metrics, urls=IngestUrls("http://127.0.0.1:8080")
+                db=self.db,
+                clock=self.clock,
+                live=live,
+                metrics=metrics,
+                urls=IngestUrls("http://127.0.0.1:8080"),
+                regions=regions,
             ),
             regions=regions,
             metrics=self.metrics,

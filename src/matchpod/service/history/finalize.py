@@ -19,27 +19,28 @@ from matchpod.service.history.rows import history_of
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import replay
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
 
-async def fold_to_end(db: Database, row: ServerRow, speed: float) -> Fold:
+async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
     """Replay the log of an ended match; if the log does not end the match, its stored outcome does."""
     outcome = await outbox.outcome_of(db, row.id)
-    fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=True)
+    fold = await _replay_to_end(db, row, speed, outcome, turns=turns, fires_overdue=True)
     replayed = fold.match.outcome
     if outcome is not None and replayed is not None and not replayed.is_finished and replayed.reason != outcome.reason:
         # The replay fired a deadline that the runner had postponed, which ended the match: replay without overdue ones.
-        fold = await _replay_to_end(db, row, speed, outcome, fires_overdue=False)
+        fold = await _replay_to_end(db, row, speed, outcome, turns=turns, fires_overdue=False)
     return fold
 
 
 async def _replay_to_end(
-    db: Database, row: ServerRow, speed: float, outcome: OutcomeRow | None, *, fires_overdue: bool
+    db: Database, row: ServerRow, speed: float, outcome: OutcomeRow | None, *, turns: FoldTurns, fires_overdue: bool
 ) -> Fold:
-    fold = await replay(db, row, speed, fires_overdue=fires_overdue)
+    fold = await replay(db, row, speed, turns=turns, fires_overdue=fires_overdue)
     if outcome is not None and (fires_overdue or outcome.result is not None):
         fold.advance(outcome.at_ms)  # some matches end by a deadline, without another log line
     fold.finish()
@@ -57,13 +58,20 @@ async def final_history(
 
 
 async def finalize(
-    db: Database, row: ServerRow, *, speed: float, server_name: str, streams: Streams, now_ms: int
+    db: Database,
+    row: ServerRow,
+    *,
+    speed: float,
+    server_name: str,
+    streams: Streams,
+    turns: FoldTurns,
+    now_ms: int,
 ) -> None:
     """Finalize the history of an ended match if it is not final; NothingChangedError if the lease is lost."""
     maps = await history.maps_of(db, row.id)
     if maps and all(one.is_final for one in maps):
         return
-    fold = await fold_to_end(db, row, speed)
+    fold = await fold_to_end(db, row, speed, turns=turns)
     pages = await unstored_pages(db, row, fold.drain_timeline())
     final = await final_history(db, row, fold, server_name=server_name)
     await db.write([servers.check_fence(row.id, row.fence), *append_statements(pages, now_ms), *history.replace(final)])

@@ -21,6 +21,7 @@ from matchpod.service.history.differences import Difference, Part, compare
 from matchpod.service.history.finalize import final_history, fold_to_end, unstored_pages
 from matchpod.service.history.recorder import TimelinePage, append_statements
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -72,6 +73,7 @@ class Recompute:
 
     def __init__(self, *, db: Database, regions: Mapping[str, RecomputeRegion], events_since_ms: int) -> None:
         self._db = db
+        self._turns = FoldTurns(db, pauses=False)
         self._regions = regions
         self._events_since_ms = events_since_ms
 
@@ -103,7 +105,7 @@ class Recompute:
         if region is None or reason is not None:
             return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
         old = await self._stored(row)
-        fold = await fold_to_end(self._db, row, region.speed)
+        fold = await fold_to_end(self._db, row, region.speed, turns=self._turns)
         # Check again: the log may have been deleted while it was read.
         reason = await self._incomplete_log(row) or await self._contradiction(row, fold)
         if reason is not None:

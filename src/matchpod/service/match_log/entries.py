@@ -6,7 +6,7 @@ service does to it. An entry is committed first, then passed to the runner of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -38,26 +38,47 @@ class EntryKind(StrEnum):
     """The server has our settings: what is played from here on counts."""
     RESUMED = "resumed"
     """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
+    OVER_QUOTA = "over_quota"
+    """The server has sent more bytes than a match may store: the match fails."""
+    SET_ASIDE = "set_aside"
+    """An entry that was never applied to the end; it is skipped, like a post that was lost."""
     ENDED = "ended"
     """The match has its outcome: later entries do not count, no matter when they are read."""
 
 
-async def append(
-    db: Database,
-    server_id: str,
-    kind: EntryKind,
-    *,
-    received_ms: int,
-    body: bytes = b"",
-    headers: bytes = NO_HEADERS,
-    publish: Callable[[RawEntry], None],
-) -> None:
-    """Commit an entry, then publish it."""
-    rows = await db.write(raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body))
-    ((seq,),) = msgspec.convert(rows[-1], list[tuple[int]])
-    publish(RawEntry(server_id=server_id, seq=seq, kind=kind, received_ms=received_ms, headers=headers, body=body))
+class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that is not stored yet."""
+
+    kind: EntryKind
+    received_ms: int
+    body: bytes = b""
+    headers: bytes = NO_HEADERS
+
+
+async def append(db: Database, server_id: str, new: Sequence[NewEntry], *, publish: Callable[[RawEntry], None]) -> int:
+    """Commit entries in one transaction, then publish them; return how many bytes the match has stored so far."""
+    statements = [statement for one in new for statement in _statements(server_id, one)]
+    rows = await db.write(statements)
+    total = 0
+    for one, returned in zip(new, rows[::2], strict=True):
+        ((seq, total),) = msgspec.convert(returned, list[tuple[int, int]])
+        publish(
+            RawEntry(
+                server_id=server_id,
+                seq=seq,
+                kind=one.kind,
+                received_ms=one.received_ms,
+                headers=one.headers,
+                body=one.body,
+            )
+        )
+    return total
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
     """Statements that append an entry without a body, to be written with others."""
-    return raw_log.append(server_id, kind, received_ms=now_ms, headers=NO_HEADERS, body=b"")
+    return _statements(server_id, NewEntry(kind=kind, received_ms=now_ms))
+
+
+def _statements(server_id: str, new: NewEntry) -> list[Statement]:
+    return raw_log.append(server_id, new.kind, received_ms=new.received_ms, headers=new.headers, body=new.body)

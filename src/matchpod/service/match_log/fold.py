@@ -111,9 +111,12 @@ class Fold(msgspec.Struct):
             self.deadlines_wait_until_ms = entry.received_ms + CATCH_UP_MS
             self.reader.match.presence.mark_doubtful(entry.received_ms)
             return ReadResult([], [])
-        if entry.kind == EntryKind.ENDED:
+        if entry.kind in (EntryKind.ENDED, EntryKind.SET_ASIDE):
             return ReadResult([], [])
         effects = self.advance(entry.received_ms)
+        if entry.kind == EntryKind.OVER_QUOTA:
+            self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
+            return ReadResult([], effects)
         if entry.kind in (EntryKind.CONFIGURING, EntryKind.CONFIGURED):
             self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
             return ReadResult([], effects)

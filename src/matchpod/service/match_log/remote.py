@@ -12,8 +12,10 @@ from matchpod.core.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.replay import entries_after, open_match
+from matchpod.service.match_log.replay import apply_after, open_match
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions import Regions
+from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
@@ -31,8 +33,9 @@ class _Cached:
 class RemoteMatches:
     """Matches that other replicas drive."""
 
-    def __init__(self, *, db: Database, regions: Regions) -> None:
+    def __init__(self, *, db: Database, regions: Regions, turns: FoldTurns) -> None:
         self._db = db
+        self._turns = turns
         self._regions = regions
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
 
@@ -53,19 +56,24 @@ class RemoteMatches:
         is_wrong = cached is not None and cached.fold.is_over and row.phase is ServerPhase.RUNNING
         if cached is None or is_wrong or cached.log_from_seq != row.log_from_seq:
             cached = await self._open(row)
-        async for entry in entries_after(self._db, row.id, cached.seq):
+        current = cached
+
+        def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.
-            if entry.seq == cached.seq + 1:
-                cached.fold.apply(entry)
-                cached.fold.drain_timeline()  # its runner stores the items; they are not needed here
-                cached.seq = entry.seq
-                cached.view = b""
+            if entry.seq == current.seq + 1:
+                self._turns.apply(current.fold, entry)
+                current.fold.drain_timeline()  # its runner stores the items; they are not needed here
+                current.seq = entry.seq
+                current.view = b""
+            return True
+
+        await apply_after(self._db, row.id, cached.seq, step, turns=self._turns)
         self._keep(row.id, cached)
         return cached
 
     async def _open(self, row: ServerRow) -> _Cached:
         region = self._regions.get(row.region)
-        fold, seq = await open_match(self._db, row, region.speed if region else 1.0)
+        fold, seq = await open_match(self._db, row, region.speed if region else 1.0, turns=self._turns)
         return _Cached(fold, seq, row.log_from_seq)
 
     def _keep(self, server_id: str, cached: _Cached) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from itertools import takewhile
 from typing import Final
 
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold, SnapshotVersionError
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -19,7 +21,7 @@ PAGE_ENTRIES: Final = 100
 _log = logging.getLogger(__name__)
 
 
-async def open_match(db: Database, row: ServerRow, speed: float) -> tuple[Fold, int]:
+async def open_match(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> tuple[Fold, int]:
     """A match that has not ended, and the sequence number of its last applied entry."""
     snapshot = await snapshots.load(db, row.id)
     if snapshot is None or snapshot.seq < row.log_from_seq:
@@ -28,37 +30,57 @@ async def open_match(db: Database, row: ServerRow, speed: float) -> tuple[Fold, 
         return Fold.load(snapshot.state), snapshot.seq
     except SnapshotVersionError as exc:
         _log.warning("snapshot rejected, replaying the log", extra={"server_id": row.id, "error": str(exc)})
-    fold = await replay(db, row, speed, last_seq=snapshot.seq)
+    fold = await replay(db, row, speed, turns=turns, last_seq=snapshot.seq)
     if fold.is_over:
         # Only open matches have snapshots, so the deadline that ended the match in this replay did not fire then.
-        fold = await replay(db, row, speed, last_seq=snapshot.seq, fires_overdue=False)
+        fold = await replay(db, row, speed, turns=turns, last_seq=snapshot.seq, fires_overdue=False)
     return fold, snapshot.seq
 
 
 async def replay(
-    db: Database, row: ServerRow, speed: float, *, last_seq: int | None = None, fires_overdue: bool = True
+    db: Database,
+    row: ServerRow,
+    speed: float,
+    *,
+    turns: FoldTurns,
+    last_seq: int | None = None,
+    fires_overdue: bool = True,
 ) -> Fold:
     """Fold the log of a match from its start to its end, or to the entry `last_seq`.
 
     The log does not say whether a deadline noticed late fired or was postponed: `fires_overdue` decides.
     """
     fold = Fold.begin(row, speed)
-    async for entry in entries_after(db, row.id, row.log_from_seq, last_seq=last_seq):
+
+    def step(entry: RawEntry) -> bool:
         if not fires_overdue and fold.is_overdue(entry):
             fold.postpone_deadlines(entry)
-        fold.apply(entry)
+        turns.apply(fold, entry)
+        return True
+
+    await apply_after(db, row.id, row.log_from_seq, step, turns=turns, last_seq=last_seq)
     return fold
 
 
-async def entries_after(
-    db: Database, server_id: str, seq: int, *, last_seq: int | None = None
-) -> AsyncIterator[RawEntry]:
-    """The entries after a sequence number, up to the end of the match or to `last_seq`."""
+async def apply_after(
+    db: Database,
+    server_id: str,
+    seq: int,
+    step: Callable[[RawEntry], bool],
+    *,
+    turns: FoldTurns,
+    last_seq: int | None = None,
+) -> None:
+    """Call `step` for the entries after a sequence number, up to the end of the match or to `last_seq`."""
+
+    def is_before_end(entry: RawEntry) -> bool:
+        return entry.kind != EntryKind.ENDED and (last_seq is None or entry.seq <= last_seq)
+
     while page := await page_after(db, server_id, seq):
-        for entry in page:
-            if entry.kind == EntryKind.ENDED or (last_seq is not None and entry.seq > last_seq):
-                return
-            yield entry
+        counted = list(takewhile(is_before_end, page))
+        await turns.run(counted, step)
+        if len(counted) < len(page):
+            return
         seq = page[-1].seq
 
 

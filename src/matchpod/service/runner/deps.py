@@ -13,6 +13,7 @@ from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.regions import Regions
 from matchpod.storage.servers import ServerRow
@@ -28,6 +29,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     live: LocalMatches
     streams: Streams
     consoles: Consoles
+    turns: FoldTurns
     metrics: Metrics
     ingest: IngestUrls
     pending_ms: int

@@ -17,7 +17,7 @@ from matchpod.cs2.console_answers import parse_status_json
 from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.ports import ConsoleError
 from matchpod.service.match_log import entries
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.console_line import ConsoleLine
@@ -129,14 +129,8 @@ class LivenessProbe:
         self._seen_alive(deps.clock.now_ms())
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
-            await entries.append(
-                deps.db,
-                row.id,
-                EntryKind.PRESENCE,
-                received_ms=deps.clock.now_ms(),
-                body=names,
-                publish=deps.live.publish,
-            )
+            listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
+            await entries.append(deps.db, row.id, [listed], publish=deps.live.publish)
 
     def _is_lost(self) -> bool:
         return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()

@@ -96,6 +96,7 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
             speed=region.speed if region else 1.0,
             server_name=server_name(region.name if region else row.region, row.id),
             streams=deps.streams,
+            turns=deps.turns,
             now_ms=deps.clock.now_ms(),
         )
     except NothingChangedError as exc:

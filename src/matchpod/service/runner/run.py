@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -21,7 +21,7 @@ from matchpod.ports import Statement
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log import entries
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import LATE_MS
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
@@ -54,7 +54,7 @@ _SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
 
 async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
     """Drive a match until it has ended; LeaseLostError if another process holds it."""
-    live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed))
+    live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed, turns=deps.turns))
     deps.live.add(live)
     line = ConsoleLine(lease, deps)
     try:
@@ -157,9 +157,13 @@ class _Runner:
             await self._apply_late()
 
     async def _apply_late(self) -> None:
-        for entry in await page_after(self._deps.db, self._live.server_id, self._live.seq):
-            self._fold.apply(entry)
-            self._live.applied(entry.seq)
+        page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
+        await self._deps.turns.run(page, self._apply_late_entry)
+
+    def _apply_late_entry(self, entry: RawEntry) -> bool:
+        self._deps.turns.apply(self._fold, entry)
+        self._live.applied(entry.seq)
+        return True
 
     async def _wait(self) -> None:
         now_ms = self._deps.clock.now_ms()
@@ -175,10 +179,7 @@ class _Runner:
 
     async def _apply_new(self) -> None:
         while not self._fold.is_over:
-            entry = self._live.dequeue()
-            if entry is not None:
-                self._apply([entry])
-                continue
+            await self._deps.turns.run(iter(self._live.dequeue, None), self._apply)
             may_have_more = self._live.is_behind or self._deps.db.is_shared
             if not may_have_more or not await self._apply_stored(limit=PAGE_ENTRIES):
                 return
@@ -190,27 +191,26 @@ class _Runner:
             page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
             if not page:
                 break
-            self._apply(page)
+            await self._deps.turns.run(page, self._apply)
             count += len(page)
         return count
 
-    def _apply(self, page: Sequence[RawEntry]) -> None:
-        metrics, now_ms = self._deps.metrics, self._deps.clock.now_ms()
-        for entry in page:
-            lines_before, unknown_before = self._fold.line_counts
-            if entry.kind == EntryKind.LOG:
-                self._liveness.log_received(entry.received_ms)
-            self._postpone_overdue(entry)
-            reading = self._fold.apply(entry)
-            self._live.applied(entry.seq)
-            metrics.fold_s.observe(max(0, now_ms - entry.received_ms) / 1000)
-            lines, unknown = self._fold.line_counts
-            metrics.lines.inc("all", amount=lines - lines_before)
-            metrics.lines.inc("unknown", amount=unknown - unknown_before)
-            self._note(reading.events)
-            self._enqueue(*reading.effects)
-            if self._fold.is_over:
-                return
+    def _apply(self, entry: RawEntry) -> bool:
+        """Apply an entry and queue its effects; False once the match is over."""
+        metrics = self._deps.metrics
+        lines_before, unknown_before = self._fold.line_counts
+        if entry.kind == EntryKind.LOG:
+            self._liveness.log_received(entry.received_ms)
+        self._postpone_overdue(entry)
+        reading = self._deps.turns.apply(self._fold, entry)
+        self._live.applied(entry.seq)
+        metrics.fold_s.observe(max(0, self._deps.clock.now_ms() - entry.received_ms) / 1000)
+        lines, unknown = self._fold.line_counts
+        metrics.lines.inc("all", amount=lines - lines_before)
+        metrics.lines.inc("unknown", amount=unknown - unknown_before)
+        self._note(reading.events)
+        self._enqueue(*reading.effects)
+        return not self._fold.is_over
 
     def _note(self, events: Iterable[GameEvent]) -> None:
         for event in events:
@@ -256,14 +256,8 @@ class _Runner:
             self._is_snapshot_due, self._snapshot_ms = True, 0
 
     async def _append_resumed(self) -> None:
-        now_ms = self._deps.clock.now_ms()
-        await entries.append(
-            self._deps.db,
-            self._live.server_id,
-            EntryKind.RESUMED,
-            received_ms=now_ms,
-            publish=self._deps.live.publish,
-        )
+        resumed = NewEntry(kind=EntryKind.RESUMED, received_ms=self._deps.clock.now_ms())
+        await entries.append(self._deps.db, self._live.server_id, [resumed], publish=self._deps.live.publish)
 
     # --- the server -----------------------------------------------------------------------------------------------
 

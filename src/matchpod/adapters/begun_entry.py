@@ -1,0 +1,66 @@
+"""Record the entry that a process is applying in a small mapped file, which outlives the process.
+
+Writing to mapped memory costs well under a microsecond and needs no system call. A process locks its file; the file of
+a dead process is not locked, and tells during which entry it died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Final
+
+SUFFIX: Final = ".begun"
+_SIZE: Final = 256
+"""Bytes of a file: more than a server id and a number need."""
+_MODE: Final = 0o600
+_RECORD: Final = re.compile(rb"([0-9A-Za-z_-]{1,128}) ([0-9]{1,18})\n")
+
+
+class BegunEntryFile:
+    """The record of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        os.ftruncate(self._descriptor, _SIZE)
+        self._memory = mmap.mmap(self._descriptor, _SIZE)
+
+    def mark(self, server_id: str, seq: int) -> None:
+        """Record that an entry is being applied."""
+        record = b"%s %d\n" % (server_id.encode(), seq)
+        self._memory[: len(record)] = record
+
+    def clear(self) -> None:
+        """Record that it was applied."""
+        self._memory[0] = 0
+
+    def close(self) -> None:
+        """Remove the file: this process ends in an orderly way."""
+        self._memory.close()
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def records_of_dead_processes(folder: Path) -> dict[Path, tuple[str, int] | None]:
+    """The server and number of the entry that each dead process was applying, by file; None if it applied none."""
+    return {path: _read(path) for path in sorted(folder.glob(f"*{SUFFIX}")) if not _is_locked(path)}
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _read(path: Path) -> tuple[str, int] | None:
+    found = _RECORD.match(path.read_bytes())
+    return (found[1].decode(), int(found[2])) if found else None

@@ -1,0 +1,100 @@
+"""Limit what one token may send, so that a flood from one game server does not slow down others.
+
+A sender over its limit waits, and is then told to send again: a game server repeats a post until it is stored, so
+nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from matchpod.core.errors import RateLimitError
+
+BYTES_PER_S: Final = 128 * 1024
+"""Lasting rate of one token. A real match logs less than 1 KB per second, a simulated one at the speed of the sandbox
+30 times as much."""
+
+BURST_BYTES: Final = 4 * 1024 * 1024
+"""What may be sent at once after a pause: the log of several maps, after an outage."""
+
+POST_BYTES: Final = 1024
+"""What each post costs in addition to its bytes: the work to receive and store an empty one."""
+
+MAX_AT_ONCE: Final = 4
+"""Posts of one token that are received and stored at the same time. A game server sends one at a time."""
+
+MAX_WAIT_S: Final = 5.0
+"""How long a post waits before it is rejected. Waiting costs nothing, answering a flood of posts does."""
+
+MAX_TOKENS: Final = 10_000
+"""Maximum budgets, a few megabytes. Beyond that, the least recently used token gets a full budget again."""
+
+NORMAL_SPEED: Final = 30.0
+"""Speed of the sandbox, up to which the rate is enough; faster regions get more in proportion."""
+
+
+class Budget:
+    """What one token may send now."""
+
+    def __init__(self, now_s: float) -> None:
+        self.turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self._bytes = float(BURST_BYTES)
+        self._at_s = now_s
+
+    def wait_s(self, now_s: float, speed: float) -> float:
+        """Seconds until the next post may be received; 0 if now."""
+        rate = BYTES_PER_S * max(1.0, speed / NORMAL_SPEED)
+        self._bytes = min(float(BURST_BYTES), self._bytes + max(0.0, now_s - self._at_s) * rate)
+        self._at_s = now_s
+        return max(0.0, -self._bytes / rate)
+
+    def spend(self, size: int) -> None:
+        """Account for a post; the budget may become negative, because the size is known only after it was received."""
+        self._bytes -= size + POST_BYTES
+
+
+class IngestBudgets:
+    """The budgets of all tokens, in the memory of this process."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._budgets: OrderedDict[str, Budget] = OrderedDict()
+
+    @asynccontextmanager
+    async def turn(self, token: str, speed: float) -> AsyncIterator[Budget]:
+        """Wait until the token may send a post; raise RateLimitError if that takes longer than MAX_WAIT_S."""
+        budget = self._budget(token)
+        began_s = self._monotonic()
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                await budget.turns.acquire()
+        except TimeoutError:
+            raise _rejection() from None
+        try:
+            wait_s = budget.wait_s(self._monotonic(), speed)
+            left_s = MAX_WAIT_S - (self._monotonic() - began_s)
+            await asyncio.sleep(min(wait_s, max(0.0, left_s)))
+            if wait_s > left_s:
+                raise _rejection()
+            yield budget
+        finally:
+            budget.turns.release()
+
+    def _budget(self, token: str) -> Budget:
+        budget = self._budgets.get(token)
+        if budget is None:
+            budget = self._budgets[token] = Budget(self._monotonic())
+        self._budgets.move_to_end(token)
+        if len(self._budgets) > MAX_TOKENS:
+            self._budgets.popitem(last=False)
+        return budget
+
+
+def _rejection() -> RateLimitError:
+    kib = BYTES_PER_S // 1024
+    return RateLimitError(f"This token sends more than {kib} KiB per second. Send the post again.", retry_after_s=1)

@@ -1,0 +1,139 @@
+"""Folds take turns, and an entry that is begun too often without being finished is set aside."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+
+from matchpod.ports import Database
+from matchpod.service.match_log import turns as turns_module
+from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.replay import replay
+from matchpod.service.match_log.turns import MAX_BEGUN, TURN_S, FoldTurns, count_unfinished
+from matchpod.storage import raw_log, servers, unfinished
+from matchpod.storage.raw_log import RawEntry
+from tests.contract import databases
+from tests.contract.test_ingest import LINE, server
+
+harness = databases.harness
+
+
+def entry(seq: int = 1, kind: EntryKind = EntryKind.LOG) -> RawEntry:
+    return RawEntry(server_id="srv_1", seq=seq, kind=kind, received_ms=seq, headers=NO_HEADERS, body=LINE)
+
+
+async def store(db: Database, count: int) -> None:
+    await servers.create(db, server(), idempotency=None)
+    for number in range(count):
+        await db.write(raw_log.append("srv_1", EntryKind.LOG, received_ms=number, headers=NO_HEADERS, body=LINE))
+
+
+class Marks:
+    """Records the calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def mark(self, server_id: str, seq: int) -> None:
+        self.calls.append((server_id, seq))
+
+    def clear(self) -> None:
+        self.calls.append(None)
+
+
+async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database) -> None:
+    turns, applied, longest_s, is_done = FoldTurns(db), [0, 0], 0.0, False
+
+    async def fold(number: int) -> None:
+        def step(_: RawEntry) -> bool:
+            time.sleep(TURN_S / 2)
+            applied[number] += 1
+            return True
+
+        await turns.run([entry()] * 20, step)
+
+    async def others() -> None:
+        nonlocal longest_s
+        ran_s = time.monotonic()
+        while not is_done:
+            await asyncio.sleep(0)
+            longest_s, ran_s = max(longest_s, time.monotonic() - ran_s), time.monotonic()
+
+    watching = asyncio.create_task(others())
+    await asyncio.gather(fold(0), fold(1))
+    is_done = True
+    await watching
+    assert applied == [20, 20]
+    assert longest_s < 40 * TURN_S / 2, "it did not wait for a whole fold"
+
+
+async def test_folds_with_many_entries_alternate(db: Database) -> None:
+    turns, order = FoldTurns(db), ""
+
+    async def fold(name: str) -> None:
+        def step(_: RawEntry) -> bool:
+            nonlocal order
+            time.sleep(TURN_S)
+            order += name
+            return True
+
+        await turns.run([entry()] * 4, step)
+
+    await asyncio.gather(fold("a"), fold("b"))
+    assert order == "abababab"
+
+
+async def test_run_ends_when_a_step_returns_false(db: Database) -> None:
+    seen: list[int] = []
+
+    def step(one: RawEntry) -> bool:
+        seen.append(one.seq)
+        return one.seq < 2
+
+    await FoldTurns(db).run([entry(1), entry(2), entry(3)], step)
+    assert seen == [1, 2]
+
+
+async def test_entry_in_progress_is_marked_and_cleared(db: Database) -> None:
+    marks = Marks()
+    FoldTurns(db, marks).apply(Fold.begin(server(), 1.0), entry(5))
+    assert marks.calls == [("srv_1", 5), None]
+
+
+async def test_entry_begun_too_often_is_set_aside_and_skipped(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    await store(db, 3)
+    for _ in range(MAX_BEGUN - 1):
+        await count_unfinished(db, "srv_1", 2)
+    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log"] * 3
+    assert await unfinished.of_server(db, "srv_1") == []
+    await count_unfinished(db, "srv_1", 2)
+    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log", "set_aside", "log"]
+    (row,) = await unfinished.of_server(db, "srv_1")
+    assert (row.seq, row.begun, row.kind) == (2, MAX_BEGUN, "log")
+    assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
+        "entry set aside: it was begun too often and never finished"
+    ]
+    stored = await servers.get(db, "srv_1")
+    assert stored is not None
+    fold = await replay(db, stored, 1.0, turns=FoldTurns(db))
+    assert fold.line_counts == (2, 0), "the match goes on without the lines of the entry"
+
+
+async def test_unknown_entry_is_counted_without_effect(db: Database) -> None:
+    for _ in range(MAX_BEGUN + 1):
+        await count_unfinished(db, "srv_none", 1)
+    assert await unfinished.of_server(db, "srv_none") == []
+
+
+async def test_slow_entry_counts_as_not_finished(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store(db, 1)
+    monkeypatch.setattr(turns_module, "SLOW_S", 0.0)
+    turns, fold = FoldTurns(db), Fold.begin(server(), 1.0)
+    for _ in range(MAX_BEGUN):
+        await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
+    (row,) = await unfinished.of_server(db, "srv_1")
+    assert row.seq == 1
