@@ -271,6 +271,26 @@ def test_match_survives_a_restart_and_sends_one_callback(tmp_path: Path, number:
         assert len(received) == 1
 
 
+def test_entry_during_which_three_processes_died_is_set_aside(tmp_path: Path) -> None:
+    config = one_region(tmp_path, speed=1)
+    with serving(tmp_path, config=config) as first:
+        key = first.key
+        server_id = str(create(first, key)["serverId"])
+        wait_until(lambda: get_server(first, key, server_id)["status"] == "running", "the match is running")
+        first.stop(signal.SIGKILL)
+    with closing(sqlite3.connect(tmp_path / "data" / "matchpod.sqlite3")) as db:
+        ((seq,),) = db.execute("SELECT MIN(seq) FROM raw_log WHERE server_id = ? AND kind = 'log'", (server_id,))
+    for number in range(3):
+        (tmp_path / "data" / f"{number}.begun").write_text(f"{server_id} {seq}\n")
+    with serving(tmp_path, config=config) as second:
+        assert get_server(second, key, server_id)["status"] == "running"
+        set_aside = f"entry {seq} (log), begun 3 times and never finished"
+        assert set_aside in matchpod(tmp_path, "match", "show", server_id).stdout
+        levels = {str(record["message"]): record["level"] for record in second.records()}
+        assert levels["entry set aside: it was begun too often and never finished"] == "ERROR"
+        assert len(list((tmp_path / "data").glob("*.begun"))) == 1, "only the file of the running process is left"
+
+
 # --- operator commands ----------------------------------------------------------------------------------------------
 
 

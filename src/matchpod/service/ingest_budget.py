@@ -22,7 +22,7 @@ BYTES_PER_S: Final = 128 * 1024
 BURST_BYTES: Final = 4 * 1024 * 1024
 """What may be sent at once after a pause: the log of several maps, after an outage."""
 
-POST_BYTES: Final = 1024
+POST_BYTES: Final = 4 * 1024
 """What each post costs in addition to its bytes: the work to receive and store an empty one."""
 
 MAX_AT_ONCE: Final = 4
