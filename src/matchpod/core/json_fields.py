@@ -14,8 +14,11 @@ from typing import TypeVar
 from matchpod.core.errors import Fault, InvalidParamsError
 from matchpod.core.text_rules import nearest, printable
 
-MAX_FAULTS = 1000
-"""Most faults listed per body, more than any legitimate body can have. Further ones are only counted."""
+MAX_FAULTS = 100
+"""Most faults listed per body, more than anyone corrects at once. Further ones are only counted."""
+
+MAX_HINTS = 16
+"""Unknown fields of one object after which suggestions stop: finding the nearest name is slow."""
 
 TextRule = Callable[[str], str | None]
 """A function that returns None for a valid text, else an error message."""
@@ -172,11 +175,11 @@ class Fields:
         return value
 
     def _reject_unknown(self) -> None:
-        for key in self._members:
-            name = str(key)
-            if name in self._known:
+        unknown = [name for name in map(str, self._members) if name not in self._known]
+        for number, name in enumerate(unknown):
+            if self.faults.is_full:
+                self.faults.add("", "")  # only counted, so it needs no text
                 continue
-            # Finding the nearest name is slow, so skip it for faults that are not listed.
-            suggestion = None if self.faults.is_full else nearest(name, self._known)
+            suggestion = nearest(name, self._known) if number < MAX_HINTS else None
             hint = f"; did you mean {suggestion}?" if suggestion else ""
             self.fault(printable(name), f"is not a known field{hint}")

@@ -19,8 +19,8 @@ MAX_TEXT_BYTES = 8192
 MAX_LINES = 200
 """Most lines of the text. Each setting costs a round trip to the server after every map load."""
 
-MAX_SUGGESTIONS = 20
-"""Faults after which suggestions stop. Finding the nearest of 500 names takes some milliseconds."""
+MAX_SUGGESTIONS = 3
+"""Faults after which suggestions stop. Finding the nearest of 500 names takes up to three milliseconds."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")

@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 
 from matchpod.core.errors import Fault
-from matchpod.core.json_fields import MAX_FAULTS, Faults, Fields
+from matchpod.core.json_fields import MAX_FAULTS, MAX_HINTS, Faults, Fields
 
 
 class Colour(StrEnum):
@@ -117,6 +117,11 @@ def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
         Fault("at.zzz", "is not a known field"),
         Fault("at.5", "is not a known field"),
     )
+
+
+def test_only_the_first_unknown_fields_have_a_suggestion() -> None:
+    _, faults = read({f"colors{number}": 1 for number in range(MAX_FAULTS)}, "color")
+    assert sum("did you mean color?" in fault.message for fault in faults.error().faults) == MAX_HINTS
 
 
 def test_unknown_name_is_truncated_and_lone_surrogates_are_replaced() -> None:

@@ -176,6 +176,12 @@ def test_nearest_name_ignores_case_and_small_errors(name: str, meant: str | None
     assert text_rules.nearest(name, ("maxRounds", "freezeTime", "map")) == meant
 
 
+def test_nearest_of_many_names_is_found_among_those_with_the_most_pairs_of_letters_in_common() -> None:
+    known = [f"mp_{letter}{other}_enabled" for letter in "abcdefghij" for other in "abcdefghij"]
+    assert len(known) > text_rules.MAX_COMPARED
+    assert text_rules.nearest("mp_gh_enabld", known) == "mp_gh_enabled"
+
+
 @given(st.text(max_size=200))
 def test_printable_text_is_short_and_encodable(text: str) -> None:
     shown = text_rules.printable(text)

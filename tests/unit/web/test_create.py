@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from matchpod.service.principals import Role, Scope
@@ -150,6 +152,44 @@ def test_body_that_is_not_an_object_is_rejected(site: Site, content: bytes) -> N
 def test_content_type_is_ignored(site: Site) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     assert site.request("POST", PATH, key=site.key, headers=headers, json=BODY).status_code == 201
+
+
+# --- bodies that are expensive to check -------------------------------------------------------------------------------
+
+EXPENSIVE = {
+    "numbers": (b'{"region": [' + b"2.2250738585072011e-308, " * 2_000 + b"1]}", "has more than 500 fields and items."),
+    "fields": (
+        b"{" + b", ".join(b'"field%d": 1' % number for number in range(4_000)) + b"}",
+        "has more than 500 fields and items.",
+    ),
+    "arrays": (b"[" * 60_000, "has more than 500 fields and items."),
+    "digits": (b"9" * 60_000, "has a number with more than 400 digits."),
+    "string without an end": (b'{"region": "' + b'\\",' * 20_000, "is not JSON."),
+}
+
+
+@pytest.mark.parametrize(("content", "fault"), EXPENSIVE.values(), ids=EXPENSIVE)
+def test_expensive_body_is_rejected_without_decoding_it(site: Site, content: bytes, fault: str) -> None:
+    began_s = time.thread_time()
+    body = check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
+    assert body["message"] == f"The request body {fault}"
+    assert time.thread_time() - began_s < 1.0, "some of these took many seconds"
+
+
+def test_separators_in_a_text_are_not_counted_as_items(site: Site) -> None:
+    body = check_error(site.create(externalMatchId='a",[{' * 2_000), 400, "INVALID_PARAMS")
+    assert body["message"] == "externalMatchId must be 1 to 255 characters"
+
+
+def test_first_hundred_faults_are_listed_and_the_others_counted(site: Site) -> None:
+    fields = {f"field{number}": 1 for number in range(450)}
+    body = check_error(site.create(**fields), 400, "INVALID_PARAMS")
+    assert body["message"] == "450 faults in the request body"
+    details = body["details"]
+    assert isinstance(details, list)
+    assert len(details) == 100
+    assert details[98] == {"path": "field98", "message": "is not a known field"}
+    assert details[99] == {"path": "", "message": "351 more faults are not listed"}
 
 
 # --- idempotency keys -------------------------------------------------------------------------------------------------

@@ -1,0 +1,40 @@
+"""Bound what decoding a JSON body costs, before it is decoded: a body within the size limit could take a second."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_ITEMS: Final = 500
+"""Most fields, array items, objects and arrays of a body, several times what a valid one can have. Decoding 160 KB of
+numbers would take half a second, in which no other request is served."""
+
+MAX_DIGITS: Final = 400
+"""Most characters of a number: the largest float has 309 digits. The cost of a number is quadratic in its length."""
+
+# A string without its end matches to the end of the body: otherwise every quote in it would be searched that far.
+_TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
+_SEPARATORS: Final = frozenset(b",[{")
+_TOKENS_OF_ITEM: Final = 3
+"""A separator, a name and a value. A body with more tokens than that is malformed."""
+
+
+def json_size_fault(body: bytes) -> str | None:
+    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body", or None.
+
+    Malformed JSON is not a fault here: decoding it stops at the first mistake.
+    """
+    if len(body) <= MAX_ITEMS:  # most bodies
+        return None
+    items = 0
+    for number, token in enumerate(_TOKEN.finditer(body)):
+        first = body[token.start()]
+        if first in _SEPARATORS:
+            items += 1
+            if items > MAX_ITEMS:
+                return f"has more than {MAX_ITEMS} fields and items"
+        elif first != ord('"') and token.end() - token.start() > MAX_DIGITS:
+            return f"has a number with more than {MAX_DIGITS} digits"
+        elif number > _TOKENS_OF_ITEM * MAX_ITEMS:
+            break
+    return None
