@@ -17,6 +17,9 @@ TERMINATE_S = 10.0
 POLL_S = 0.05
 """How often the output is polled."""
 
+NO_LIMITS = {f"MATCHPOD_{name}": "off" for name in ("MAX_LIVE_MATCHES", "MAX_CREATIONS_PER_MINUTE", "MAX_STREAMS")}
+"""Settings of a service that is measured: one organization creates and reads everything."""
+
 _ALL_CORES = tuple(sorted(os.sched_getaffinity(0)))
 """The available cores, read before this process moves away from the first one."""
 
@@ -58,7 +61,7 @@ class PinnedProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env={**inherited, "PYTHONUNBUFFERED": "1", **(environment or {})},
+                    env={**inherited, **NO_LIMITS, "PYTHONUNBUFFERED": "1", **(environment or {})},
                     cwd=cwd,
                 )
         finally:

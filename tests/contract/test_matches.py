@@ -47,6 +47,7 @@ from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.prometheus import Registry
+from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.regions import Region, Regions
 from matchpod.service.server_views import ServerView
 from matchpod.storage import outbox, raw_log, region_flags, servers
@@ -133,7 +134,13 @@ class UnavailableDatabase:
 class World:
     """The use cases under test, with their dependencies."""
 
-    def __init__(self, db: Database, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> None:
+    def __init__(
+        self,
+        db: Database,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        *,
+        quotas: Quotas = UNLIMITED,
+    ) -> None:
         self.db = db
         self.clock = ManualClock()
         self.live = LocalMatches()
@@ -157,6 +164,7 @@ class World:
             read_cvars=read_custom_cvars,
             notify=self.notified.append,
             metrics=self.metrics,
+            quotas=quotas,
             random_bytes=random_bytes,
         )
 

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -16,7 +17,7 @@ from matchpod.adapters.sql_text import number_parameters
 from matchpod.core.history_query import ListQuery
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import history, map_events
+from matchpod.storage import history, map_events, servers
 from matchpod.storage.history_counts import DAY_MS, add
 from matchpod.storage.history_lists import list_maps, list_series
 from tests.contract import databases
@@ -26,7 +27,7 @@ from tests.contract.match_histories import ORG
 PART_ROWS = 2_000
 """Rows per insert."""
 
-TABLES = ("maps", "series", "history_counts", "map_events")
+TABLES = ("maps", "series", "history_counts", "map_events", "servers")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -48,6 +49,8 @@ DAYS = 40
 FIRST_DAY = 20_000
 MAPS_OF_DAY = MATCHES * MAPS_OF_MATCH // DAYS
 PAGE = 20
+LIVE_OF_MATCHES = 100
+"""One match of this many has not ended."""
 BATCHES = 2_000
 BATCH_ITEMS = 3
 FROM_MS = (FIRST_DAY + 3) * DAY_MS + DAY_MS // 3
@@ -105,6 +108,14 @@ async def fill(db: Database) -> None:
             "INSERT INTO map_events (map_id, first_seq, count, at_ms, is_compressed, body)"
             f" SELECT column1, (n - 1) * {BATCH_ITEMS} + 1, {BATCH_ITEMS}, n, 0, CAST('1\n2\n3' AS BLOB)"
             " FROM numbers CROSS JOIN (VALUES ('map_1'), ('map_2'), ('map_3')) AS chosen",
+        ),
+        *numbered(
+            MATCHES,
+            "INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token, report_token,"
+            " plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq, is_password_ours)"
+            f" SELECT 'srv_' || n, 'x', {org_id}, 'eu', CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
+            " = 1 THEN 'ending' ELSE 'released' END, 'stopped', CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, n, 0, n, 0,"
+            " 0, 0, 1 FROM numbers",
         ),
         # PostgreSQL does this automatically in regular use, and only then supports index-only scans.
         *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
@@ -272,3 +283,14 @@ async def test_events_are_read_starting_with_the_batch_of_the_next_item(
         assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
     last = await cost_of(harness, lambda db: map_events.last_seqs(db, "srv_1"))(db)
     assert last.rows <= 3 * MAPS_OF_MATCH, last.plans
+
+
+async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(
+    harness: databases.Harness, db: Database
+) -> None:
+    for limit, is_below in ((MATCHES, True), (20, False)):
+        check = servers.check_live(ORG, limit)
+        assert bool(await db.read(check.sql, check.params)) is is_below
+        cost = await cost_of(harness, methodcaller("read", check.sql, check.params))(db)
+        assert "servers_live" in cost.indexes, cost.plans
+        assert cost.rows <= min(limit, MATCHES // LIVE_OF_MATCHES) + 2, cost.plans

@@ -30,6 +30,7 @@ from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
+from matchpod.service.quotas import Quotas
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
@@ -139,7 +140,7 @@ def _compose_deps(
         vault=resources.vault,
         regions=Regions(compose_regions(resources.settings, consoles), resources.db),
         live=live,
-        streams=Streams(db=resources.db, live=live, metrics=metrics),
+        streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
         consoles=consoles,
         turns=turns,
         metrics=metrics,
@@ -179,4 +180,8 @@ def _compose_matches(
         read_cvars=partial(read_custom_cvars, extra_names=frozenset(resources.settings.extra_cvars)),
         notify=notify,
         metrics=deps.metrics,
+        quotas=Quotas(
+            max_live_matches=resources.settings.max_live_matches,
+            max_creations_per_minute=resources.settings.max_creations_per_minute,
+        ),
     )

@@ -23,6 +23,7 @@ from matchpod.core.errors import (
     IdempotencyConflictError,
     InvalidParamsError,
     NotFoundError,
+    RateLimitError,
     ServerNotRunningError,
 )
 from matchpod.core.history_query import read_server_id
@@ -42,16 +43,21 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Principal, require_own
+from matchpod.service.quotas import UNLIMITED, Quotas
+from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.storage import history, outbox, servers
-from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary
+from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
 """128 bits, as 32 hex characters, which need no quotes in a console."""
 
 MAX_IDEMPOTENCY_KEY: Final = 255
 """Longest key in characters: enough for a UUID or a compound key, short enough for any index."""
+
+LIVE_RETRY_S: Final = 30
+"""Retry-After if an organization has too many live matches: they last half an hour, so one of many ends soon."""
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
@@ -73,6 +79,7 @@ class Matches:
         read_cvars: CvarReader,
         notify: Callable[[str], None],
         metrics: Metrics | None = None,
+        quotas: Quotas = UNLIMITED,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._db = db
@@ -85,6 +92,11 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._max_live = quotas.max_live_matches
+        per_minute = quotas.max_creations_per_minute
+        self._creations = None
+        if per_minute is not None:
+            self._creations = RateLimiter(per_minute, self._now_s, owner="this organization", unit="new matches")
 
     @unavailable_on_outage
     async def create(self, principal: Principal, body: bytes, idempotency_key: str | None) -> ServerView:
@@ -103,20 +115,7 @@ class Matches:
         request = read_match_request(decoded, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
         if earlier is not None:
             raise _conflict()
-        row = self._new_row(request, principal.org_id, now_ms)
-        statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
-        try:
-            await servers.create(self._db, row, idempotency=used, also=statements)
-        except DuplicateError:
-            # A concurrent request used the same key. Without a key, the duplicate is a bug.
-            earlier = await self._earlier(used) if used is not None else None
-            if earlier is None:
-                raise
-            if earlier[0] != body_hash:
-                raise _conflict() from None
-            return await self._created(principal, earlier[1])
-        self._report_created(row, request)
-        return self._view(principal, row)
+        return await self._create_new(principal, request, used, now_ms)
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
@@ -157,6 +156,31 @@ class Matches:
         return match_view(row, result=outcome.result if outcome is not None and is_over else None)
 
     # --- creation -------------------------------------------------------------------------------------------------
+
+    async def _create_new(
+        self, principal: Principal, request: MatchRequest, used: Idempotency | None, now_ms: int
+    ) -> ServerView:
+        if self._creations is not None:
+            self._creations.acquire(principal.org_id)
+        row = self._new_row(request, principal.org_id, now_ms)
+        statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
+        try:
+            await servers.create(self._db, row, idempotency=used, also=statements, max_live=self._max_live)
+        except (DuplicateError, TooManyLiveError) as exc:
+            # A concurrent request used the same key. Without a key, the duplicate is a bug.
+            earlier = await self._earlier(used) if used is not None else None
+            if used is not None and earlier is not None:
+                if earlier[0] != used.body_hash:
+                    raise _conflict() from None
+                return await self._created(principal, earlier[1])
+            if isinstance(exc, DuplicateError):
+                raise
+            raise _too_many_live(self._max_live) from None
+        self._report_created(row, request)
+        return self._view(principal, row)
+
+    def _now_s(self) -> float:
+        return self._clock.now_ms() / 1000
 
     async def _earlier(self, used: Idempotency) -> tuple[str, str] | None:
         """The body hash and the server id of the key's earlier use; None if there was none within the last day."""
@@ -260,3 +284,11 @@ def _read_json(body: bytes) -> tuple[object, str]:
 
 def _conflict() -> IdempotencyConflictError:
     return IdempotencyConflictError("This Idempotency-Key was used with a different request body. Use a new key.")
+
+
+def _too_many_live(limit: int | None) -> RateLimitError:
+    return RateLimitError(
+        f"This organization has {limit} matches that have not ended, its limit."
+        " Retry when one has ended, or cancel one.",
+        retry_after_s=LIVE_RETRY_S,
+    )

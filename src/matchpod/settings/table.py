@@ -149,6 +149,27 @@ SERVICE = (
         "Each process counts separately.",
     ),
     Setting(
+        key="max_live_matches",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=1_000,
+        meaning="Matches of one organization that have not ended; another one gets status 429. "
+        "Counted in the database.",
+    ),
+    Setting(
+        key="max_creations_per_minute",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=600,
+        meaning="Matches that one organization may create per minute before it gets status 429. "
+        "Each process counts separately.",
+    ),
+    Setting(
+        key="max_streams",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=1_000,
+        meaning="Event streams that one organization may have open; another one gets status 429. "
+        "Each process counts separately.",
+    ),
+    Setting(
         key="max_body_bytes",
         rule=rules.whole_number(16_384, 67_108_864),
         default=262_144,

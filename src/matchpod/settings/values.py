@@ -49,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_days: int
     max_match_log_mb: int | None
     rate_limit: int | None
+    max_live_matches: int | None
+    max_creations_per_minute: int | None
+    max_streams: int | None
     max_body_bytes: int
     extra_cvars: tuple[str, ...]
     regions: tuple[RegionSettings, ...]

@@ -259,5 +259,8 @@ _LIMITS = (
     """,
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS)
+# Matches without an outcome, which are counted when another one is created.
+_QUOTAS = ("CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS)
 """The statements at index n migrate from version n to n + 1."""

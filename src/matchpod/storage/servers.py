@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, Statement, Value
-from matchpod.storage import rows
+from matchpod.ports import Database, NothingChangedError, Statement, Value
+from matchpod.storage import history_counts, rows
 
 LEASE_MS: Final = 30_000
 """How long a lease lasts unless renewed: three missed renewals."""
@@ -85,6 +85,10 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     created_at_ms: int
 
 
+class TooManyLiveError(Exception):
+    """The organization has as many live matches as it may have: no server was created."""
+
+
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 
 
@@ -92,13 +96,38 @@ _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 
 
 async def create(
-    db: Database, row: ServerRow, *, idempotency: Idempotency | None, also: Sequence[Statement] = ()
+    db: Database,
+    row: ServerRow,
+    *,
+    idempotency: Idempotency | None,
+    also: Sequence[Statement] = (),
+    max_live: int | None = None,
 ) -> None:
-    """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS."""
+    """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
+
+    TooManyLiveError if the organization already has `max_live` matches without an outcome.
+    """
     statements = [rows.insert("servers", row), *also]
     if idempotency is not None:
         statements += _insert_key(idempotency, row.id)
-    await db.write(statements)
+    if max_live is None:
+        await db.write(statements)
+        return
+    try:
+        # With the lock, concurrent transactions see each other's matches.
+        await db.write([history_counts.lock(row.org_id), check_live(row.org_id, max_live), *statements])
+    except NothingChangedError as exc:
+        raise TooManyLiveError from exc
+
+
+def check_live(org_id: str, max_live: int) -> Statement:
+    """NothingChangedError if the organization has `max_live` matches without an outcome, or more."""
+    return Statement(
+        "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM servers"
+        " WHERE org_id = :org_id AND phase <> 'released' AND phase <> 'ending' LIMIT 1 OFFSET :others)",
+        {"org_id": org_id, "others": max_live - 1},
+        must_change=True,
+    )
 
 
 def _insert_key(used: Idempotency, server_id: str) -> list[Statement]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.readiness import ReadinessState
 from matchpod.web.asgi import Message, Receive, Scope, Send
 from matchpod.web.auth import authorize
@@ -24,7 +25,6 @@ from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
 from matchpod.web.lookup import Router
 from matchpod.web.openapi import describe
-from matchpod.web.rate_limit import RateLimiter
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.services import Services
 
@@ -58,7 +58,7 @@ class Application:
         self._monotonic = monotonic
         self._random_bytes = random_bytes
         limit = site.services.limits.rate_limit
-        self._limiter = None if limit is None else RateLimiter(limit, monotonic)
+        self._limiter = None if limit is None else RateLimiter(limit, monotonic, owner="this key", unit="requests")
         metrics = site.services.metrics
         self._requests = metrics.counter(
             "matchpod_http_requests_total", "Requests answered.", ("route", "method", "status")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matchpod.core.errors import ForbiddenError
 from matchpod.service.access import Access
 from matchpod.service.principals import Principal
+from matchpod.service.rate_limit import RateLimiter
 from matchpod.web.endpoint import Call, Endpoint
-from matchpod.web.rate_limit import RateLimiter
 
 
 async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:

@@ -61,7 +61,7 @@ _MEANINGS = {
     "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
     "GONE": "The match has ended or does not exist: stop sending.",
     "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
-    "RATE_LIMIT_EXCEEDED": "Too many requests; `Retry-After` is the number of seconds to wait.",
+    "RATE_LIMIT_EXCEEDED": "Too many requests, live matches or open streams; `Retry-After` is the seconds to wait.",
     "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
     "SERVICE_UNAVAILABLE": "Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
 }

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.core.errors import UnavailableError
+from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Value
 from matchpod.service.history import streams as streams_module
@@ -467,6 +467,21 @@ async def test_readers_are_bounded(world: World) -> None:
     first.close()
     first.close()
     await world.open()
+
+
+async def test_readers_of_an_organization_are_bounded(world: World) -> None:
+    world.streams = Streams(db=world.db, live=LocalMatches(), max_of_org=2)
+    first, _ = await world.open(), await world.open()
+    with pytest.raises(RateLimitError, match="This organization has 2 open streams, its limit"):
+        await world.open()
+    other = await world.streams.open_map(replace(map_row(), org_id="org_2"), 0)
+    assert other is not None
+    other.close()
+    first.close()
+    first.close()
+    await world.open()
+    with pytest.raises(RateLimitError):
+        await world.open()
 
 
 async def test_database_outage_rejects_new_readers_and_delays_others(

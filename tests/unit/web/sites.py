@@ -34,6 +34,7 @@ from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Role, Scope
 from matchpod.service.prometheus import Registry
+from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.storage import servers
@@ -122,7 +123,9 @@ class CountingBytes:
 class Site:
     """The web application, the services behind it, and keys of two organizations."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, quotas: Quotas = UNLIMITED, max_streams: int | None = None) -> None:
+        self.quotas = quotas
+        self.max_streams = max_streams
         self.runner = asyncio.Runner()
         self.clock = ManualClock()
         self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
@@ -159,13 +162,14 @@ class Site:
             read_cvars=read_custom_cvars,
             notify=lambda _: None,
             metrics=metrics,
+            quotas=self.quotas,
             random_bytes=self.random_bytes,
         )
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.random_bytes),
             matches=matches,
             history=History(db=self.db, live=live, remote=remote),
-            streams=Streams(db=self.db, live=live),
+            streams=Streams(db=self.db, live=live, max_of_org=self.max_streams),
             ingest=Ingest(
                 db=self.db,
                 clock=self.clock,

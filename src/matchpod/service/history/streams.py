@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from matchpod.core.errors import UnavailableError
+from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.history.stream_channels import Channel, StreamItem
@@ -52,7 +53,10 @@ class _Position:
 class Reader:
     """One stream: its maps, and its position on each. Must be closed by the code that opened it."""
 
-    def __init__(self, streams: Streams, db: Database, positions: Sequence[_Position], *, spans_maps: bool) -> None:
+    def __init__(
+        self, streams: Streams, db: Database, positions: Sequence[_Position], *, org_id: str, spans_maps: bool
+    ) -> None:
+        self.org_id = org_id
         self.is_over = False
         """True if all items were returned and the maps are over."""
         self.is_closed = False
@@ -174,15 +178,23 @@ class Streams:
     """All streams of this process."""
 
     def __init__(
-        self, *, db: Database, live: LocalMatches, metrics: Metrics | None = None, max_readers: int = MAX_READERS
+        self,
+        *,
+        db: Database,
+        live: LocalMatches,
+        metrics: Metrics | None = None,
+        max_readers: int = MAX_READERS,
+        max_of_org: int | None = None,
     ) -> None:
         self._db = db
         self._live = live
         self._metrics = metrics
         self._max_readers = max_readers
+        self._max_of_org = max_of_org
         self._channels: dict[str, Channel] = {}
         self._pollers: dict[str, _Poller] = {}
         self._readers: set[Reader] = set()
+        self._readers_of_org: Counter[str] = Counter()
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -221,6 +233,7 @@ class Streams:
     def remove(self, reader: Reader) -> None:
         """Remove a reader, and its channels if they have no other readers."""
         self._readers.discard(reader)
+        self._readers_of_org[reader.org_id] -= 1
         for channel in reader.channels:
             channel.subscribers.discard(reader)
             if not channel.subscribers and self._channels.get(channel.map_id) is channel:
@@ -229,13 +242,14 @@ class Streams:
 
     @unavailable_on_outage
     async def _open(self, rows: Sequence[MapRow], after: Sequence[int], *, spans_maps: bool) -> Reader | None:
-        if self._is_closed:
-            raise UnavailableError("The service is draining. Retry later.", retry_after_s=1)
-        if len(self._readers) >= self._max_readers:
-            raise UnavailableError("Too many open streams. Retry later.", retry_after_s=FULL_RETRY_S)
+        if not rows:
+            return None
+        org_id = rows[0].org_id
+        self._check_limits(org_id)
         positions = [_Position(self._join(row), seq) for row, seq in zip(rows, after, strict=True)]
-        reader = Reader(self, self._db, positions, spans_maps=spans_maps)
+        reader = Reader(self, self._db, positions, org_id=org_id, spans_maps=spans_maps)
         self._readers.add(reader)
+        self._readers_of_org[org_id] += 1
         try:
             await self._compare(rows)
             if reader.is_at_end:
@@ -245,6 +259,17 @@ class Streams:
             reader.close()
             raise
         return reader
+
+    def _check_limits(self, org_id: str) -> None:
+        if self._is_closed:
+            raise UnavailableError("The service is draining. Retry later.", retry_after_s=1)
+        if len(self._readers) >= self._max_readers:
+            raise UnavailableError("Too many open streams. Retry later.", retry_after_s=FULL_RETRY_S)
+        if self._max_of_org is not None and self._readers_of_org[org_id] >= self._max_of_org:
+            raise RateLimitError(
+                f"This organization has {self._max_of_org} open streams, its limit. Close some, or retry later.",
+                retry_after_s=FULL_RETRY_S,
+            )
 
     def _join(self, row: MapRow) -> Channel:
         channel = self._channels.get(row.id)

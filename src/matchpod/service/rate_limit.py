@@ -1,4 +1,4 @@
-"""Limit the rate of requests with one token bucket per key, in the memory of this process."""
+"""Limit how often something is done per minute, with one token bucket per key, in the memory of this process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ _MINUTE_S = 60.0
 
 
 class RateLimiter:
-    """Allows each key `per_minute` requests per minute, all of them at once after an idle minute."""
+    """Allows each key `per_minute` units per minute, all of them at once after an idle minute.
 
-    def __init__(self, per_minute: int, monotonic: Callable[[], float]) -> None:
+    `owner` and `unit` are for the error message: the limit of whom, and of what.
+    """
+
+    def __init__(self, per_minute: int, monotonic: Callable[[], float], *, owner: str, unit: str) -> None:
+        self._limit = f"The limit of {owner} is {per_minute} {unit} per minute."
         self._size = float(per_minute)
         self._per_second = per_minute / _MINUTE_S
         self._monotonic = monotonic
@@ -31,10 +35,7 @@ class RateLimiter:
         if tokens < 1.0:
             self._store(key, tokens, now)
             wait_s = max(1, math.ceil((1.0 - tokens) / self._per_second))
-            raise RateLimitError(
-                f"The limit of this key is {self._size:.0f} requests per minute. Retry in {wait_s} s.",
-                retry_after_s=wait_s,
-            )
+            raise RateLimitError(f"{self._limit} Retry in {wait_s} s.", retry_after_s=wait_s)
         self._store(key, tokens - 1.0, now)
 
     def _store(self, key: str, tokens: float, now: float) -> None:

@@ -1,11 +1,11 @@
-"""The rate limit: requests per minute and key, all of them at once after an idle minute."""
+"""The rate limit: units per minute and key, all of them at once after an idle minute."""
 
 from __future__ import annotations
 
 import pytest
 
 from matchpod.core.errors import RateLimitError
-from matchpod.web.rate_limit import MAX_KEYS, RateLimiter
+from matchpod.service.rate_limit import MAX_KEYS, RateLimiter
 
 
 class ManualTime:
@@ -18,6 +18,10 @@ class ManualTime:
         return self.now_s
 
 
+def limiter_of(per_minute: int, time: ManualTime) -> RateLimiter:
+    return RateLimiter(per_minute, time, owner="this key", unit="requests")
+
+
 def is_allowed(limiter: RateLimiter, key: str = "k") -> bool:
     try:
         limiter.acquire(key)
@@ -28,7 +32,7 @@ def is_allowed(limiter: RateLimiter, key: str = "k") -> bool:
 
 def test_bucket_refills_gradually() -> None:
     time = ManualTime()
-    limiter = RateLimiter(60, time)
+    limiter = limiter_of(60, time)
     assert [is_allowed(limiter) for _ in range(61)] == [True] * 60 + [False]
     time.now_s += 2
     assert [is_allowed(limiter) for _ in range(3)] == [True, True, False]
@@ -36,7 +40,7 @@ def test_bucket_refills_gradually() -> None:
 
 def test_bucket_holds_at_most_a_minute_of_requests() -> None:
     time = ManualTime()
-    limiter = RateLimiter(3, time)
+    limiter = limiter_of(3, time)
     time.now_s += 3600
     assert sum(is_allowed(limiter) for _ in range(10)) == 3
 
@@ -44,18 +48,19 @@ def test_bucket_holds_at_most_a_minute_of_requests() -> None:
 @pytest.mark.parametrize(("per_minute", "wait_s"), [(1, 60), (7, 9), (6000, 1)])
 def test_error_says_when_the_next_request_is_allowed(per_minute: int, wait_s: int) -> None:
     time = ManualTime()
-    limiter = RateLimiter(per_minute, time)
+    limiter = limiter_of(per_minute, time)
     for _ in range(per_minute):
         limiter.acquire("k")
     with pytest.raises(RateLimitError) as rejected:
         limiter.acquire("k")
     assert rejected.value.retry_after_s == wait_s
+    assert str(rejected.value) == f"The limit of this key is {per_minute} requests per minute. Retry in {wait_s} s."
     time.now_s += wait_s
     assert is_allowed(limiter)
 
 
 def test_least_recently_used_key_is_dropped_first() -> None:
-    limiter = RateLimiter(1, ManualTime())
+    limiter = limiter_of(1, ManualTime())
     assert is_allowed(limiter, "first")
     for number in range(MAX_KEYS - 1):
         limiter.acquire(str(number))
