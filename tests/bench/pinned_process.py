@@ -17,7 +17,10 @@ TERMINATE_S = 10.0
 POLL_S = 0.05
 """How often the output is polled."""
 
-NO_LIMITS = {f"MATCHPOD_{name}": "off" for name in ("MAX_LIVE_MATCHES", "MAX_CREATIONS_PER_MINUTE", "MAX_STREAMS")}
+NO_LIMITS = {
+    f"MATCHPOD_{name}": "off"
+    for name in ("MAX_LIVE_MATCHES", "MAX_CREATIONS_PER_MINUTE", "MAX_STREAMS", "MIN_FREE_DISK_MB")
+}
 """Settings of a service that is measured: one organization creates and reads everything."""
 
 _ALL_CORES = tuple(sorted(os.sched_getaffinity(0)))

@@ -117,7 +117,9 @@ def end_servers(folder: Path) -> None:
 def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a process that uses the data of the service in this folder."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
-    values = {"data_dir": str(folder / "data"), "port": "0", "log_format": "json", **settings}
+    # The disk of a machine that runs tests may be almost full.
+    defaults = {"data_dir": str(folder / "data"), "port": "0", "log_format": "json", "min_free_disk_mb": "off"}
+    values = {**defaults, **settings}
     return {**inherited, **{f"MATCHPOD_{name.upper()}": value for name, value in values.items()}}
 
 

@@ -66,6 +66,7 @@ def test_all_settings_are_optional() -> None:
     assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
     assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", None)
     assert (settings.pending_s, settings.rate_limit) == (600, None)
+    assert settings.min_free_disk_mb == 512
     assert (settings.max_live_matches, settings.max_creations_per_minute, settings.max_streams) == (1000, 600, 1000)
     assert (settings.raw_log_days, settings.event_days) == (30, 365)
     assert settings.extra_cvars == ()

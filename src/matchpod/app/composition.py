@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 
 from matchpod.adapters.callback_sender import HttpCallbackSender
+from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
@@ -20,6 +21,7 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
 from matchpod.service.callbacks import CallbackDispatcher
+from matchpod.service.disk_space import DiskSpace
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
@@ -30,6 +32,7 @@ from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
+from matchpod.service.pruning import Retention
 from matchpod.service.quotas import Quotas
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
@@ -69,10 +72,12 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     supervisor = Supervisor(deps, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
     remote = RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
-    readiness = Readiness(db=db, clock=clock)
+    disk = _compose_disk(resources, registry)
+    readiness = Readiness(db=db, clock=clock, disk=disk)
+    retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
     services = Services(
         access=access,
-        matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote),
+        matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
         history=History(db=db, live=deps.live, remote=remote),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -88,7 +93,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
-        upkeep=Upkeep(deps, readiness=readiness, raw_log_days=settings.raw_log_days, event_days=settings.event_days),
+        upkeep=Upkeep(deps, readiness=readiness, disk=disk, retention=retention),
         streams=deps.streams,
         sender=sender,
         web=create_web(services),
@@ -126,7 +131,7 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
             working_directory=fleet.working_dir,
             memory_bytes=fleet.memory_bytes,
         )
-        return ProcessFleet(settings.data_dir / "fleets" / region.code, options)
+        return ProcessFleet(settings.fleets_path / region.code, options)
     assert_never(fleet)
 
 
@@ -163,8 +168,30 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
     )
 
 
+def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:
+    settings = resources.settings
+    folders = {}
+    if settings.database_url is None:
+        folders["data"] = settings.data_dir
+    if any(isinstance(region.fleet, ProcessFleetSettings) for region in settings.regions):
+        folders["fleets"] = settings.fleets_path
+    return DiskSpace(
+        folders,
+        min_free_mb=settings.min_free_disk_mb,
+        free_bytes=free_bytes,
+        clock=resources.clock,
+        metrics=registry,
+    )
+
+
 def _compose_matches(
-    resources: Resources, deps: Deps, supervisor: Supervisor, *, dispatcher: CallbackDispatcher, remote: RemoteMatches
+    resources: Resources,
+    deps: Deps,
+    supervisor: Supervisor,
+    *,
+    dispatcher: CallbackDispatcher,
+    remote: RemoteMatches,
+    disk: DiskSpace,
 ) -> Matches:
     def notify(server_id: str) -> None:
         supervisor.notify(server_id)
@@ -184,4 +211,5 @@ def _compose_matches(
             max_live_matches=resources.settings.max_live_matches,
             max_creations_per_minute=resources.settings.max_creations_per_minute,
         ),
+        disk=disk,
     )

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import DatabaseUnavailableError
+from matchpod.service.disk_space import DiskSpace
 from matchpod.service.pruning import Retention, prune
 from matchpod.service.readiness import Readiness
 from matchpod.service.runner.deps import Deps
@@ -33,13 +34,14 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic jobs that belong to no match."""
 
-    def __init__(self, deps: Deps, *, readiness: Readiness, raw_log_days: int, event_days: int) -> None:
+    def __init__(self, deps: Deps, *, readiness: Readiness, disk: DiskSpace, retention: Retention) -> None:
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
         self._metrics = deps.metrics
         self._readiness = readiness
-        self._retention = Retention(raw_log_days=raw_log_days, event_days=event_days)
+        self._disk = disk
+        self._retention = retention
 
     async def run_gauges(self) -> None:
         """Update the gauges every few seconds, until cancelled."""
@@ -86,7 +88,8 @@ class Upkeep:
                 wait_s = RETRY_S
 
     async def set_gauges(self) -> None:
-        """Set the gauges of servers and slots."""
+        """Set the gauges of servers, slots and free disk space."""
+        await self._disk.shortage()
         counted = await servers.count_by_status(self._db)
         taken = await slots.taken(self._db)
         by_state: dict[tuple[str, ...], float] = {}

@@ -36,6 +36,7 @@ from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError, Vault
 from matchpod.service import identifiers
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
@@ -80,6 +81,7 @@ class Matches:
         notify: Callable[[str], None],
         metrics: Metrics | None = None,
         quotas: Quotas = UNLIMITED,
+        disk: DiskSpace | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._db = db
@@ -92,6 +94,7 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._disk = disk
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
         self._creations = None
@@ -160,6 +163,8 @@ class Matches:
     async def _create_new(
         self, principal: Principal, request: MatchRequest, used: Idempotency | None, now_ms: int
     ) -> ServerView:
+        if self._disk is not None:
+            await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
         row = self._new_row(request, principal.org_id, now_ms)

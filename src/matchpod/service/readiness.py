@@ -1,4 +1,4 @@
-"""Check the readiness of this process: it has started, does not drain, and has a database and the right time.
+"""Check the readiness of this process: it has started, does not drain, can write its database, and has the right time.
 
 Leases and deadlines in a shared database require that the clocks of all processes agree.
 """
@@ -11,11 +11,15 @@ from enum import StrEnum
 from typing import Final
 
 from matchpod.ports import Clock, Database, DatabaseError
+from matchpod.service.disk_space import DiskSpace
 from matchpod.storage.migrate import current_version
 from matchpod.storage.time_check import database_ms
+from matchpod.storage.write_check import check_write
 
 CHECK_S: Final = 2.0
 """Timeout of the database check, shorter than that of a usual probe."""
+WRITE_CHECK_MS: Final = 5_000
+"""How long the result of a write is used: probes come every second, and each write waits for the disk."""
 MAX_DIFFERENCE_MS: Final = 5_000
 """Tolerated difference between our clock and the database's: a sixth of a lease."""
 
@@ -36,10 +40,13 @@ class ReadinessState(StrEnum):
 class Readiness:
     """Whether this process accepts requests."""
 
-    def __init__(self, *, db: Database, clock: Clock) -> None:
+    def __init__(self, *, db: Database, clock: Clock, disk: DiskSpace | None = None) -> None:
         self._db = db
         self._clock = clock
+        self._disk = disk
         self._difference_ms = 0
+        self._written_ms: int | None = None
+        self._write_fault: str | None = None
         self._state = ReadinessState.STARTING
 
     @property
@@ -83,8 +90,39 @@ class Readiness:
                 await current_version(self._db)
         except (DatabaseError, TimeoutError):
             return ["The database is unavailable."]
+        if fault := await self._check_write():
+            return [fault]
         if self._has_wrong_clock():
             seconds = abs(self._difference_ms) / 1000
             where = "behind" if self._difference_ms > 0 else "ahead of"
             return [f"The clock is {seconds:.1f} s {where} the database's. Correct it and restart the service."]
         return []
+
+    async def warnings(self) -> list[str]:
+        """What the process cannot do although it is ready; empty if there is nothing.
+
+        It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
+        """
+        shortage = await self._disk.shortage() if self._disk is not None else None
+        return [] if shortage is None else [shortage]
+
+    async def _check_write(self) -> str | None:
+        now_ms = self._clock.now_ms()
+        if self._written_ms is None or not 0 <= now_ms - self._written_ms < WRITE_CHECK_MS:
+            self._written_ms = now_ms  # before the write: concurrent probes use the previous result
+            before, self._write_fault = self._write_fault, await self._try_to_write()
+            if self._write_fault is not None and before is None:
+                _log.warning("database cannot be written", extra={"reason": self._write_fault})
+            elif self._write_fault is None and before is not None:
+                _log.info("database can be written again")
+        return self._write_fault
+
+    async def _try_to_write(self) -> str | None:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await check_write(self._db)
+        except DatabaseError as exc:
+            return f"Nothing can be written to the database ({exc}). Check its disk space and permissions."
+        except TimeoutError:
+            return f"Nothing was written to the database within {CHECK_S:g} s. Check its disk."
+        return None

@@ -170,6 +170,13 @@ SERVICE = (
         "Each process counts separately.",
     ),
     Setting(
+        key="min_free_disk_mb",
+        rule=rules.whole_number(1, 1_000_000_000, off="off"),
+        default=512,
+        meaning="Free disk space in MiB below which new matches get status 503, on the file system of an SQLite "
+        "database and of the records and outputs of `process` fleets. Running matches continue.",
+    ),
+    Setting(
         key="max_body_bytes",
         rule=rules.whole_number(16_384, 67_108_864),
         default=262_144,

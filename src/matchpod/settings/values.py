@@ -52,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_live_matches: int | None
     max_creations_per_minute: int | None
     max_streams: int | None
+    min_free_disk_mb: int | None
     max_body_bytes: int
     extra_cvars: tuple[str, ...]
     regions: tuple[RegionSettings, ...]
@@ -65,6 +66,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def key_path(self) -> Path:
         """The key file, used if there is no `secret_key`."""
         return self.data_dir / KEY_FILE
+
+    @property
+    def fleets_path(self) -> Path:
+        """The folder with the records and outputs of process fleets."""
+        return self.data_dir / "fleets"
 
     @property
     def grace_s(self) -> int:

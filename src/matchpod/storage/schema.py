@@ -259,8 +259,12 @@ _LIMITS = (
     """,
 )
 
-# Matches without an outcome, which are counted when another one is created.
-_QUOTAS = ("CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",)
+_QUOTAS = (
+    # Matches without an outcome, which are counted when another one is created.
+    "CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",
+    # Always empty: a row is written and deleted again, to check whether the database can be written.
+    "CREATE TABLE write_checks (id TEXT PRIMARY KEY, body BLOB NOT NULL)",
+)
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS)
 """The statements at index n migrate from version n to n + 1."""

@@ -23,6 +23,10 @@ class Health(msgspec.Struct, frozen=True):
 
     status: Annotated[str, Meta(description="`ok` or `ready`.")]
     version: Annotated[str, Meta(description="The version of the service.")]
+    warnings: Annotated[
+        tuple[str, ...] | msgspec.UnsetType,
+        Meta(description="What a ready process cannot do, as sentences for operators; left out if there is nothing."),
+    ] = msgspec.UNSET
 
 
 async def healthz(site: Site, _: Call) -> Response:
@@ -35,7 +39,9 @@ async def readyz(site: Site, _: Call) -> Response:
     reasons = await site.services.readiness.check()
     if reasons:
         raise NotReadyError("This process is not ready to accept requests.", reasons=reasons)
-    return Response(_encoder.encode(Health(ReadinessState.READY, site.services.version)), headers=_NO_CACHE)
+    warnings = tuple(await site.services.readiness.warnings())
+    health = Health(ReadinessState.READY, site.services.version, warnings or msgspec.UNSET)
+    return Response(_encoder.encode(health), headers=_NO_CACHE)
 
 
 async def metrics(site: Site, _: Call) -> Response:

@@ -183,6 +183,7 @@ class RunningService:
             "data_dir": str(self.data_dir),
             "port": str(self.port),
             "log_format": "json",
+            "min_free_disk_mb": "off",  # the disk of a machine that runs tests may be almost full
             **self._settings,
         }
         return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}

@@ -1,14 +1,20 @@
-"""Regions and fleets built from the settings."""
+"""Regions, fleets and limits built from the settings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
+import pytest
+
 from matchpod.adapters.fleets.process import ProcessFleet
 from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.app.composition import compose_regions
+from matchpod.app.composition import Service, compose, compose_regions
+from matchpod.app.resources import open_resources
+from matchpod.service.principals import Role, Scope
 from matchpod.settings import load_settings
+from tests.unit.web.sites import BODY
 
 FILE = b"""
 [[regions]]
@@ -37,3 +43,41 @@ def test_regions_keep_the_order_of_the_settings_and_get_their_fleets(tmp_path: P
     assert (us.code, us.name, us.location, us.speed, us.allows_simulator) == ("us", "America", "Chicago", 1, False)
     assert isinstance(us.fleet, StaticFleet)
     assert list(us.fleet.slots) == ["192.0.2.1:27015"]
+
+
+async def create_until_rejected(service: Service) -> tuple[int, httpx.Response]:
+    """Create matches until one is rejected; return how many were created, and the rejection."""
+    await service.access.create_organization("ours")
+    key = await service.access.create_key("ours", role=Role.OWNER, scopes=list(Scope))
+    transport = httpx.ASGITransport(app=service.web)
+    headers = {"Authorization": f"Bearer {key.text}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://matchpod.test", headers=headers) as client:
+        for created in range(5):
+            response = await client.post("/api/v1/matches", json=BODY)
+            if response.status_code != 201:
+                return created, response
+    raise AssertionError("no match was rejected")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "created", "status", "message"),
+    [
+        ("max_live_matches", "2", 2, 429, "2 matches that have not ended"),
+        ("max_creations_per_minute", "3", 3, 429, "3 new matches per minute"),
+        ("min_free_disk_mb", "1000000000", 0, 503, "The disk of the service is almost full"),
+    ],
+)
+async def test_matches_beyond_a_limit_in_the_settings_are_rejected(
+    tmp_path: Path, setting: str, value: str, created: int, status: int, message: str
+) -> None:
+    variables = {"MATCHPOD_DATA_DIR": str(tmp_path), "MATCHPOD_MIN_FREE_DISK_MB": "off"}
+    settings = load_settings({**variables, f"MATCHPOD_{setting.upper()}": value}, lambda _: None)
+    resources = await open_resources(settings)
+    try:
+        service = compose(resources, owner="me", ingest_base="http://127.0.0.1:1")
+        service.readiness.mark_ready()
+        number, rejected = await create_until_rejected(service)
+        assert (number, rejected.status_code) == (created, status)
+        assert message in rejected.json()["message"]
+    finally:
+        await resources.db.close()

@@ -18,13 +18,14 @@ from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
+from matchpod.service.disk_space import DiskSpace
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
-from matchpod.service.pruning import Pruned
+from matchpod.service.pruning import Pruned, Retention
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Regions
 from matchpod.service.runner.deps import Deps
@@ -73,7 +74,14 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
 
 
 def upkeep_of(deps: Deps) -> Upkeep:
-    return Upkeep(deps, readiness=Readiness(db=deps.db, clock=deps.clock), raw_log_days=30, event_days=60)
+    return Upkeep(
+        deps,
+        readiness=Readiness(db=deps.db, clock=deps.clock),
+        disk=DiskSpace(
+            {"data": Path("/")}, min_free_mb=1, free_bytes=lambda _: 7_000_000, clock=deps.clock, metrics=Registry()
+        ),
+        retention=Retention(raw_log_days=30, event_days=60),
+    )
 
 
 async def test_servers_and_slots_are_counted(deps: Deps) -> None:

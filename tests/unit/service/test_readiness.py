@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service.readiness import MAX_DIFFERENCE_MS, Readiness, ReadinessState
+from matchpod.service import readiness as readiness_module
+from matchpod.service.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
 
 NOW_MS = 1_800_000_000_000
 
@@ -31,6 +32,8 @@ class FakeDatabase(Database):
         self.is_unavailable = False
         self.clock = clock
         self.ahead_ms = 0
+        self.writes = 0
+        self.write_fault: str | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -50,7 +53,10 @@ class FakeDatabase(Database):
         return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        raise NotImplementedError
+        self.writes += 1
+        if self.write_fault is not None:
+            raise DatabaseUnavailableError(self.write_fault)
+        return [[] for _ in statements]
 
     async def close(self) -> None:
         pass
@@ -80,6 +86,45 @@ def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
     assert asyncio.run(readiness.check()) == ["The database is unavailable."]
     db.is_unavailable = False
     assert asyncio.run(readiness.check()) == []
+
+
+def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
+    db, clock = FakeDatabase(), FakeClock()
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
+    db.write_fault = "SQLite: database or disk is full"
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            assert asyncio.run(readiness.check()) == [
+                "Nothing can be written to the database (SQLite: database or disk is full)."
+                " Check its disk space and permissions."
+            ]
+            clock.at_ms += WRITE_CHECK_MS
+        db.write_fault = None
+        assert asyncio.run(readiness.check()) == []
+    assert [one.message for one in caplog.records] == ["database cannot be written", "database can be written again"]
+
+
+def test_probes_every_second_write_only_every_few_seconds() -> None:
+    db, clock = FakeDatabase(), FakeClock()
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
+    for _ in range(10):
+        assert asyncio.run(readiness.check()) == []
+        clock.at_ms += 1_000
+    assert db.writes == 10 * 1_000 // WRITE_CHECK_MS
+
+
+def test_database_that_does_not_answer_a_write_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowDatabase(FakeDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr(readiness_module, "CHECK_S", 0.01)
+    readiness = Readiness(db=SlowDatabase(), clock=FakeClock())
+    readiness.mark_ready()
+    assert asyncio.run(readiness.check()) == ["Nothing was written to the database within 0.01 s. Check its disk."]
 
 
 @pytest.mark.parametrize(

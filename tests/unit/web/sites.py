@@ -22,6 +22,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service.access import Access
+from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import end_match
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
@@ -133,7 +134,15 @@ class Site:
         self.random_bytes = CountingBytes()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
         self.metrics = Registry()
-        self.readiness = Readiness(db=self.db, clock=self.clock)
+        self.free_mb = 1_000
+        self.disk = DiskSpace(
+            {"data": path.parent},
+            min_free_mb=512,
+            free_bytes=lambda _: self.free_mb * 1024 * 1024,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+        self.readiness = Readiness(db=self.db, clock=self.clock, disk=self.disk)
         self.readiness.mark_ready()
         self.services = self._services()
         self.app = self.open_web()
@@ -163,6 +172,7 @@ class Site:
             notify=lambda _: None,
             metrics=metrics,
             quotas=self.quotas,
+            disk=self.disk,
             random_bytes=self.random_bytes,
         )
         return Services(

@@ -1,0 +1,15 @@
+"""Measure the free space of a file system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that this user may still write to the file system of a folder, which may not exist yet."""
+    folder = folder.absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
