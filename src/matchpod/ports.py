@@ -98,7 +98,7 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetError(Exception):
-    """A fleet operation failed; the message says why."""
+    """A fleet operation failed; the message says why. An OSError is its cause (`raise … from`), if there was one."""
 
 
 class Fleet(Protocol):
@@ -131,7 +131,7 @@ class Fleet(Protocol):
 
 
 class ConsoleError(Exception):
-    """A console could not be opened, or did not answer."""
+    """A console could not be opened, or did not answer. An OSError is its cause (`raise … from`), if there was one."""
 
 
 class ConsoleLostError(ConsoleError):

@@ -286,6 +286,8 @@ class Supervisor:
         for region in self._deps.regions.all():
             free = len(region.fleet.slots) - len(taken.get(region.code, {}))
             now_ms = self._deps.clock.now_ms()
+            if self._deps.machine_faults.is_paused(region.code, now_ms):
+                continue
             if free > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
                 await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=free)])
                 self._woken.set()

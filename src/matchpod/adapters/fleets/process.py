@@ -131,7 +131,11 @@ class ProcessFleet:
                 raise
         fault = await self._wait_for_port(process, port)
         if fault is not None:
-            output = await asyncio.to_thread(self._last_lines, order)
+            try:
+                output = await asyncio.to_thread(self._last_lines, order)
+            except OSError as exc:
+                await self._stop(order.server_id)
+                raise FleetError(f"the server {fault}; its output cannot be read: {exc}") from exc
             await self._stop(order.server_id)
             raise FleetError(f"the server {fault}; its last output: {output or 'none'}")
         return GameServer(

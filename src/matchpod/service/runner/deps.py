@@ -16,6 +16,7 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.regions import Regions
+from matchpod.service.runner.machine_faults import MachineFaults
 from matchpod.storage.servers import ServerRow
 
 
@@ -34,6 +35,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     ingest: IngestUrls
     pending_ms: int
     """How long a match may wait for a free slot before it fails."""
+    machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
     """Called after a match ended: a callback may be due."""

@@ -20,6 +20,7 @@ from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 from matchpod.service.runner.liveness import PROBES_GONE
+from matchpod.service.runner.machine_faults import is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
 from matchpod.storage import servers, slots
 from matchpod.storage.servers import ServerRow
@@ -63,7 +64,10 @@ async def start(lease: Lease, deps: Deps) -> bool:
         async with asyncio.timeout(max(MIN_TRY_S, TRY_S / region.speed)):
             server = await _start_server(lease, deps, region)
     except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
-        await _retry(lease, deps, region, str(exc) or "timed out")
+        if is_machine_fault(exc):
+            await _wait_for_machine(lease, deps, region, str(exc))
+        else:
+            await _retry(lease, deps, region, str(exc) or "timed out")
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await lease.step(ServerStep.PROVEN, ip=server.ip, port=server.port, running_at_ms=deps.clock.now_ms(), error=None)
@@ -84,7 +88,8 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
             await lease.change(slot=slot)
         return True
     if now_ms >= row.created_at_ms + deps.pending_ms:
-        await _fail(lease, deps, CancelReason.NO_CAPACITY, "no server became free in time")
+        last = f"; last error: {row.error}" if row.error else ""
+        await _fail(lease, deps, CancelReason.NO_CAPACITY, f"no server became free in time{last}")
         return False
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + deps.pending_ms)
     if row.phase is ServerPhase.ALLOCATING:
@@ -100,6 +105,8 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
     is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
     if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
         return None  # a slot that is free now belongs to a match that has waited longer
+    if not deps.machine_faults.may_start(region.code, deps.clock.now_ms()):
+        return None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
@@ -144,6 +151,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
     )
     lease.check()
     server = await region.fleet.allocate(order)
+    deps.machine_faults.clear(region.code)
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
     if server.rcon_password != order.rcon_password:
         columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
@@ -163,28 +171,42 @@ async def _retry(lease: Lease, deps: Deps, region: Region, error: str) -> None:
         await lease.change(tries=tries)
         await _fail(lease, deps, CancelReason.SERVER_FAILED, error)
         return
+    await _abandon_server(lease, deps, region, tries=tries, error=_readable(error))
+    await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
+
+
+async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str) -> None:
+    """Wait like for a free slot; not an attempt, since every other server would have failed too."""
+    row, now_ms = lease.row, deps.clock.now_ms()
+    deps.metrics.bring_up_failures.inc(region.code)
+    until_ms, deadline_ms = deps.machine_faults.record(region.code, now_ms), row.created_at_ms + deps.pending_ms
+    about = {"server_id": row.id, "region": row.region, "pause_s": (until_ms - now_ms) / 1000, "error": error}
+    _log.warning("machine cannot start servers, match waits", extra=about)
+    if now_ms >= deadline_ms:
+        await _fail(lease, deps, CancelReason.NO_CAPACITY, error)
+        return
+    await _abandon_server(lease, deps, region, error=_readable(error))
+    await lease.release(min(until_ms, deadline_ms), step=ServerStep.REGION_FULL, was_pending=True)
+
+
+async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: str | int) -> None:
+    """Release the server and its slot for the next attempt, and set columns; on failure the match keeps both."""
+    row = lease.row
     await leave_server(lease, deps, None)
     # Fenced, right before the release: if the caller canceled meanwhile, the slot may already be another match's.
-    await lease.change(tries=tries, error=_readable(error))
+    await lease.change(**columns)
     lease.check()
     try:
         await region.fleet.release(row.id, row.slot or "")
     except FleetError as exc:
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
-        await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
         return
-    await _clear_server(lease, deps, region)
-
-
-async def _clear_server(lease: Lease, deps: Deps, region: Region) -> None:
-    """Clear the row for the next attempt. New tokens: posts from the old server must no longer be accepted."""
-    now_ms = deps.clock.now_ms()
-    wake = servers.wake_waiting(region.code, now_ms, limit=1)
-    cleared = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
+    # New tokens: posts from the old server must no longer be accepted.
     log_token, report_token = (new_token(deps.random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
-    await lease.change(slots.free(lease.row.id), wake, log_token=log_token, report_token=report_token, **cleared)
-    await lease.release(now_ms + TRY_AGAIN_MS)
+    cleared = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
+    wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
+    await lease.change(slots.free(row.id), wake, log_token=log_token, report_token=report_token, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, reason: CancelReason, error: str) -> None:

@@ -1,0 +1,78 @@
+"""Decide whether a server could not be started because of the machine, and when to try again.
+
+A machine without memory, disk space, processes or open files starts no server, whichever match asks. So a match does
+not fail after a few attempts, but waits, and only one match at a time tries again.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+MACHINE_ERRORS: Final = frozenset(
+    {
+        errno.ENOSPC,  # no disk space
+        errno.EDQUOT,  # no disk quota
+        errno.ENOMEM,  # no memory
+        errno.EAGAIN,  # no further processes
+        errno.EMFILE,  # no further open files in this process
+        errno.ENFILE,  # no further open files on the machine
+    }
+)
+FIRST_PAUSE_MS: Final = 1_000
+MAX_PAUSE_MS: Final = 30_000
+"""Pause between two attempts in a region: exponential backoff up to half a minute."""
+
+
+def is_machine_fault(error: BaseException) -> bool:
+    """True if the error was caused by the machine, not by a server; adapters keep the cause (`raise … from`)."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS:
+            return True
+        cause = cause.__cause__
+    return False
+
+
+class _Pause:
+    """A region waits until a time; then one match tries, and only its failure makes the next pause longer."""
+
+    def __init__(self, until_ms: int) -> None:
+        self.until_ms = until_ms
+        self.length_ms = FIRST_PAUSE_MS
+        self.is_tried = False
+
+
+class MachineFaults:
+    """The regions in which this process starts no servers for now."""
+
+    def __init__(self) -> None:
+        self._pauses: dict[str, _Pause] = {}
+
+    def may_start(self, region: str, now_ms: int) -> bool:
+        """True if a server may be started in the region: there is no pause, or it is over and this is the one try."""
+        pause = self._pauses.get(region)
+        if pause is None:
+            return True
+        if now_ms < pause.until_ms:
+            return False
+        pause.is_tried, pause.until_ms = True, now_ms + pause.length_ms
+        return True
+
+    def is_paused(self, region: str, now_ms: int) -> bool:
+        """True if no server may be started in the region now."""
+        pause = self._pauses.get(region)
+        return pause is not None and now_ms < pause.until_ms
+
+    def record(self, region: str, now_ms: int) -> int:
+        """Record that a server could not be started because of the machine; return when to try again."""
+        pause = self._pauses.setdefault(region, _Pause(now_ms + FIRST_PAUSE_MS))
+        if pause.is_tried:
+            pause.is_tried = False
+            pause.length_ms = min(2 * pause.length_ms, MAX_PAUSE_MS)
+            pause.until_ms = now_ms + pause.length_ms
+        return pause.until_ms
+
+    def clear(self, region: str) -> None:
+        """Record that the machine is not at fault any more."""
+        self._pauses.pop(region, None)

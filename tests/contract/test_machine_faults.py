@@ -1,0 +1,86 @@
+"""A match waits while the machine of its region cannot start servers."""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database, FleetError
+from matchpod.service import supervisor
+from matchpod.service.runner import machine_faults, start
+from tests.contract import databases
+from tests.contract.driven_matches import PENDING_MS, open_world
+
+harness = databases.sqlite_harness
+
+
+def no_space() -> FleetError:
+    """The error of a fleet whose disk is full."""
+    error = FleetError("the server cannot be started: [Errno 28] No space left on device")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    return error
+
+
+async def test_match_waits_for_a_machine_that_cannot_start_servers_without_losing_attempts(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 20)
+    async with open_world(db) as world:
+        world.region.allocation_errors = [no_space() for _ in range(start.TRIES + 2)]
+        with caplog.at_level(logging.WARNING):
+            world.start()
+            await world.create(scenario="no_show")
+            await world.until_phase(ServerPhase.RUNNING)
+        row = await world.row()
+        assert (row.tries, row.was_pending, row.error) == (0, True, None)
+        assert [one.message for one in caplog.records] == ["machine cannot start servers, match waits"] * 5
+        assert {vars(one)["error"] for one in caplog.records} == {str(no_space())}
+
+
+async def test_match_fails_without_capacity_if_the_machine_starts_no_server_in_time(db: Database) -> None:
+    async with open_world(db) as world:
+        world.region.allocation_errors = [no_space() for _ in range(100)]
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.PENDING)
+        row = await world.row()
+        assert (row.status, row.tries, row.slot, row.error) == (ServerStatus.PENDING, 0, None, str(no_space()))
+        world.clock.ahead_ms += PENDING_MS
+        assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
+        assert "No space left on device" in str((await world.row()).error)
+
+
+async def test_only_one_match_tries_a_machine_that_could_not_start_servers(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 60_000)
+    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 0.05)
+    async with open_world(db) as world:
+        world.region.allocation_errors = [no_space()]
+        process = world.start()
+        await world.create("srv_1", scenario="no_show")
+        await world.until_phase(ServerPhase.PENDING, "srv_1")
+        await world.create("srv_2", scenario="no_show")
+        await world.until_phase(ServerPhase.PENDING, "srv_2")
+        assert len(world.region.orders) == 1
+        assert process.deps.machine_faults.is_paused("eu", world.clock.now_ms())
+        world.clock.ahead_ms += 60_000
+        for name in ("srv_1", "srv_2"):
+            await world.until_phase(ServerPhase.RUNNING, name)
+
+
+async def test_slot_of_a_server_that_cannot_be_released_is_kept_while_the_match_waits(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 20)
+    async with open_world(db) as world:
+        world.region.allocation_errors = [no_space()]
+        world.region.release_errors = [no_space()]
+        world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        assert len({one.slot for one in world.region.orders}) == 1
