@@ -191,7 +191,9 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
-    assert [record.message for record in caplog.records] == [REPLAYED] * len(live_database.MATCHES)
+    replayed = [REPLAYED] * len(live_database.MATCHES)
+    # Right after a release, the types are still those of its snapshots.
+    assert [record.message for record in caplog.records] in ([], replayed)
 
 
 async def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Path) -> None:
