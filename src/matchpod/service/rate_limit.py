@@ -31,7 +31,7 @@ class RateLimiter:
         """Take one token from the key's bucket; raise RateLimitError if it is empty."""
         now = self._monotonic()
         tokens, since = self._buckets.get(key, (self._size, now))
-        tokens = min(self._size, tokens + (now - since) * self._per_second)
+        tokens = min(self._size, tokens + max(0.0, now - since) * self._per_second)
         if tokens < 1.0:
             self._store(key, tokens, now)
             wait_s = max(1, math.ceil((1.0 - tokens) / self._per_second))

@@ -68,3 +68,11 @@ def test_least_recently_used_key_is_dropped_first() -> None:
     limiter.acquire("one too many")
     assert not is_allowed(limiter, "first")
     assert is_allowed(limiter, "0")
+
+
+def test_clock_that_was_set_back_takes_no_units_away() -> None:
+    time = ManualTime()
+    limiter = limiter_of(60, time)
+    assert is_allowed(limiter)
+    time.now_s -= 3600
+    assert sum(is_allowed(limiter) for _ in range(70)) == 59
