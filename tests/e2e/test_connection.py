@@ -11,7 +11,8 @@ import pytest
 
 from matchpod.web import connection
 from matchpod.web.asgi import Receive, Scope, Send
-from matchpod.web.connection import MAX_HEAD_BYTES, MAX_PIPELINED, Connections
+from matchpod.web.connection import MAX_PIPELINED, Connections
+from matchpod.web.request_head import MAX_HEAD_BYTES
 
 TIMEOUT_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -194,6 +195,8 @@ def test_number_of_pipelined_requests_is_limited() -> None:
         b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nabc",
         b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
     ],
@@ -226,3 +229,24 @@ def test_upgrade_header_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         assert run_client(client).startswith(b"HTTP/1.1 200 OK")
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "no Host header"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", "more than one Host header"),
+        (b"GET / HTTP/1.0\r\nHost: x\r\nhost: y\r\n\r\n", "more than one Host header"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nauthorization: b\r\n\r\n", "more than one Authorization"),
+    ],
+)
+def test_missing_or_repeated_header_returns_400(head: bytes, message: str) -> None:
+    response = run_client(send_parts(head))
+
+    body = body_of(response)
+    assert (body["statusCode"], body["error"]) == (400, "INVALID_PARAMS")
+    assert message in str(body["message"])
+
+
+def test_http_1_0_needs_no_host() -> None:
+    assert run_client(send_parts(b"GET / HTTP/1.0\r\n\r\n")).endswith(b"GET 0;")

@@ -10,7 +10,8 @@ from contextlib import suppress
 import pytest
 
 from matchpod.web.asgi import Application, Receive, Scope, Send
-from matchpod.web.connection import MAX_HEAD_BYTES, Connections
+from matchpod.web.connection import Connections
+from matchpod.web.request_head import MAX_HEAD_BYTES
 
 TIMEOUT_S = 120.0
 

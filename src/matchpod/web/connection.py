@@ -24,9 +24,8 @@ from matchpod.web.asgi import Application, Scope
 from matchpod.web.endpoint import CONNECTION
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.exchange import Exchange, format_head
+from matchpod.web.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
 
-MAX_HEAD_BYTES: Final = 64 * 1024
-"""Size limit of the path and headers of a request: far more than any proxy sends."""
 HEAD_TIMEOUT_S: Final = 30.0
 """Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection is
 closed after the same time: longer than the pause between two log posts."""
@@ -35,7 +34,6 @@ UNACKNOWLEDGED_MS: Final = 30_000
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 
-_TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
 _INVALID: Final = "This is not a valid HTTP request."
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
@@ -81,13 +79,13 @@ class ApiConnection(asyncio.Protocol):
     def __init__(self, shared: Connections) -> None:
         self._shared = shared
         self._loop = asyncio.get_running_loop()
+        self._head = RequestHead()
+        # The parser calls these directly: headers are most of the calls of a request.
+        self.on_message_begin = self._head.begin
+        self.on_url = self._head.add_url
+        self.on_header = self._head.add_header
         self._parser = httptools.HttpRequestParser(self)
         self.transport: asyncio.Transport
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._expects_continue = False
-        self._is_in_head = True
-        self._head_bytes = 0
         self._unparsed_bytes = 0
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._newest: Exchange | None = None
@@ -133,11 +131,12 @@ class ApiConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             return  # upgrades are not supported; the request is answered as if it had not asked for one
-        except httptools.HttpParserError:
-            self._reject(_TOO_LARGE if self._head_bytes > MAX_HEAD_BYTES else _INVALID)
+        except httptools.HttpParserError as exc:
+            fault = exc.__context__  # what a callback raised
+            self._reject(str(fault) if isinstance(fault, HeadError) else _INVALID)
             return
         if self._unparsed_bytes > MAX_HEAD_BYTES:
-            self._reject(_TOO_LARGE)
+            self._reject(TOO_LARGE)
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
@@ -159,35 +158,16 @@ class ApiConnection(asyncio.Protocol):
 
     # --- the parser -----------------------------------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        """Forget the previous request: the head of the next one begins."""
-        self._url, self._headers, self._expects_continue = b"", [], False
-        self._is_in_head, self._head_bytes = True, 0
-
-    def on_url(self, url: bytes) -> None:
-        """Collect the target of the request, which may come in parts."""
-        self._url += url
-        self._count_head(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header. Trailers count toward the size limit but are dropped: they must not pass for headers."""
-        self._count_head(len(name) + len(value) + 4)
-        if not self._is_in_head:
-            return
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects_continue = True
-        self._headers.append((name, value))
-
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier ones."""
         if len(self._waiting) >= MAX_PIPELINED:
             raise ValueError("too many pipelined requests")  # the parser turns it into an HttpParserError
-        self._is_in_head = False
+        version = self._parser.get_http_version()
+        self._head.complete(version)
         self._unparsed_bytes = 0
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
-        exchange = Exchange(self, self._scope(), keep_alive=keep_alive)
-        exchange.expects_continue = self._expects_continue
+        exchange = Exchange(self, self._scope(version), keep_alive=keep_alive)
+        exchange.expects_continue = self._head.expects_continue
         self._newest = exchange
         if self._current is None:
             self._start(exchange)
@@ -209,26 +189,21 @@ class ApiConnection(asyncio.Protocol):
             if self._newest.is_response_complete:
                 self._finish(self._newest)
 
-    def _count_head(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > MAX_HEAD_BYTES:
-            raise ValueError("the head is too large")
-
-    def _scope(self) -> Scope:
-        url = httptools.parse_url(self._url)
+    def _scope(self, http_version: str) -> Scope:
+        url = httptools.parse_url(self._head.url)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
         return {
             "type": "http",
             "asgi": _ASGI,
-            "http_version": self._parser.get_http_version(),
+            "http_version": http_version,
             "method": self._parser.get_method().decode("ascii"),
             "scheme": "http",
             "path": unquote_to_bytes(raw_path).decode("utf-8", "replace") if "%" in path else path,
             "raw_path": raw_path,
             "query_string": url.query or b"",
             "root_path": "",
-            "headers": self._headers,
+            "headers": self._head.headers,
             "client": _address(self.transport.get_extra_info("peername")),
             "server": _address(self.transport.get_extra_info("sockname")),
             "extensions": {CONNECTION: self},

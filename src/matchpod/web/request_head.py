@@ -1,0 +1,70 @@
+"""Collect the head of a request from the parser and check it: size, `Host`, and headers that must not be repeated."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Size limit of the path and headers of a request: far more than any proxy sends."""
+TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+
+_SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
+"""Headers that may appear once: a proxy and this service might use different ones of two."""
+_WITHOUT_HOST: Final = ("0.9", "1.0")
+"""Versions of HTTP in which clients need not send `Host`."""
+_EXPECT: Final = b"expect"
+_CHECKED: Final = frozenset((*_SINGLE, _EXPECT))
+
+
+class HeadError(ValueError):
+    """The head breaks a rule; the message is for the client."""
+
+
+class RequestHead:
+    """The head of the newest request of a connection; one object serves all its requests, one after the other."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the previous request."""
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.expects_continue = False
+        self._bytes = 0
+        self._seen: tuple[bytes, ...] = ()
+        self._is_complete = False
+
+    def add_url(self, url: bytes) -> None:
+        """Add a part of the target of the request."""
+        self.url += url
+        self._count(len(url))
+
+    def add_header(self, name: bytes, value: bytes) -> None:
+        """Add a header. Trailers count toward the size limit but are dropped: they must not pass for headers."""
+        self._count(len(name) + len(value) + 4)
+        if self._is_complete:
+            return
+        name = name.lower()
+        if name in _CHECKED:
+            self._check(name, value)
+        self.headers.append((name, value))
+
+    def complete(self, http_version: str) -> None:
+        """Note the end of the head; what follows are trailers."""
+        self._is_complete = True
+        if b"host" not in self._seen and http_version not in _WITHOUT_HOST:
+            raise HeadError("The request has no Host header, which HTTP/1.1 requires.")
+
+    def _check(self, name: bytes, value: bytes) -> None:
+        if name == _EXPECT:
+            self.expects_continue = self.expects_continue or value.lower() == b"100-continue"
+        elif name in self._seen:
+            raise HeadError(f"The request has more than one {_SINGLE[name]} header; send it once.")
+        else:
+            self._seen += (name,)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_HEAD_BYTES:
+            raise HeadError(TOO_LARGE)
