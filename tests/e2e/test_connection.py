@@ -250,3 +250,13 @@ def test_missing_or_repeated_header_returns_400(head: bytes, message: str) -> No
 
 def test_http_1_0_needs_no_host() -> None:
     assert run_client(send_parts(b"GET / HTTP/1.0\r\n\r\n")).endswith(b"GET 0;")
+
+
+def test_body_of_a_pipelined_request_may_arrive_after_the_first_response() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(REQUEST + b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
+        await reader.readuntil(b"GET 0;")
+        writer.write(b"ab")
+        return await reader.readuntil(b"POST 2;")
+
+    assert b"200 OK" in run_client(client)

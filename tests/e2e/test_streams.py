@@ -183,6 +183,19 @@ def test_half_closed_connection_counts_as_disconnected(site: Site) -> None:
     run(site, scenario)
 
 
+def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(site: Site) -> None:
+    _, path = live_map(site)
+
+    async def scenario(web: WebServer) -> None:
+        async with web.connect() as (_, writer), asyncio.timeout(event_streams.HEARTBEAT_S * 0.8):
+            writer.write(web.request(path))
+            writer.write_eof()
+            await web.until(lambda: bool(web.connections.open))
+            await web.until_idle()
+
+    run(site, scenario)
+
+
 def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

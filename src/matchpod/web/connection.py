@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from collections import deque
+from contextlib import suppress
 from email.utils import formatdate
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
@@ -86,6 +87,7 @@ class ApiConnection(asyncio.Protocol):
         self.on_header = self._head.add_header
         self._parser = httptools.HttpRequestParser(self)
         self.transport: asyncio.Transport
+        self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
         self._unparsed_bytes = 0
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._newest: Exchange | None = None
@@ -99,12 +101,14 @@ class ApiConnection(asyncio.Protocol):
         self._can_write.set()
         self._is_body_paused = False
         self._is_streaming = False
+        self._is_half_closed = False
 
     # --- the transport --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
         self._shared.open.add(self)
         self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
         self._check_deadline()
@@ -146,6 +150,7 @@ class ApiConnection(asyncio.Protocol):
         if self._current is None or not self._current.is_body_complete or self._waiting:
             return False
         self._current.keep_alive = False
+        self._is_half_closed = True
         return True
 
     def pause_writing(self) -> None:
@@ -204,8 +209,8 @@ class ApiConnection(asyncio.Protocol):
             "query_string": url.query or b"",
             "root_path": "",
             "headers": self._head.headers,
-            "client": _address(self.transport.get_extra_info("peername")),
-            "server": _address(self.transport.get_extra_info("sockname")),
+            "client": self._addresses[0],
+            "server": self._addresses[1],
             "extensions": {CONNECTION: self},
         }
 
@@ -252,7 +257,7 @@ class ApiConnection(asyncio.Protocol):
             self._start(self._waiting.popleft())
         else:
             self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
-            self.resume_body()
+        self.resume_body()
 
     def write(self, data: bytes) -> None:
         """Send data to the client."""
@@ -298,12 +303,16 @@ class ApiConnection(asyncio.Protocol):
         """Switch to streaming: later requests on this connection are ignored."""
         self._is_streaming = True
         self._waiting.clear()
+        if self._is_half_closed:  # as in `eof_received`; a disconnect would not be noticed again
+            self.transport.abort()
         self.resume_body()  # to notice a disconnect
         if self._current is not None:
             self._current.keep_alive = False
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+        # The client may have disconnected already: a closed transport has no socket, or one with an invalid descriptor.
+        if hasattr(socket, "TCP_USER_TIMEOUT") and not self.transport.is_closing():  # Linux
             tcp_socket: socket.socket = self.transport.get_extra_info("socket")
-            tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+            with suppress(OSError):
+                tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
     def abort(self) -> None:
         """Drop the connection with all unsent data."""
@@ -349,5 +358,9 @@ class ApiConnection(asyncio.Protocol):
         self._timer = self._loop.call_later(wait_s, self._check_deadline)
 
 
-def _address(address: object) -> tuple[str, int] | None:
+def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:
+    try:
+        address = transport.get_extra_info(name)
+    except OSError:  # the client has already reset the connection
+        return None
     return (str(address[0]), int(address[1])) if isinstance(address, tuple) and len(address) >= 2 else None
