@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from matchpod.app.http_server import HttpServer, bind, port_of
+from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
+from matchpod.service.metrics import ConnectionMetrics
+from matchpod.service.prometheus import Registry
+from matchpod.web.admission import ConnectionLimits
 from matchpod.web.asgi import Application
-from matchpod.web.connection import Connections
+from matchpod.web.connections import Connections
+
+
+class _Relocated(socket.socket):
+    """A listening socket whose clients seem to have another address."""
+
+    host = "127.0.0.1"
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        client, (_, port) = super().accept()
+        return client, (self.host, port)
 
 
 class Listening:
     """A server that accepts connections on `port`."""
 
-    def __init__(self, connections: Connections, port: int) -> None:
+    def __init__(self, connections: Connections, port: int, metrics: Registry) -> None:
         self.connections = connections
         self.port = port
+        self.metrics = metrics
 
 
 @asynccontextmanager
-async def listening(app: Application) -> AsyncIterator[Listening]:
-    """Serve the application on loopback until the end of the block."""
-    ready = asyncio.Event()
-    server = HttpServer(app, on_listening=ready.set)
-    with bind("127.0.0.1", 0) as bound:
+async def listening(
+    app: Application, limits: ConnectionLimits = DEFAULT_LIMITS, *, host: str = "127.0.0.1"
+) -> AsyncIterator[Listening]:
+    """Serve the application on loopback until the end of the block; clients seem to come from `host`."""
+    ready, metrics = asyncio.Event(), Registry()
+    server = HttpServer(app, on_listening=ready.set, limits=limits, metrics=ConnectionMetrics(metrics))
+    with _Relocated(fileno=bind("127.0.0.1", 0).detach()) as bound:
+        bound.setblocking(False)
+        bound.host = host
         port = port_of(bound)
         serving = asyncio.create_task(server.serve(bound))
         await ready.wait()
         try:
-            yield Listening(server.connections, port)
+            yield Listening(server.connections, port, metrics)
         finally:
             server.stop()
             await serving

@@ -1,18 +1,22 @@
-"""Limits of a connection: endless heads, silent clients, pipelined requests and data that is not HTTP."""
+"""Limits of a connection: endless heads, silent clients, clients that do not read, pipelined requests, no HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from matchpod.web import connection
-from matchpod.web.asgi import Receive, Scope, Send
-from matchpod.web.connection import MAX_PIPELINED, Connections
+from matchpod.core.errors import InvalidParamsError
+from matchpod.web import bodies, connection
+from matchpod.web.asgi import Application, Receive, Scope, Send
+from matchpod.web.bodies import read_body
+from matchpod.web.connection import MAX_PIPELINED
 from matchpod.web.request_head import MAX_HEAD_BYTES
+from tests.e2e.listening import listening
 
 TIMEOUT_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -32,22 +36,26 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def run_client(client: Client) -> bytes:
+async def _app_with_body_limit(scope: Scope, receive: Receive, send: Send) -> None:
+    try:
+        body = await read_body(scope, receive, 1000)
+    except InvalidParamsError as error:
+        body = str(error).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def run_client(client: Client, app: Application = _app) -> bytes:
     """Run the client on one connection and return what it read."""
 
     async def run() -> bytes:
-        connections = Connections(_app)
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(connections, "127.0.0.1", 0)
-        async with asyncio.timeout(TIMEOUT_S), server:
-            host, port = server.sockets[0].getsockname()
-            reader, writer = await asyncio.open_connection(host, port)
+        async with asyncio.timeout(TIMEOUT_S), listening(app) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             try:
                 return await client(reader, writer)
             finally:
                 writer.close()
                 await asyncio.gather(writer.wait_closed(), return_exceptions=True)
-                await asyncio.gather(*connections.tasks, return_exceptions=True)
 
     return asyncio.run(run())
 
@@ -260,3 +268,65 @@ def test_body_of_a_pipelined_request_may_arrive_after_the_first_response() -> No
         return await reader.readuntil(b"POST 2;")
 
     assert b"200 OK" in run_client(client)
+
+
+def test_slow_body_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.3)  # the interval of the checks
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n")
+        response = asyncio.create_task(reader.read())
+        while not response.done():
+            writer.write(b"a")
+            await asyncio.sleep(0.05)
+        return await response
+
+    assert b"The request body was not complete" in run_client(client, _app_with_body_limit)
+
+
+# --- clients that do not read -----------------------------------------------------------------------------------------
+
+
+LARGE = 20_000_000
+"""Bytes of a response: more than the buffers of the system for one connection."""
+
+
+async def _large_app(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"a" * LARGE})
+
+
+@pytest.mark.parametrize("header", [b"", b"Connection: close\r\n"], ids=["kept alive", "closing"])
+def test_client_that_never_reads_is_disconnected(monkeypatch: pytest.MonkeyPatch, header: bytes) -> None:
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.3)
+
+    async def run() -> str:
+        async with asyncio.timeout(TIMEOUT_S), listening(_large_app) as server:
+            with socket.create_connection(("127.0.0.1", server.port)) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n")
+                while "unread" not in server.metrics.text() or server.connections.open:
+                    await asyncio.sleep(0.01)
+            return server.metrics.text()
+
+    metrics = asyncio.run(run())
+
+    assert 'matchpod_connections_rejected_total{why="unread"} 1\n' in metrics
+    assert "matchpod_connections 0\n" in metrics
+
+
+@pytest.mark.soak
+def test_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(REQUEST)
+        body = b""
+        while part := await reader.read(500_000):
+            body += part
+            await asyncio.sleep(0.05)
+        return body
+
+    assert len(run_client(client, _large_app)) > LARGE

@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from matchpod.web.asgi import Application, Receive, Scope, Send
-from matchpod.web.connection import Connections
 from matchpod.web.request_head import MAX_HEAD_BYTES
+from tests.e2e.listening import listening
 
 TIMEOUT_S = 120.0
 
@@ -20,10 +20,8 @@ def exchange(app: Application, *parts: bytes, end: bytes = b"") -> bytes:
     """Send these parts; return what the server sends until it closes the connection, or until `end`."""
 
     async def run() -> bytes:
-        connections = Connections(app)
-        server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
-        async with asyncio.timeout(TIMEOUT_S), server:
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        async with asyncio.timeout(TIMEOUT_S), listening(app) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             for part in parts:
                 writer.write(part)
                 await writer.drain()
@@ -32,7 +30,6 @@ def exchange(app: Application, *parts: bytes, end: bytes = b"") -> bytes:
             finally:
                 writer.close()
                 await asyncio.gather(writer.wait_closed(), return_exceptions=True)
-                await connections.close(TIMEOUT_S)
 
     return asyncio.run(run())
 

@@ -18,9 +18,11 @@ import uvloop
 
 from matchpod.app.http_server import HttpServer, bind, port_of
 from matchpod.service.history.streams import PAGE
-from matchpod.web import event_streams
-from matchpod.web.connection import UNACKNOWLEDGED_MS, Connections
+from matchpod.web import connection, event_streams
+from matchpod.web.connection import UNACKNOWLEDGED_MS, ApiConnection
+from matchpod.web.connections import Connections
 from matchpod.web.event_streams import OPENING
+from tests.e2e.listening import listening
 from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
@@ -74,9 +76,14 @@ class WebServer:
         return "\r\n".join(lines).encode()
 
     @property
+    def transports(self) -> list[asyncio.Transport]:
+        """The server's side of all connections."""
+        return [one.transport for one in self.connections.open if isinstance(one, ApiConnection)]
+
+    @property
     def buffered(self) -> int:
         """Bytes buffered for all connections, without the system's own buffers."""
-        return sum(one.transport.get_write_buffer_size() for one in self.connections.open)
+        return sum(transport.get_write_buffer_size() for transport in self.transports)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -89,12 +96,9 @@ class WebServer:
 
 def run(site: Site, scenario: Callable[[WebServer], Awaitable[None]]) -> None:
     async def main() -> None:
-        connections = Connections(site.app)
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(connections, "127.0.0.1", 0)
-        tasks = asyncio.all_tasks()
-        async with asyncio.timeout(TIMEOUT_S), server:
-            opened = WebServer(site, connections, server.sockets[0].getsockname()[1])
+        async with asyncio.timeout(TIMEOUT_S), listening(site.app) as server:
+            tasks = asyncio.all_tasks()
+            opened = WebServer(site, server.connections, server.port)
             await scenario(opened)
             await opened.until_idle()
             await asyncio.sleep(0)
@@ -162,8 +166,8 @@ def test_silently_vanished_client_times_out(site: Site) -> None:
         async with web.connect() as (reader, writer):
             writer.write(web.request(path))
             await read_start(reader)
-            (connection,) = web.connections.open
-            sock = connection.transport.get_extra_info("socket")
+            (transport,) = web.transports
+            sock = transport.get_extra_info("socket")
             # The system does the rest; a broken network cannot be simulated here.
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == UNACKNOWLEDGED_MS
 
@@ -191,6 +195,28 @@ def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(
             writer.write(web.request(path))
             writer.write_eof()
             await web.until(lambda: bool(web.connections.open))
+            await web.until_idle()
+
+    run(site, scenario)
+
+
+def test_client_that_does_not_read_the_end_of_a_stream_is_disconnected(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.5)
+    map_id, path = live_map(site)
+
+    async def scenario(web: WebServer) -> None:
+        async with web.connect(receive_buffer=4096) as (reader, writer):
+            writer.write(web.request(path))
+            await read_start(reader)
+            stop_reading(writer)
+            seq = 0
+            while not web.buffered:
+                seq += 1
+                await publish(web.site, map_id, seq, seq)
+                await asyncio.sleep(0)
+            web.site.services.streams.close()
             await web.until_idle()
 
     run(site, scenario)

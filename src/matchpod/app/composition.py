@@ -30,7 +30,7 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import Metrics
+from matchpod.service.metrics import ConnectionMetrics, Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Retention
 from matchpod.service.quotas import Quotas
@@ -54,14 +54,14 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     upkeep: Upkeep
     streams: Streams
     sender: CallbackSender
+    connection_metrics: ConnectionMetrics
     web: Application
 
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     settings, db, clock, vault = resources.settings, resources.db, resources.clock, resources.vault
-    version = installed_version("matchpod")
-    registry = Registry()
+    registry, version = Registry(), installed_version("matchpod")
     metrics = Metrics(registry)
     sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = CallbackDispatcher(
@@ -96,6 +96,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         upkeep=Upkeep(deps, readiness=readiness, disk=disk, retention=retention),
         streams=deps.streams,
         sender=sender,
+        connection_metrics=ConnectionMetrics(registry),
         web=create_web(services),
     )
 

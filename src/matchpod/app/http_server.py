@@ -1,6 +1,8 @@
-"""Bind the listening socket and accept HTTP connections on it.
+"""Bind the listening socket and accept HTTP connections on it, also when the process runs out of open files.
 
-The socket is bound before anything else is built, because game servers are configured with its real port.
+The socket is bound before anything else is built, because game servers are configured with its real port. Connections
+are accepted here and not by the event loop: out of descriptors, uvloop uses all CPU time to try again or drops waiting
+clients, and asyncio logs thousands of tracebacks.
 """
 
 from __future__ import annotations
@@ -11,37 +13,102 @@ from collections.abc import Callable
 from typing import Final
 
 from matchpod.app.resources import ResourcesError
+from matchpod.service.metrics import ConnectionMetrics
+from matchpod.service.prometheus import Registry
+from matchpod.web.admission import ConnectionLimits, Excess, Seat
 from matchpod.web.asgi import Application
-from matchpod.web.connection import Connections
+from matchpod.web.connection import ApiConnection
+from matchpod.web.connections import Connections
 
 BACKLOG: Final = 2048
 """Connections waiting to be accepted: a thousand game servers may post at the same moment."""
+ACCEPTED_AT_ONCE: Final = 64
+"""Connections accepted before other work of the event loop continues."""
+ACCEPT_PAUSE_S: Final = 0.5
+"""Pause after a failed `accept`: an open file is needed, and other work may close some meanwhile."""
+CLOSED_IN_PAUSE: Final = 16
+"""Idle connections that are closed for a pause, so that other parts of the service get open files first."""
 CLOSING_S: Final = 2
 """Time for requests in progress when the service stops; they are short."""
+
+DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
+"""Limits of a server that is not the service; a process may usually have 1,024 open files."""
 
 
 class HttpServer:
     """Serves an application on a bound socket until it is stopped."""
 
-    def __init__(self, app: Application, *, on_listening: Callable[[], None]) -> None:
-        self.connections = Connections(app)
+    def __init__(
+        self,
+        app: Application,
+        *,
+        on_listening: Callable[[], None],
+        limits: ConnectionLimits = DEFAULT_LIMITS,
+        metrics: ConnectionMetrics | None = None,
+    ) -> None:
+        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()))
         self._on_listening = on_listening
         self._stopping = asyncio.Event()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._resuming: asyncio.TimerHandle | None = None
 
     async def serve(self, bound: socket.socket) -> None:
         """Accept connections until `stop`, then let requests in progress finish."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(self.connections, sock=bound, backlog=BACKLOG)
+        bound.listen(BACKLOG)
+        self._resume(bound)
         try:
             self._on_listening()
             await self._stopping.wait()
         finally:
-            server.close()
+            if self._resuming is not None:
+                self._resuming.cancel()
+            asyncio.get_running_loop().remove_reader(bound)
+            bound.close()
+            await asyncio.gather(*self._opening)
             await self.connections.close(CLOSING_S)
 
     def stop(self) -> None:
         """Stop accepting connections, close idle ones and let requests in progress finish."""
         self._stopping.set()
+
+    def _resume(self, bound: socket.socket) -> None:
+        asyncio.get_running_loop().add_reader(bound, self._accept, bound)
+
+    def _accept(self, bound: socket.socket) -> None:
+        """Accept the connections that are waiting; those for which there is no place are closed at once."""
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                client, (host, *_) = bound.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue  # the client has already reset the connection
+            except OSError as exc:
+                self._pause(bound, exc)
+                return
+            seat = self.connections.admit(host)
+            if seat is None:
+                client.close()
+                continue
+            client.setblocking(False)  # noqa: FBT003 - no keyword arguments
+            task = asyncio.get_running_loop().create_task(self._open(client, seat))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _open(self, client: socket.socket, seat: Seat) -> None:
+        connection = ApiConnection(self.connections, seat)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, client)
+        except OSError:  # the client has already reset the connection
+            client.close()
+            self.connections.release(seat)
+
+    def _pause(self, bound: socket.socket, exc: OSError) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(bound)
+        self._resuming = loop.call_later(ACCEPT_PAUSE_S, self._resume, bound)
+        self.connections.note(Excess.FILES, cause=exc.strerror)
+        self.connections.close_idle(CLOSED_IN_PAUSE)
 
 
 def bind(host: str, port: int) -> socket.socket:

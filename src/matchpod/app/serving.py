@@ -26,12 +26,13 @@ from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_proces
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, compose
 from matchpod.app.first_run import create_first_key, welcome_text
-from matchpod.app.http_server import HttpServer, bind, port_of
+from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.turns import count_unfinished
 from matchpod.settings import Settings
 from matchpod.storage import servers
+from matchpod.web.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
 
 DRAIN_MATCHES_S: Final = 5.0
 """Time for runners to release their matches: each has at most one transaction in progress."""
@@ -53,10 +54,10 @@ def run_service(settings: Settings, *, announce: Callable[[str], None], command:
 
     `announce` prints the first API key, `command` is how to run this program.
     """
-    _allow_open_files()
+    limits = connection_limits(settings, _allow_open_files())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, announce, command))
+            return runner.run(_serve(settings, limits, announce, command))
     except DatabaseError as exc:
         raise ResourcesError(f"The service cannot start: {exc}.") from exc
     except ResourcesError:
@@ -68,7 +69,20 @@ def run_service(settings: Settings, *, announce: Callable[[str], None], command:
         signal.alarm(0)
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None], command: str) -> int:
+def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
+    """Return the limits of HTTP connections: those in the settings, as far as the limit on open files allows them."""
+    servers_count = sum(region.fleet.capacity for region in settings.regions)
+    possible = max_connections(open_files, servers_count)
+    wanted = MAX_CONNECTIONS if settings.max_connections is None else settings.max_connections
+    if settings.max_connections is not None and wanted > possible:
+        _log.warning(
+            "max_connections reduced: limit on open files too low",
+            extra={"max_connections": wanted, "reduced_to": possible, "open_files": open_files},
+        )
+    return ConnectionLimits(total=min(wanted, possible), per_address=settings.max_connections_per_address)
+
+
+async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None], command: str) -> int:
     async with AsyncExitStack() as stack:
         make_folder(settings.data_dir)
         if settings.database_url is None:
@@ -91,18 +105,28 @@ async def _serve(settings: Settings, announce: Callable[[str], None], command: s
         await check_vault_key(resources)
         if key is not None:
             announce(welcome_text(key, base_url=url, region=settings.regions[0].code, command=command))
-        return await ServiceProcess(service, bound, url, grace_s=settings.grace_s).run()
+        return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s).run()
 
 
 class ServiceProcess:
     """Runs the parts of the service until a stop signal or until one of them ends, then stops them all."""
 
-    def __init__(self, service: Service, bound: socket.socket, url: str, *, grace_s: int = 0) -> None:
+    def __init__(
+        self,
+        service: Service,
+        bound: socket.socket,
+        url: str,
+        *,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
+        grace_s: int = 0,
+    ) -> None:
         self._service = service
         self._grace_s = grace_s
         self._bound = bound
         self._url = url
-        self._http = HttpServer(service.web, on_listening=self._on_listening)
+        self._http = HttpServer(
+            service.web, on_listening=self._on_listening, limits=limits, metrics=service.connection_metrics
+        )
 
     async def run(self) -> int:
         """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly."""
@@ -205,12 +229,14 @@ async def _close(service: Service) -> None:
         await region.fleet.close()
 
 
-def _allow_open_files() -> None:
-    """Raise the limit on open files: each match has two connections, and the usual limit is 1,024."""
+def _allow_open_files() -> int:
+    """Raise the limit on open files and return it: each match has two connections, and the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 def _lock_folder(settings: Settings) -> FolderLock:

@@ -47,3 +47,13 @@ class Metrics:
         self.callback_s = metrics.histogram(
             "matchpod_callback_seconds", "Duration of a callback delivery attempt.", buckets=(0.01, 0.05, 0.2, 1, 3, 10)
         )
+
+
+class ConnectionMetrics:
+    """The metrics of HTTP connections."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.open = metrics.gauge("matchpod_connections", "Open HTTP connections.")
+        self.rejected = metrics.counter(
+            "matchpod_connections_rejected_total", "HTTP connections rejected or closed early, by reason.", ("why",)
+        )

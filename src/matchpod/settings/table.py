@@ -183,6 +183,21 @@ SERVICE = (
         meaning="The maximum body size of an API request; a larger one gets status 413.",
     ),
     Setting(
+        key="max_connections",
+        rule=rules.whole_number(16, 1_000_000),
+        fallback="16384, or less if the limit on open files is low",
+        meaning="Open HTTP connections. An eighth of them is reserved for game servers, `/healthz`, `/readyz` and "
+        "`/metrics`; other requests get status 503 then. Reduced if the limit on open files is too low for it.",
+    ),
+    Setting(
+        key="max_connections_per_address",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=1024,
+        meaning="Open HTTP connections per client address (with IPv6, per /64 network), without those of game servers. "
+        "The default allows for hundreds of viewers who share an address, and for a backend that reads a stream per "
+        "match. Must be `off` behind a proxy: all requests come from its address. Loopback is not limited.",
+    ),
+    Setting(
         key="extra_cvars",
         rule=rules.names(),
         fallback="none",

@@ -54,6 +54,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_streams: int | None
     min_free_disk_mb: int | None
     max_body_bytes: int
+    max_connections: int | None
+    max_connections_per_address: int | None
     extra_cvars: tuple[str, ...]
     regions: tuple[RegionSettings, ...]
 

@@ -1,7 +1,7 @@
 """HTTP/1.1 connections of callers and game servers, with limits on the memory that an unknown client can use up.
 
-httptools parses and `Exchange` responds; this module orders requests and applies timeouts and limits. A stream is the
-last response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed.
+httptools parses and `Exchange` responds; this module orders requests and applies timeouts. A stream is the last
+response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed.
 """
 
 from __future__ import annotations
@@ -10,26 +10,29 @@ import asyncio
 import logging
 import secrets
 import socket
-import time
 from collections import deque
 from contextlib import suppress
-from email.utils import formatdate
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from matchpod.core.errors import InvalidParamsError
+from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.web.asgi import Application, Scope
+from matchpod.web.admission import PRIORITY_PREFIX, Excess, Seat
+from matchpod.web.asgi import Scope
+from matchpod.web.connections import Connections
 from matchpod.web.endpoint import CONNECTION
 from matchpod.web.errors import InternalServerError, error_response
-from matchpod.web.exchange import Exchange, format_head
+from matchpod.web.exchange import OK, Exchange, format_head
 from matchpod.web.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
 
 HEAD_TIMEOUT_S: Final = 30.0
 """Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection is
 closed after the same time: longer than the pause between two log posts."""
+SEND_TIMEOUT_S: Final = 30.0
+"""Time without any progress of the data to be sent, after which a client that does not read is disconnected. It is
+checked at this interval, so the client has up to twice the time."""
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
 MAX_PIPELINED: Final = 32
@@ -41,43 +44,11 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _log = logging.getLogger(__name__)
 
 
-class Connections:
-    """The open connections of a server, and what they share. Calling the instance creates a connection."""
-
-    def __init__(self, app: Application) -> None:
-        self.app = app
-        self.open: set[ApiConnection] = set()
-        self.tasks: set[asyncio.Task[None]] = set()
-        self._date = (0, b"")
-
-    def __call__(self) -> ApiConnection:
-        """Return a connection for a client that was accepted."""
-        return ApiConnection(self)
-
-    def date(self) -> bytes:
-        """The value of the `date` header, formatted once per second."""
-        now_s = int(time.time())
-        if now_s != self._date[0]:
-            self._date = (now_s, formatdate(now_s, usegmt=True).encode())
-        return self._date[1]
-
-    async def close(self, within_s: float) -> None:
-        """Close idle connections now and the others after their responses; abort those left after `within_s`."""
-        for connection in tuple(self.open):
-            connection.shut_down()
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=within_s)
-        for connection in tuple(self.open):
-            connection.abort()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
 class ApiConnection(asyncio.Protocol):
     """One connection of a caller or a game server."""
 
-    def __init__(self, shared: Connections) -> None:
+    def __init__(self, shared: Connections, seat: Seat) -> None:
+        self.seat = seat
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
@@ -97,6 +68,9 @@ class ApiConnection(asyncio.Protocol):
         self._waiting: deque[Exchange] = deque()
         self._deadline_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._written_bytes = 0
+        self._unread: tuple[int, float] | None = None
+        """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_body_paused = False
@@ -109,13 +83,13 @@ class ApiConnection(asyncio.Protocol):
         """Wait for a request, with a timeout."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
-        self._shared.open.add(self)
+        self._shared.add(self)
         self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
-        self._check_deadline()
+        self._check_timeouts()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the exchanges and stop the timer."""
-        self._shared.open.discard(self)
+        self._shared.remove(self)
         if self._timer is not None:
             self._timer.cancel()
         self._can_write.set()
@@ -219,13 +193,18 @@ class ApiConnection(asyncio.Protocol):
     def _start(self, exchange: Exchange) -> None:
         self._current = exchange
         self._deadline_s = None
+        self._shared.set_busy(self)
         task = self._loop.create_task(self._run(exchange))
         self._shared.tasks.add(task)
         task.add_done_callback(self._shared.tasks.discard)
 
     async def _run(self, exchange: Exchange) -> None:
         try:
-            await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+            error = None if self.seat.is_ordinary else self._shared.rejection(self.seat, exchange.scope["path"])
+            if error is None:
+                await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+            else:
+                await self._send_error(exchange, error)
         except Exception:  # noqa: BLE001 - an application must not end the server
             _log.exception("application failed")
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
@@ -238,7 +217,10 @@ class ApiConnection(asyncio.Protocol):
 
     def exchange_completed(self) -> None:
         """Answer the next request, wait for one, or close the connection."""
+        self._shared.set_idle(self)
         exchange = self._current
+        if self.seat.address is not None and exchange is not None and _is_of_game_server(exchange):
+            self._shared.trust(self.seat)
         if exchange is None or self._is_streaming:
             self.transport.close()
         elif exchange.is_body_complete:
@@ -261,6 +243,7 @@ class ApiConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send data to the client."""
+        self._written_bytes += len(data)
         self.transport.write(data)
 
     async def drain(self) -> None:
@@ -331,31 +314,57 @@ class ApiConnection(asyncio.Protocol):
             self._write_error(InvalidParamsError(reason))
         self.transport.close()
 
-    def _write_error(self, error: InvalidParamsError | InternalServerError) -> None:
-        request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
-        response = error_response(error, request_id)
-        headers = [
-            (b"date", self.date()),
-            (b"content-type", response.content_type),
-            (b"content-length", b"%d" % len(response.body)),
-            (b"x-request-id", request_id.encode()),
-            (b"connection", b"close"),
-        ]
-        self.transport.write(format_head(response.status, headers) + response.body)
+    def _write_error(self, error: MatchpodError) -> None:
+        """Send an error that belongs to no exchange, before the connection closes."""
+        status, headers, body = _error_parts(error)
+        self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
 
-    def _check_deadline(self) -> None:
-        """Close the connection at its deadline. One timer per connection, re-armed when it fires, is cheaper than one
-        per request.
+    async def _send_error(self, exchange: Exchange, error: MatchpodError) -> None:
+        """Respond to a request without calling the application, and close the connection."""
+        status, headers, body = _error_parts(error)
+        await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
+        await exchange.send({"type": "http.response.body", "body": body})
+
+    def _check_timeouts(self) -> None:
+        """Close the connection at its deadline, and abort it if the client does not read, also while it is closing.
+
+        One timer per connection, re-armed when it fires, is cheaper than one per request.
         """
-        self._timer = None
-        if self.transport.is_closing():
-            return
         now_s = self._loop.time()
-        if self._deadline_s is not None and now_s >= self._deadline_s:
-            self.transport.close()
+        unsent = self.transport.get_write_buffer_size()
+        sent = self._written_bytes - unsent
+        if not unsent:
+            self._unread = None
+        elif self._unread is None or self._unread[0] != sent:
+            self._unread = (sent, now_s)
+        elif now_s - self._unread[1] >= SEND_TIMEOUT_S:
+            self._shared.note(Excess.UNREAD)
+            self.transport.abort()
             return
-        wait_s = HEAD_TIMEOUT_S if self._deadline_s is None else self._deadline_s - now_s
-        self._timer = self._loop.call_later(wait_s, self._check_deadline)
+        if self._deadline_s is not None and now_s >= self._deadline_s:
+            self._deadline_s = None
+            self.transport.close()
+        wait_s = SEND_TIMEOUT_S if self._deadline_s is None else min(SEND_TIMEOUT_S, self._deadline_s - now_s)
+        self._timer = self._loop.call_later(wait_s, self._check_timeouts)
+
+
+def _error_parts(error: MatchpodError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return the status, headers and body of a response that closes the connection."""
+    request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
+    response = error_response(error, request_id)
+    headers = [
+        (b"content-type", response.content_type),
+        (b"content-length", b"%d" % len(response.body)),
+        (b"x-request-id", request_id.encode()),
+        *response.headers,
+        (b"connection", b"close"),
+    ]
+    return response.status, headers, response.body
+
+
+def _is_of_game_server(exchange: Exchange) -> bool:
+    """True if a game server sent the request: only one that knows its token gets this status."""
+    return exchange.status == OK and exchange.scope["path"].startswith(PRIORITY_PREFIX)
 
 
 def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:

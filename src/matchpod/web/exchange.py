@@ -16,7 +16,7 @@ MAX_BUFFERED_BODY: Final = 64 * 1024
 """Bytes of a body that may wait for the application; beyond that, reading from the client pauses."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-NO_CONTENT, NOT_MODIFIED = 204, 304
+OK, NO_CONTENT, NOT_MODIFIED = 200, 204, 304
 _STATUS_LINES: Final = {
     status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus
 }
@@ -62,6 +62,8 @@ class Exchange:
         self.is_response_complete = False
         self.is_disconnected = False
         self.expects_continue = False
+        self.status = 0
+        """The status of the response once its head is sent."""
         self._carrier = carrier
         self._body = bytearray()
         self._is_body_delivered = False
@@ -154,6 +156,7 @@ class Exchange:
         if self._head is None:
             return b""
         (status, headers), self._head = self._head, None
+        self.status = status
         names = {name.lower(): value for name, value in headers}
         self._choose_framing(status, headers, names.get(b"content-length"), whole_length)
         if names.get(b"connection", b"").lower() == b"close":

@@ -1,0 +1,162 @@
+"""Decide which connections are served when there are many: counts and limits, without sockets.
+
+Up to a part of the limit, connections are ordinary. Above it and up to the limit, only requests are answered that must
+get through: those of game servers, and the probes of operators. The same holds for an address with many connections.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+MAX_CONNECTIONS: Final = 16_384
+"""Limit unless configured: room for all the streams of a process and a few thousand others. Each takes up to 15 KB of
+memory, and up to 64 KiB more while the head of a request arrives."""
+RESERVED_PART: Final = 8
+"""One in this many connections is reserved for game servers and probes, which are short."""
+ADDRESS_EXCESS: Final = 2
+"""An address may have this multiple of its limit; only a request shows if it is a game server's, and an answer explains
+more than a closed connection. Further connections are closed at once."""
+
+RESERVED_FILES: Final = 320
+"""Open files kept for other purposes: 256 callbacks in progress, the database, the log, the fleets."""
+RESERVED_FILES_PER_SERVER: Final = 2
+"""Open files kept for each game server: its console, and one for a short time, for example at its start."""
+
+PRIORITY_PREFIX: Final = "/ingest/"
+PRIORITY_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+
+_IPV6_NETWORK: Final = 64
+"""Prefix length of the network that one customer of a provider gets: they can use any address in it."""
+
+
+class Excess(StrEnum):
+    """Why a connection is rejected or closed early."""
+
+    LIMIT = "limit"
+    ADDRESS = "address"
+    IDLE = "idle"
+    FILES = "files"
+    UNREAD = "unread"
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of open connections; `per_address` is None for no limit."""
+
+    total: int
+    per_address: int | None = None
+
+    @property
+    def ordinary(self) -> int:
+        """Connections for any request; those above are reserved."""
+        return self.total - max(1, self.total // RESERVED_PART)
+
+    @property
+    def of_address(self) -> int | None:
+        """Connections of one address for any request: at most half of all, however large the limit is."""
+        return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
+
+
+def max_connections(open_files: int, servers: int) -> int:
+    """Return how many connections a process can serve that may have `open_files` and drives up to `servers`."""
+    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers
+    return max(open_files - reserved, open_files // 2)
+
+
+def is_priority(path: str) -> bool:
+    """True if a request for this path is answered although there are too many connections."""
+    return path.startswith(PRIORITY_PREFIX) or path in PRIORITY_PATHS
+
+
+def address_group(host: str) -> str | None:
+    """Return what connections from this address are counted by; None if they are not limited.
+
+    Loopback is not limited, because proxies on this machine use it. All addresses of an IPv6 network count as one.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((int(address), _IPV6_NETWORK), strict=False))
+    return str(address)
+
+
+class Seat:
+    """The place of one connection in the counts; `address` is None if it does not count for its address."""
+
+    __slots__ = ("address", "is_ordinary")
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+        self.is_ordinary = False
+
+
+class Admission:
+    """Counts the open connections, in total and by address."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.open = 0
+        self._ordinary = limits.ordinary
+        self._of_address = limits.of_address
+        self._by_address: dict[str, int] = {}
+
+    @property
+    def is_crowded(self) -> bool:
+        """True if no ordinary place is left."""
+        return self.open >= self._ordinary
+
+    @property
+    def is_full(self) -> bool:
+        """True if no place is left."""
+        return self.open >= self.limits.total
+
+    def is_barred(self, address: str | None) -> bool:
+        """True if this address has far too many connections."""
+        if self._of_address is None or address is None:
+            return False
+        return self._by_address.get(address, 0) >= ADDRESS_EXCESS * self._of_address
+
+    def enter(self, address: str | None) -> Seat:
+        """Count a new connection."""
+        self.open += 1
+        seat = Seat(None if self._of_address is None else address)
+        if seat.address is not None:
+            self._by_address[seat.address] = self._by_address.get(seat.address, 0) + 1
+        self.excess(seat)
+        return seat
+
+    def leave(self, seat: Seat) -> None:
+        """Count a closed connection."""
+        self.open -= 1
+        self.trust(seat)
+
+    def trust(self, seat: Seat) -> None:
+        """Stop counting the connection for its address: it proved to be a game server's, and a machine has many."""
+        if seat.address is not None:
+            left = self._by_address[seat.address] - 1
+            if left:
+                self._by_address[seat.address] = left
+            else:
+                del self._by_address[seat.address]
+            seat.address = None
+
+    def excess(self, seat: Seat) -> Excess | None:
+        """Return why only priority requests are answered on this connection now; None if it is an ordinary one."""
+        if seat.is_ordinary:
+            return None
+        limit = self._of_address
+        if limit is not None and seat.address is not None and self._by_address[seat.address] > limit:
+            return Excess.ADDRESS
+        if self.open > self._ordinary:
+            return Excess.LIMIT
+        seat.is_ordinary = True
+        return None

@@ -1,0 +1,311 @@
+"""Too many connections over real sockets: who is served, who is rejected, and what happens without open files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import resource
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import uvloop
+
+from matchpod.app import http_server
+from matchpod.web import connections
+from matchpod.web.admission import ADDRESS_EXCESS, ConnectionLimits
+from matchpod.web.asgi import Receive, Scope, Send
+from tests.e2e.listening import Listening, listening
+
+TIMEOUT_S = 120.0
+LIMITS = ConnectionLimits(total=16)
+"""Of these, 14 are ordinary and 2 reserved."""
+FAR_AWAY = "203.0.113.7"
+PER_ADDRESS = 4
+
+Scenario = Callable[["Server"], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
+def _event_loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "uvloop":
+        monkeypatch.setattr(asyncio, "Runner", partial(asyncio.Runner, loop_factory=uvloop.new_event_loop))
+
+
+class Client:
+    """One connection of a client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, path: str) -> None:
+        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+    def send_part(self) -> None:
+        self._writer.write(b"GET / HT")
+
+    async def status(self) -> int:
+        """Read a response and return its status."""
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        self.head = head.decode()
+        length = int(self.head.partition("content-length: ")[2].split()[0])
+        self.body = await self._reader.readexactly(length)
+        return int(head.split()[1])
+
+    async def is_closed(self) -> bool:
+        """Wait for the end of the connection; True if nothing else was received."""
+        try:
+            return await self._reader.read() == b""
+        except ConnectionError:
+            return True
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+class Server:
+    """The listening server, its clients, and the requests that it holds back."""
+
+    def __init__(self, server: Listening, release: asyncio.Event, held: list[str]) -> None:
+        self._server = server
+        self.port = server.port
+        self.connections = server.connections
+        self.release = release
+        self._held = held
+        self._clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self._clients.append(client)
+        return client
+
+    async def get(self, path: str) -> tuple[int, Client]:
+        client = await self.connect()
+        client.send(path)
+        return await client.status(), client
+
+    async def hold(self, count: int, path: str = "/hold") -> list[Client]:
+        """Open connections, each with a request in progress."""
+        before, clients = len(self._held), [await self.connect() for _ in range(count)]
+        for client in clients:
+            client.send(path)
+        await until(lambda: len(self._held) == before + count)
+        return clients
+
+    def metric(self, name: str) -> float:
+        lines = dict(line.rsplit(" ", 1) for line in self._server.metrics.text().splitlines() if line[0] != "#")
+        return float(lines.get(name, 0))
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def run(scenario: Scenario, *, limits: ConnectionLimits = LIMITS, host: str = "127.0.0.1") -> None:
+    async def main() -> None:
+        release, held = asyncio.Event(), list[str]()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"].endswith("/hold"):
+                held.append(scope["path"])
+                await release.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+        async with asyncio.timeout(TIMEOUT_S), listening(app, limits, host=host) as listener:
+            server = Server(listener, release, held)
+            try:
+                await scenario(server)
+            finally:
+                release.set()
+                server.close()
+
+    with asyncio.Runner() as runner:
+        runner.run(main())
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    assert [one for one in caplog.records if one.levelno > logging.WARNING] == []
+    return [one.message for one in caplog.records if one.levelno == logging.WARNING]
+
+
+def test_new_connection_replaces_the_one_that_has_been_idle_longest(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connections, "FRESH_S", 0.0)
+
+    async def scenario(server: Server) -> None:
+        idle = [(await server.get("/x"))[1] for _ in range(LIMITS.ordinary)]
+        idle[0].send("/again")
+        assert await idle[0].status() == 200
+
+        assert (await server.get("/new"))[0] == 200
+        assert await idle[1].is_closed()
+        for client in (idle[0], *idle[2:]):
+            client.send("/still")
+            assert await client.status() == 200
+        assert server.metric("matchpod_connections") == LIMITS.ordinary
+        assert server.metric('matchpod_connections_rejected_total{why="idle"}') == 1
+
+    run(scenario)
+    assert warnings(caplog) == ["idle connections closed: limit reached"]
+
+
+def test_unfinished_heads_keep_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FRESH_S", 0.0)
+
+    async def scenario(server: Server) -> None:
+        for _ in range(3 * LIMITS.total):
+            (await server.connect()).send_part()
+        assert (await server.get("/x"))[0] == 200
+        assert len(server.connections.open) <= LIMITS.ordinary
+
+    run(scenario)
+
+
+def test_only_game_servers_and_probes_are_answered_if_all_ordinary_places_are_in_use(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(LIMITS.ordinary)
+        for path in ("/ingest/logs/abc", "/healthz", "/readyz", "/metrics"):
+            assert (await server.get(path))[0] == 200
+        for _ in range(3):
+            status, client = await server.get("/api/v1/regions")
+            assert status == 503
+            assert "\r\nretry-after: 5\r\n" in client.head
+            body = json.loads(client.body)
+            assert (body["statusCode"], body["error"]) == (503, "SERVICE_UNAVAILABLE")
+            assert body["requestId"] in client.head
+            assert await client.is_closed()
+        assert server.metric('matchpod_connections_rejected_total{why="limit"}') == 3
+
+        server.release.set()
+        await until(lambda: not server.connections.tasks)
+        assert (await server.get("/api/v1/regions"))[0] == 200
+
+    run(scenario)
+    assert warnings(caplog).count("connections rejected: limit reached") == 1
+
+
+def test_silent_clients_do_not_keep_game_servers_out_of_the_reserved_places() -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(LIMITS.ordinary)
+        for _ in range(3 * LIMITS.total):
+            await server.connect()
+        assert (await server.get("/ingest/logs/abc"))[0] == 200
+
+    run(scenario)
+
+
+def test_fresh_connections_are_not_replaced_while_reserved_places_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FRESH_S", TIMEOUT_S)
+
+    async def scenario(server: Server) -> None:
+        await server.hold(LIMITS.ordinary)
+        game_servers = [await server.connect() for _ in range(LIMITS.total - LIMITS.ordinary)]
+        for client in game_servers:
+            client.send("/ingest/logs/abc")
+            assert await client.status() == 200
+
+    run(scenario)
+
+
+def test_connection_without_any_place_is_closed_at_once() -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(LIMITS.ordinary)
+        for _ in range(LIMITS.total - LIMITS.ordinary):
+            await server.hold(1, "/ingest/hold")
+        client = await server.connect()
+        client.send("/ingest/logs/abc")
+        assert await client.is_closed()
+        assert len(server.connections.open) == LIMITS.total
+
+    run(scenario)
+
+
+def test_address_has_a_limit_that_game_servers_are_exempt_from(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(server: Server) -> None:
+        for _ in range(20):
+            assert (await server.get("/ingest/logs/abc"))[0] == 200
+        await server.hold(PER_ADDRESS)
+        status, client = await server.get("/api/v1/regions")
+        assert status == 503
+        assert f"More than {PER_ADDRESS} connections" in json.loads(client.body)["message"]
+        assert await client.is_closed()
+        assert (await server.get("/ingest/logs/abc"))[0] == 200
+
+    run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS), host=FAR_AWAY)
+    (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert warning.message == "connections rejected: limit of an address reached"
+    assert vars(warning)["address"] == FAR_AWAY
+
+
+def test_address_far_over_its_limit_is_not_answered_and_takes_no_place_of_others() -> None:
+    async def scenario(server: Server) -> None:
+        for _ in range(50):
+            await server.connect()
+        await until(lambda: server.metric('matchpod_connections_rejected_total{why="address"}') > 0)
+        assert len(server.connections.open) <= ADDRESS_EXCESS * PER_ADDRESS
+        assert server.metric('matchpod_connections_rejected_total{why="idle"}') == 0
+
+    run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS), host=FAR_AWAY)
+
+
+def test_loopback_has_no_limit_of_its_own() -> None:
+    async def scenario(server: Server) -> None:
+        await server.hold(2 * PER_ADDRESS)
+        assert (await server.get("/api/v1/regions"))[0] == 200
+
+    run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS))
+
+
+# --- open files -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """Let no file be opened until the end of the block."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_without_open_files_accepting_pauses_and_clients_are_served_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_server, "ACCEPT_PAUSE_S", 0.1)
+
+    async def scenario(server: Server) -> None:
+        _, idle = await server.get("/x")
+        sockets = [socket.socket() for _ in range(3)]
+        failed = 'matchpod_connections_rejected_total{why="files"}'
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        with no_more_files():
+            for one in sockets:
+                one.setblocking(False)
+                await loop.sock_connect(one, ("127.0.0.1", server.port))
+            await until(lambda: server.metric(failed) >= 3)
+            assert server.metric(failed) <= 1 + (loop.time() - started_s) / 0.1
+        assert await idle.is_closed()
+        for one in sockets:
+            client = Client(*await asyncio.open_connection(sock=one))
+            client.send("/x")
+            assert await client.status() == 200
+            client.close()
+
+    run(scenario)
+    assert warnings(caplog).count("accepting connections paused") == 1

@@ -1,0 +1,38 @@
+"""Limits of the process: HTTP connections by the limit on open files."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from matchpod.app.serving import connection_limits
+from matchpod.settings import Settings, load_settings
+from matchpod.web.admission import MAX_CONNECTIONS, RESERVED_FILES
+
+
+def settings(**values: str) -> Settings:
+    variables = {f"MATCHPOD_{name.upper()}": value for name, value in values.items()}
+    return load_settings({"MATCHPOD_DATA_DIR": str(Path("var")), **variables}, lambda _: None)
+
+
+def test_number_of_connections_is_the_default_or_what_open_files_allow(caplog: pytest.LogCaptureFixture) -> None:
+    servers = settings().regions[0].fleet.capacity
+    assert connection_limits(settings(), 65_536).total == MAX_CONNECTIONS
+    assert connection_limits(settings(), 2048).total == 2048 - RESERVED_FILES - 2 * servers
+    assert connection_limits(settings(max_connections="20000"), 65_536).total == 20_000
+    assert not caplog.records
+
+
+def test_configured_number_of_connections_is_reduced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    servers = settings().regions[0].fleet.capacity
+    assert connection_limits(settings(max_connections="2000"), 2048).total == 2048 - RESERVED_FILES - 2 * servers
+    (warning,) = caplog.records
+    assert (warning.levelno, vars(warning)["open_files"]) == (logging.WARNING, 2048)
+
+
+def test_limit_of_an_address_can_be_turned_off() -> None:
+    assert connection_limits(settings(), 65_536).per_address == 1024
+    assert connection_limits(settings(max_connections_per_address="64"), 65_536).per_address == 64
+    assert connection_limits(settings(max_connections_per_address="off"), 65_536).per_address is None
