@@ -41,7 +41,8 @@ DRAIN_CALLBACKS_S: Final = 12.0
 DRAIN_REQUESTS_S: Final = 4.0
 """Time for requests in progress; the server closes their connections before that."""
 FORCED_EXIT_S: Final = 25
-"""After this, SIGALRM ends a process that hangs; process managers usually kill it after 30 s."""
+"""After this, SIGALRM ends a process that hangs; process managers usually kill it after 30 s. More than the sum of the
+times above, with callbacks delivered during the grace period."""
 OPEN_FILES: Final = 65_536
 """Limit on open files: far more than one process has connections; lowered to what the system allows."""
 
@@ -80,6 +81,13 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
             extra={"max_connections": wanted, "reduced_to": possible, "open_files": open_files},
         )
     return ConnectionLimits(total=min(wanted, possible), per_address=settings.max_connections_per_address)
+
+
+def forced_exit_s(grace_s: int) -> int:
+    """Return when a stopping process is ended by force: later only by the part of the grace period that is not spent
+    on callbacks anyway, so that the usual one ends before a process manager kills the process.
+    """
+    return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 
 
 async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None], command: str) -> int:
@@ -159,7 +167,7 @@ class ServiceProcess:
         _log.info("listening", extra={"url": self._url})
 
     async def _stop(self, http: asyncio.Task[None]) -> None:
-        signal.alarm(FORCED_EXIT_S + self._grace_s)
+        signal.alarm(forced_exit_s(self._grace_s))
         self._service.readiness.drain()
         _log.info("stopping")
         await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)

@@ -1,4 +1,4 @@
-"""Limits of the process: HTTP connections by the limit on open files."""
+"""Limits of the process: HTTP connections by the limit on open files, and the time until a forced exit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.app.serving import connection_limits
+from matchpod.app.serving import (
+    DRAIN_CALLBACKS_S,
+    DRAIN_MATCHES_S,
+    DRAIN_REQUESTS_S,
+    FORCED_EXIT_S,
+    connection_limits,
+    forced_exit_s,
+)
 from matchpod.settings import Settings, load_settings
 from matchpod.web.admission import MAX_CONNECTIONS, RESERVED_FILES
 
@@ -36,3 +43,14 @@ def test_limit_of_an_address_can_be_turned_off() -> None:
     assert connection_limits(settings(), 65_536).per_address == 1024
     assert connection_limits(settings(max_connections_per_address="64"), 65_536).per_address == 64
     assert connection_limits(settings(max_connections_per_address="off"), 65_536).per_address is None
+
+
+@pytest.mark.parametrize("grace_s", range(61))
+def test_forced_exit_leaves_time_for_every_step_of_stopping(grace_s: int) -> None:
+    steps_s = DRAIN_MATCHES_S + max(grace_s, DRAIN_CALLBACKS_S) + 1 + DRAIN_REQUESTS_S
+
+    assert forced_exit_s(grace_s) > steps_s
+
+
+def test_usual_grace_period_does_not_delay_the_forced_exit() -> None:
+    assert forced_exit_s(5) == FORCED_EXIT_S
