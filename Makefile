@@ -4,6 +4,8 @@
 PYTHON ?= python3
 ARGS ?=
 MINUTES ?= 20
+DATABASE ?= both
+SEED ?=
 
 # Tests write many small databases, which is faster in memory. Used only if at least 4 GB are free.
 TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 4000000 ] 2>/dev/null \
@@ -20,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak check fix golden bench
+.PHONY: help run test soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -42,6 +44,10 @@ test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of co
 
 soak: $(READY) ## Run the tests with random seeds and more cases for MINUTES (default 20)
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)
+
+chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATABASE=sqlite, postgres or both; SEED repeats one
+	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos matches --minutes $(MINUTES) --database $(DATABASE) \
+		$(if $(SEED),--seed $(SEED)) --write
 
 check: $(READY) ## Check format, lint, types, import contracts, layout and words
 	$(BIN)/ruff format --check .

@@ -105,6 +105,10 @@ class RunningService:
     ) -> None:
         self.close()
 
+    def configure(self, **settings: str) -> None:
+        """Change settings for the next start."""
+        self._settings.update(settings)
+
     # --- the process ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:

@@ -1,0 +1,77 @@
+"""Inject the faults of a plan into a round."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from tests.chaos.plan import FaultKind, PlannedFault
+from tests.chaos.stores import PostgresStore
+
+if TYPE_CHECKING:
+    from tests.chaos.rounds import Round
+
+
+async def inject(fault: PlannedFault, target: Round) -> str | None:
+    """Cause a fault and, if it does not last, end it; return why it could not be caused, or None."""
+    return await _FAULTS[fault.kind](fault, target)
+
+
+async def _kill(fault: PlannedFault, target: Round) -> str | None:
+    replica = target.replicas[fault.replica]
+    if not fault.is_early:
+        await replica.wait_until_ready()
+    await replica.kill()
+    return None
+
+
+async def _restart(fault: PlannedFault, target: Round) -> str | None:
+    await target.replicas[fault.replica].restart()
+    return None
+
+
+async def _freeze(fault: PlannedFault, target: Round) -> str | None:
+    replica = target.replicas[fault.replica]
+    await replica.wait_until_ready()
+    await replica.freeze(fault.lasts_s)
+    return None
+
+
+async def _crash_database(fault: PlannedFault, target: Round) -> str | None:
+    if not isinstance(target.store, PostgresStore):
+        return "only PostgreSQL has processes of its own"
+    await target.store.server.crash(fault.lasts_s)
+    return None
+
+
+async def _stop_database(fault: PlannedFault, target: Round) -> str | None:
+    if not isinstance(target.store, PostgresStore):
+        return "only PostgreSQL has processes of its own"
+    await target.store.server.stop_at_once(fault.lasts_s)
+    return None
+
+
+async def _signal_server(fault: PlannedFault, target: Round) -> str | None:
+    assert fault.match is not None
+    game = target.game_process(fault.match)
+    if game is None:
+        return "the match has no server process at this moment"
+    game.signal(signal.SIGKILL if fault.kind is FaultKind.SERVER_KILL else signal.SIGSTOP)
+    if fault.kind is FaultKind.SERVER_PAUSE:
+        await asyncio.sleep(fault.lasts_s)
+        game.signal(signal.SIGCONT)
+    return None
+
+
+_FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]] = {
+    FaultKind.KILL: _kill,
+    FaultKind.RESTART: _restart,
+    FaultKind.FREEZE: _freeze,
+    FaultKind.DATABASE_CRASH: _crash_database,
+    FaultKind.DATABASE_STOP: _stop_database,
+    FaultKind.SERVER_KILL: _signal_server,
+    FaultKind.SERVER_HANG: _signal_server,
+    FaultKind.SERVER_PAUSE: _signal_server,
+}

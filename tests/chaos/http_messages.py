@@ -1,0 +1,83 @@
+"""Read HTTP/1.1 messages from streams, and send single requests: enough for receivers, proxies and clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request with its bytes as they were received."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    head: bytes
+
+    @property
+    def raw(self) -> bytes:
+        """Return the whole request."""
+        return self.head + self.body
+
+
+class Response(msgspec.Struct, frozen=True):
+    """A response with its bytes as they were received."""
+
+    status: int
+    body: bytes
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        """Return the decoded body; None if it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+async def read_request(reader: asyncio.StreamReader) -> Request | None:
+    """Read one request; None if the connection was closed before it."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    start, headers = _parse_head(head)
+    method, path, _ = start.split(" ", 2)
+    return Request(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))), head)
+
+
+async def read_response(reader: asyncio.StreamReader) -> Response:
+    """Read one response; raise OSError or IncompleteReadError if the connection was closed before its end."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    start, headers = _parse_head(head)
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Response(int(start.split(" ")[1]), body, head + body)
+
+
+async def send(port: int, raw: bytes) -> Response:
+    """Send one request on a new connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(raw)
+        return await read_response(reader)
+    finally:
+        writer.close()
+
+
+def format_request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """Return the bytes of a request."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
+    start, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    return start, {name.lower(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,182 @@
+"""Judge a round: pure functions from the plan and the observations to violations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from tests.chaos.observed import Death, Delivery, MatchSeen, Observations
+from tests.chaos.plan import ACCEPTING, CANCELED_BY_USER, MATCH_OVER, GameSpec, Plan, PlannedMatch
+from tests.contract.same_result import differences
+
+MAX_ATTEMPTS = 2
+"""Attempts per callback as documented for callers."""
+
+DYING_S = 20.0
+"""A callback may be repeated if the replica that sent it died up to this long after the receiver accepted it: until
+then the attempt may not have been recorded."""
+
+IDENTITY = ("serverId", "sessionId", "externalMatchId", "timestamp")
+"""Fields that differ between two runs of the same game."""
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A broken promise: `lost`, `second outcome`, `wrong end`, `wrong number`, `repeated`, `leaked` or `refused`."""
+
+    kind: str
+    match: str
+    text: str
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A field whose value differs from the undisturbed run, and is marked as unknown."""
+
+    match: str
+    field: str
+    found: str
+    expected: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The judgment of one round."""
+
+    violations: tuple[Violation, ...]
+    differences: tuple[Difference, ...] = ()
+    repeats: int = 0
+    """Callbacks delivered again, with the same id and bytes, after a replica died."""
+    ends: Mapping[str, int] = {}
+
+
+def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[str, Any]]) -> Verdict:
+    """Return all violations of a round."""
+    violations: list[Violation] = []
+    marked: list[Difference] = []
+    ends: Counter[str] = Counter()
+    repeats = 0
+    for match in plan.matches:
+        one = seen.matches[match.name]
+        violations += [
+            *judge_creation(match, one),
+            *judge_deliveries(match, one, seen.deaths),
+            *judge_end(match, one, plan.expected_ends(match)),
+        ]
+        repeats += count_repeats(one)
+        ends[end_of(one) or "none"] += 1
+        if end_of(one) == MATCH_OVER and match.game in reference:
+            unmarked, allowed = compare_numbers(match, one, reference[match.game])
+            violations += unmarked
+            marked += allowed
+    violations += [Violation("leaked", "", item) for item in seen.leftovers.items()]
+    violations += [Violation("error", "", text) for text in seen.errors]
+    violations += [Violation("second outcome", path, "callback at an unknown path") for path in seen.stray_paths]
+    return Verdict(violations=tuple(violations), differences=tuple(marked), repeats=repeats, ends=dict(ends))
+
+
+def judge_creation(match: PlannedMatch, seen: MatchSeen) -> Iterator[Violation]:
+    """A match is created once, although the request is repeated until it is answered."""
+    if seen.server_id is None:
+        yield Violation("refused", match.name, f"not created: {[answer.status for answer in seen.creates]}")
+    if len(seen.server_ids) > 1:
+        yield Violation("second outcome", match.name, f"created more than once: {sorted(seen.server_ids)}")
+    for answer in (*seen.creates, *seen.cancels):
+        if answer.status not in (0, 200, 201, 409, 502, 503):
+            yield Violation("refused", match.name, f"unexpected status {answer.status}: {answer.json}")
+
+
+def judge_deliveries(match: PlannedMatch, seen: MatchSeen, deaths: list[Death]) -> Iterator[Violation]:
+    """A callback has one id and one body, and is repeated only after a failure or after the death of a replica."""
+    got = seen.deliveries
+    if not got:
+        yield Violation("lost", match.name, "no callback arrived")
+        return
+    if match.receiver in ACCEPTING and not any(one.is_accepted for one in got):
+        yield Violation("lost", match.name, f"no callback was accepted, in {len(got)} attempts")
+    if len({(one.id, one.body) for one in got}) > 1:
+        yield Violation("second outcome", match.name, f"callbacks differ: {[(one.id, one.body) for one in got]}")
+    if not all(one.is_signed for one in got):
+        yield Violation("second outcome", match.name, "a callback has no valid signature")
+    for first, later in _repeats(got):
+        if not _has_death(deaths, first.at_s, later.at_s):
+            text = f"accepted at {first.at_s:.1f} s and sent again at {later.at_s:.1f} s although no replica died"
+            yield Violation("repeated", match.name, text)
+    died = sum(1 for death in deaths if death.until_s >= got[0].at_s)
+    if len(got) > MAX_ATTEMPTS + died:
+        yield Violation("repeated", match.name, f"{len(got)} attempts, with {died} deaths")
+
+
+def count_repeats(seen: MatchSeen) -> int:
+    """Return how many callbacks were sent again after they were accepted."""
+    return sum(1 for _ in _repeats(seen.deliveries))
+
+
+def _repeats(got: list[Delivery]) -> Iterator[tuple[Delivery, Delivery]]:
+    for index, first in enumerate(got):
+        if first.is_accepted:
+            for later in got[index + 1 :]:
+                yield first, later
+            return
+
+
+def _has_death(deaths: list[Death], from_s: float, until_s: float) -> bool:
+    return any(death.from_s <= until_s and death.from_s >= from_s - DYING_S for death in deaths)
+
+
+def end_of(seen: MatchSeen) -> str | None:
+    """Return how a match ended according to its callback: `match_over` or the reason; None without a callback."""
+    if not seen.deliveries:
+        return None
+    body = json.loads(seen.deliveries[0].body)
+    return str(body.get("reason") or body["eventType"])
+
+
+def judge_end(match: PlannedMatch, seen: MatchSeen, expected: frozenset[str]) -> Iterator[Violation]:
+    """The match ended as planned, and the API and the callback tell the same."""
+    end = end_of(seen)
+    if end is None:
+        return
+    if end not in expected:
+        yield Violation("wrong end", match.name, f"{end}, expected {sorted(expected)}")
+    confirmed = [answer.status for answer in seen.cancels if answer.status]
+    if 200 in confirmed and end != CANCELED_BY_USER:
+        yield Violation("wrong end", match.name, f"its cancellation was confirmed, but it ended with {end}")
+    if 409 in confirmed and end == CANCELED_BY_USER and 200 not in confirmed:
+        yield Violation("wrong end", match.name, "its cancellation was rejected, but it was canceled")
+    callback = json.loads(seen.deliveries[0].body)
+    if seen.final is None or seen.final.status != 200:
+        yield Violation("lost", match.name, f"not found by its external id: {seen.final}")
+        return
+    if seen.final.json["result"] != callback.get("result"):
+        yield Violation("second outcome", match.name, "the API returns another result than the callback")
+    if callback["serverId"] != seen.server_id or callback["externalMatchId"] != match.name:
+        yield Violation("second outcome", match.name, "the callback names another match")
+    if seen.server is None or seen.server.json.get("status") not in ("stopped", "failed"):
+        yield Violation("leaked", match.name, f"its server has not ended: {seen.server}")
+
+
+def compare_numbers(
+    match: PlannedMatch, seen: MatchSeen, reference: Mapping[str, Any]
+) -> tuple[list[Violation], list[Difference]]:
+    """Compare a result with that of the undisturbed run: return unmarked differences and marked ones."""
+    callback = comparable(json.loads(seen.deliveries[0].body))
+    unmarked, marked = [], []
+    for path, (found, expected) in differences(callback, dict(reference)).items():
+        if is_marked(path, found):
+            marked.append(Difference(match.name, path, str(found)[:200], str(expected)[:200]))
+        else:
+            text = f"{path} is {str(found)[:200]}, but {str(expected)[:200]} in the undisturbed run"
+            unmarked.append(Violation("wrong number", match.name, text))
+    return unmarked, marked
+
+
+def is_marked(path: str, found: object) -> bool:
+    """True if a value says that it is unknown: null or left out. MVPs are counted from reports that are sent once."""
+    return found is None or path.endswith(".mvps")
+
+
+def comparable(callback: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a callback without the fields that differ between two runs of the same game."""
+    return {name: value for name, value in callback.items() if name not in IDENTITY}

@@ -1,0 +1,282 @@
+"""Plan one round of chaos from a seed: the matches with their expected ends, and the faults. Pure.
+
+The same seed gives the same plan. What happens during a fault still depends on the machine, so a violation is
+reproduced by repeating its round, not by a single run.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+
+MATCH_OVER = "match_over"
+CANCELED_BY_USER = "canceled_by_user"
+SERVER_LOST = "server_lost"
+
+SANDBOX = "sandbox"
+HASTY = "hasty"
+STATIC = "static"
+
+_FIRST_PLAYER = 76561198000000001
+_SERIES = {"matchType": "wingman", "map": "de_nuke", "maps": ["de_nuke", "de_inferno", "de_vertigo"]}
+
+
+class MatchKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of match: its settings, the scenario of its players, and how it ends without faults."""
+
+    scenario: str = "full_match"
+    settings: Json = {}
+    region: str = SANDBOX
+    end: str = MATCH_OVER
+    """`match_over`, or the reason of its cancellation."""
+    late_end: str | None = None
+    """How it may end instead if the service was down until its time to join was over."""
+
+
+KINDS = {
+    "duel": MatchKind(),
+    "series": MatchKind(settings={**_SERIES, "seriesFormat": "bo3", "maxRounds": 4}),
+    "leaver": MatchKind(scenario="rage_quit_rejoin", settings={"maxRounds": 8}),
+    "restored": MatchKind(scenario="round_restore", settings={"maxRounds": 8}),
+    "overtime": MatchKind(scenario="overtime", settings={"maxRounds": 4}),
+    "spoofer": MatchKind(scenario="spoofer"),
+    "deathmatch": MatchKind(settings={"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2}),
+    "all_leave": MatchKind(scenario="all_leave", settings={"maxRounds": 12}, end="all_players_left"),
+    "crash": MatchKind(scenario="server_crash", settings={"maxRounds": 12}, end=SERVER_LOST),
+    "hang": MatchKind(scenario="server_hang", settings={"maxRounds": 12}, end=SERVER_LOST),
+    "no_show": MatchKind(scenario="no_show", region=HASTY, end="no_players_joined"),
+    "incomplete": MatchKind(
+        scenario="incomplete_roster", region=HASTY, end="incomplete_roster", late_end="no_players_joined"
+    ),
+}
+
+PLAYED = tuple(name for name, kind in KINDS.items() if kind.end == MATCH_OVER)
+"""Kinds that end with a result."""
+
+SEEDS_PER_KIND = 3
+"""Different games per kind: each is also played once without faults, for comparison."""
+
+LOCKSTEP_SPEEDS = (60, 120, 300)
+"""Speeds of games whose time waits for the service."""
+FREE_SPEEDS = (60, 120)
+"""Speeds of games that go on while the service is down."""
+FREE_KINDS = frozenset(
+    {"duel", "leaver", "overtime", "spoofer", "deathmatch", "crash", "hang", "no_show", "incomplete"}
+)
+"""Kinds that may go on while the service is down. Not a series: a server discards the log of a map that it could not
+send before it loads the next one, so numbers of that map are missing, and a result cannot say so."""
+ROSTER_DELAY_S = 20
+"""Simulated seconds from the last setting until players connect."""
+
+
+class Receiver(StrEnum):
+    """How the receiver of a callback responds."""
+
+    ACCEPT = "accept"
+    SLOW = "slow"
+    """Accepts after two seconds."""
+    FAIL_ONCE = "fail_once"
+    RESET_ONCE = "reset_once"
+    FAIL = "fail"
+    HANG = "hang"
+    RESET = "reset"
+    DRIP = "drip"
+    REDIRECT = "redirect"
+    HUGE = "huge"
+    """Accepts, with a body that does not end."""
+
+
+ACCEPTING = frozenset({Receiver.ACCEPT, Receiver.SLOW, Receiver.FAIL_ONCE, Receiver.RESET_ONCE, Receiver.HUGE})
+"""Receivers that accept the callback within its two attempts."""
+
+
+class Moment(StrEnum):
+    """What an observer outside can see of a match; faults and cancellations wait for it."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PLAYERS = "players"
+    SCORE = "score"
+    ENDED = "ended"
+    """Its callback has arrived."""
+
+
+class GameSpec(msgspec.Struct, frozen=True):
+    """A game that can be repeated: its kind and seed decide what happens."""
+
+    kind: str
+    seed: int
+
+    def body(self, *, speed: int, is_lockstep: bool) -> Json:
+        """Return `region`, `gameType` and `gameSettings` of a request for this game."""
+        kind = KINDS[self.kind]
+        cvars = {
+            "sim_scenario": kind.scenario,
+            "sim_seed": self.seed,
+            "sim_lockstep": int(is_lockstep),
+            "sim_speed": speed,
+            "sim_roster_delay": ROSTER_DELAY_S,
+        }
+        settings = {
+            "matchType": "competitive",
+            "map": "de_mirage",
+            "maxRounds": 4,
+            "freezeTime": 1,
+            "customCvars": "\n".join(f"{name} {value}" for name, value in cvars.items()),
+            **kind.settings,
+        }
+        players = [str(_FIRST_PLAYER + index) for index in range(4)]
+        if settings["matchType"] == "deathmatch":
+            del settings["maxRounds"]
+            settings["players"] = players
+        else:
+            settings["teams"] = {
+                "team1": {"name": "Reds", "players": players[:2]},
+                "team2": {"name": "Blues", "players": players[2:]},
+            }
+        return {"region": kind.region, "gameType": "cs2", "gameSettings": settings}
+
+
+class PlannedMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One match of a round."""
+
+    name: str
+    at_s: float
+    game: GameSpec
+    speed: int
+    is_lockstep: bool
+    receiver: Receiver = Receiver.ACCEPT
+    cancel_on: Moment | None = None
+
+
+class FaultKind(StrEnum):
+    """The kinds of faults."""
+
+    KILL = "kill"
+    """SIGKILL to a replica; it is started again at once."""
+    RESTART = "restart"
+    """SIGTERM to a replica; it is started again."""
+    FREEZE = "freeze"
+    """SIGSTOP to a replica for longer than its leases."""
+    DATABASE_CRASH = "database_crash"
+    """SIGKILL to PostgreSQL."""
+    DATABASE_STOP = "database_stop"
+    """Immediate shutdown of PostgreSQL: all connections are closed, and it recovers at the next start."""
+    DISK_FULL = "disk_full"
+    SERVER_KILL = "server_kill"
+    """SIGKILL to a game server."""
+    SERVER_HANG = "server_hang"
+    """SIGSTOP to a game server that does not come back."""
+    SERVER_PAUSE = "server_pause"
+    """SIGSTOP to a game server, for less time than it takes to be considered lost."""
+
+
+SERVER_FAULTS = frozenset({FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE})
+
+
+class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault: at a time, or when a match is seen at a moment."""
+
+    kind: FaultKind
+    at_s: float
+    lasts_s: float = 0.0
+    replica: int = 0
+    match: str | None = None
+    """The match that it waits for or, for the faults of game servers, also hits."""
+    on: Moment | None = None
+    is_early: bool = False
+    """Kill a replica even if it has not become ready since its last death. Otherwise it waits, so that there is
+    progress on any machine."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One round."""
+
+    seed: int
+    matches: tuple[PlannedMatch, ...]
+    faults: tuple[PlannedFault, ...]
+
+    def expected_ends(self, match: PlannedMatch) -> frozenset[str]:
+        """Return how this match may end: `match_over`, or reasons of a cancellation."""
+        kind = KINDS[match.game.kind]
+        ends = {kind.end, kind.late_end or kind.end}
+        if match.cancel_on is not None:
+            ends.add(CANCELED_BY_USER)
+        if any(fault.match == match.name and fault.kind in SERVER_FAULTS for fault in self.faults):
+            ends.add(SERVER_LOST)
+        return frozenset(ends)
+
+
+class Mix(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what a round contains."""
+
+    matches: int
+    kills: int
+    faults: tuple[FaultKind, ...] = ()
+    """Further faults, one of each."""
+    length_s: float
+    """Time within which matches are created and faults begin."""
+    replicas: int = 1
+    kinds: tuple[str, ...] = tuple(KINDS)
+    cancel_share: float = 0.15
+    bad_receiver_share: float = 0.15
+    bad_receivers: tuple[Receiver, ...] = tuple(one for one in Receiver if one is not Receiver.ACCEPT)
+
+
+FREEZE_S = 33.0
+"""Longer than a lease."""
+PAUSE_S = 5.0
+"""Shorter than the 10 s without a sign of life after which a server is lost."""
+
+
+def make_plan(seed: int, mix: Mix) -> Plan:
+    """Return the plan of a round."""
+    rng = Random(seed)
+    matches = tuple(_make_match(rng, index, mix) for index in range(mix.matches))
+    faults = [_make_kill(rng, index, mix, matches) for index in range(mix.kills)]
+    faults += [_make_fault(rng, kind, mix, matches) for kind in mix.faults]
+    return Plan(seed=seed, matches=matches, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)))
+
+
+def _make_match(rng: Random, index: int, mix: Mix) -> PlannedMatch:
+    kind = mix.kinds[index] if index < len(mix.kinds) else rng.choice([*mix.kinds, *(set(mix.kinds) & set(PLAYED))])
+    is_lockstep = rng.random() < 0.7 or kind not in FREE_KINDS
+    is_canceled = rng.random() < mix.cancel_share
+    return PlannedMatch(
+        name=f"m{index}-{kind}",
+        at_s=round(rng.random() * mix.length_s * 0.8, 2),
+        game=GameSpec(kind, rng.randrange(1, 1 + SEEDS_PER_KIND)),
+        speed=rng.choice(LOCKSTEP_SPEEDS if is_lockstep else FREE_SPEEDS),
+        is_lockstep=is_lockstep,
+        receiver=rng.choice(mix.bad_receivers) if rng.random() < mix.bad_receiver_share else Receiver.ACCEPT,
+        cancel_on=rng.choice(list(Moment)) if is_canceled else None,
+    )
+
+
+def _make_kill(rng: Random, index: int, mix: Mix, matches: tuple[PlannedMatch, ...]) -> PlannedFault:
+    """Kill at a random time, or when a random match is seen to change."""
+    at_s = mix.length_s * (index + rng.random()) / mix.kills
+    replica, is_early = rng.randrange(mix.replicas), rng.random() < 0.2
+    if rng.random() < 0.5:
+        return PlannedFault(kind=FaultKind.KILL, at_s=round(at_s, 2), replica=replica, is_early=is_early)
+    near = min(matches, key=lambda match: abs(match.at_s - at_s))
+    on = rng.choice(list(Moment))
+    return PlannedFault(kind=FaultKind.KILL, at_s=near.at_s, replica=replica, match=near.name, on=on)
+
+
+def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMatch, ...]) -> PlannedFault:
+    replica = rng.randrange(mix.replicas)
+    if kind in SERVER_FAULTS:
+        match = rng.choice([one for one in matches if one.game.kind in PLAYED])
+        on = rng.choice((Moment.CREATED, Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
+        lasts_s = PAUSE_S if kind is FaultKind.SERVER_PAUSE else 0.0
+        return PlannedFault(kind=kind, at_s=match.at_s, lasts_s=lasts_s, match=match.name, on=on)
+    lasts_s = {FaultKind.FREEZE: FREEZE_S, FaultKind.RESTART: 0.0}.get(kind, 0.5 + 2.5 * rng.random())
+    return PlannedFault(
+        kind=kind, at_s=round(rng.random() * mix.length_s, 2), lasts_s=round(lasts_s, 2), replica=replica
+    )

@@ -1,0 +1,60 @@
+"""Write the figures of a run into a section of docs/reliability.md. Other sections stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.chaos.judge import Difference
+from tests.chaos.session import Totals
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- figures: {name} -->", "<!-- end of figures: {name} -->"
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def write_section(name: str, lines: Sequence[str], page: Path = PAGE) -> None:
+    """Replace the section with this name; raise ValueError if the page has none."""
+    text = page.read_text(encoding="utf-8")
+    begin, end = BEGIN.format(name=name), END.format(name=name)
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise ValueError(f"{page} has no section for {name!r}: add {begin} and {end}.")
+    page.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")
+
+
+def heading(command: str) -> str:
+    """Return the line that says when and how figures were measured."""
+    return f"Measured on {datetime.now(UTC):%Y-%m-%d} with `{command}`:"
+
+
+def session_lines(totals: Totals, command: str) -> list[str]:
+    """Return the section of a session as Markdown."""
+    rows = {
+        "minutes": f"{totals.seconds / 60:.0f}",
+        "rounds, from seed": f"{totals.rounds:,}, {totals.seed}",
+        "matches": f"{totals.matches:,}",
+        **{f"fault: {kind.replace('_', ' ')}": f"{count:,}" for kind, count in sorted(totals.injected.items())},
+        **{f"ended with `{end}`": f"{count:,}" for end, count in sorted(totals.ends.items())},
+        "callbacks sent again after a death, same id and bytes": f"{totals.repeats:,}",
+        "differences from the undisturbed run, all marked": f"{len(totals.differences):,}",
+        "violations": f"{totals.violations:,}",
+    }
+    lines = [heading(command), "", "| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in rows.items())]
+    if totals.differences:
+        counts = count_fields(totals.differences)
+        lines += ["", "| field that differs | times |", "|---|---:|"]
+        lines += [f"| `{field}` | {count:,} |" for field, count in sorted(counts.items())]
+    if totals.skipped:
+        lines += ["", "Faults that could not be caused: "]
+        lines[-1] += "; ".join(f"{text} ({count:,})" for text, count in sorted(totals.skipped.items())) + "."
+    return lines
+
+
+def count_fields(differences: Sequence[Difference]) -> Counter[str]:
+    """Count differences per field, whatever the map and player."""
+    return Counter(_INDEX.sub("[]", one.field).removeprefix(".") for one in differences)

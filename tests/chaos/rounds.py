@@ -1,0 +1,279 @@
+"""Execute a plan: create its matches, inject its faults, and record what is seen from outside until all is quiet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from matchpod.settings.fleets import SIMULATOR_COMMAND
+from tests.chaos.balancer import Balancer
+from tests.chaos.cluster import Replica
+from tests.chaos.faults import inject
+from tests.chaos.http_messages import format_request, send
+from tests.chaos.observed import Answer, Death, Delivery, Leftovers, MatchSeen, Observations
+from tests.chaos.plan import HASTY, SANDBOX, Json, Moment, Plan, PlannedFault, PlannedMatch
+from tests.chaos.receivers import Receivers, attempt_of
+from tests.chaos.stores import SqliteStore, Store
+from tests.e2e.service.running_service import PATIENT_SPEED, GameProcess, RunningService, free_port_range, region
+
+PORTS = 16
+"""Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
+HASTY_PORTS = 4
+SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
+"""Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
+settings, no game begins with half of them."""
+RETRY_S = 0.25
+WATCH_S = 0.1
+QUIET_POLL_S = 0.5
+STALL_S = 240.0
+"""A round is stuck if nothing happens for this long: no post, no callback, no change in the database."""
+ROUND_S = 1800.0
+"""Limit of a round, which only one that never becomes quiet reaches."""
+CALL_S = 60.0
+
+_OPEN = "SELECT id, phase FROM servers WHERE phase <> 'released'"
+_DUE = "SELECT id, attempts FROM callbacks WHERE next_at_ms IS NOT NULL"
+_TRANSIENT = (0, 502, 503)
+
+
+class Watched:
+    """A match in progress: what was seen of it, and the moments it has reached."""
+
+    def __init__(self, planned: PlannedMatch) -> None:
+        self.planned = planned
+        self.seen = MatchSeen()
+        self.moments = {moment: asyncio.Event() for moment in Moment}
+
+    def reach(self, moment: Moment) -> None:
+        """Mark this moment and all before it as reached."""
+        for one in Moment:
+            self.moments[one].set()
+            if one is moment:
+                return
+
+
+class Round:
+    """One round: replicas of the service behind a balancer, receivers, game servers and faults."""
+
+    def __init__(self, plan: Plan, folder: Path, store: Store | None = None, *, replicas: int = 1) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.store = store or SqliteStore(self.data_dir)
+        self._replica_count = replicas
+        self._matches = {match.name: Watched(match) for match in plan.matches}
+        self._injected: list[str] = []
+        self._skipped: list[str] = []
+        self.deaths: list[Death] = []
+        self._key = ""
+
+    async def run(self) -> Observations:
+        """Run the round until all is quiet; return what was seen."""
+        async with AsyncExitStack() as stack:
+            self.receivers = await stack.enter_async_context(Receivers())
+            services = self._services()
+            self.balancer = await stack.enter_async_context(Balancer([service.port for service in services]))
+            for service in services:
+                service.configure(public_url=self.balancer.url)
+            self.replicas = []
+            stack.callback(services[0].close)  # kills the game servers that are left
+            for number, service in enumerate(services):
+                replica = Replica(number, service, self.deaths)
+                self.replicas.append(await stack.enter_async_context(replica))
+            self._key = self.replicas[0].first_key()
+            services[0].key = self._key
+            secret = await asyncio.to_thread(services[0].webhook_secret)
+            self._began_s = time.monotonic()
+            async with asyncio.TaskGroup() as group:
+                for match in self._matches.values():
+                    group.create_task(self._play(match))
+                for fault in self.plan.faults:
+                    group.create_task(self._inject(fault))
+            await self._wait_until_quiet()
+            for match in self._matches.values():
+                await self._read_final(match)
+            exit_codes = [await replica.stop() for replica in self.replicas]
+            return await self._observations(secret, exit_codes)
+
+    def _services(self) -> list[RunningService]:
+        ports = free_port_range(PORTS + HASTY_PORTS)
+        regions = region(SANDBOX, ports[HASTY_PORTS:], speed=PATIENT_SPEED, command=SERVER_COMMAND)
+        regions += region(HASTY, ports[:HASTY_PORTS], speed=30, command=SERVER_COMMAND)
+        return [
+            RunningService(
+                self.folder / f"replica{number}",
+                regions=regions,
+                database_url=self.store.url,
+                data_dir=self.data_dir,
+            )
+            for number in range(self._replica_count)
+        ]
+
+    # --- matches --------------------------------------------------------------------------------------------------
+
+    async def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """Send one request through the balancer; the answer has status 0 if there was none."""
+        content = b"" if body is None else json.dumps(body).encode()
+        all_headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", **headers}
+        try:
+            async with asyncio.timeout(CALL_S):
+                response = await send(self.balancer.port, format_request(method, path, all_headers, content))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return Answer(time.monotonic(), 0)
+        return Answer(time.monotonic(), response.status, response.json)
+
+    async def _post(self, answers: list[Answer], path: str, body: object = None, **headers: str) -> Answer:
+        """Repeat a request until its answer is final; append all answers."""
+        while True:
+            answers.append(await self.call("POST", path, body, **headers))
+            if answers[-1].status not in _TRANSIENT:
+                return answers[-1]
+            await asyncio.sleep(RETRY_S)
+
+    async def _play(self, match: Watched) -> None:
+        planned, seen = match.planned, match.seen
+        await self._sleep_until(planned.at_s)
+        body = {
+            **planned.game.body(speed=planned.speed, is_lockstep=planned.is_lockstep),
+            "externalMatchId": planned.name,
+            "callbackUrl": self.receivers.url(planned.name, planned.receiver),
+        }
+        answer = await self._post(seen.creates, "/api/v1/matches", body, **{"Idempotency-Key": planned.name})
+        if answer.status != 201:
+            match.reach(Moment.ENDED)
+            return
+        seen.server_id = answer.json["serverId"]
+        seen.server_ids.add(answer.json["serverId"])
+        match.reach(Moment.CREATED)
+        waiting = {fault.on for fault in self.plan.faults if fault.match == planned.name} | {planned.cancel_on}
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(match)) if waiting - {None, Moment.CREATED} else None
+            if planned.cancel_on is not None:
+                await match.moments[planned.cancel_on].wait()
+                await self._post(seen.cancels, f"/api/v1/servers/{seen.server_id}/cancel")
+            if watching is not None:
+                await watching
+
+    async def _watch(self, match: Watched) -> None:
+        """Poll a match until its callback arrives, and mark the moments that it reaches."""
+        quiet_s = time.monotonic() + STALL_S
+        while not self.receivers.at(match.planned.name) and time.monotonic() < quiet_s:
+            answer = await self.call("GET", f"/api/v1/servers/{match.seen.server_id}")
+            if answer.status == 200 and (moment := _moment_of(answer.json)) is not None:
+                if not match.moments[moment].is_set():
+                    quiet_s = time.monotonic() + STALL_S
+                match.reach(moment)
+            await asyncio.sleep(WATCH_S)
+        match.reach(Moment.ENDED)
+
+    async def _read_final(self, match: Watched) -> None:
+        if match.seen.server_id is None:
+            return
+        match.seen.final = await self.call("GET", f"/api/v1/matches/{match.planned.name}")
+        match.seen.server = await self.call("GET", f"/api/v1/servers/{match.seen.server_id}")
+
+    # --- faults ---------------------------------------------------------------------------------------------------
+
+    async def _inject(self, fault: PlannedFault) -> None:
+        await self._sleep_until(fault.at_s)
+        if fault.match is not None and fault.on is not None:
+            await self._matches[fault.match].moments[fault.on].wait()
+        skipped = await inject(fault, self)
+        if skipped is None:
+            self._injected.append(fault.kind)
+        else:
+            self._skipped.append(f"{fault.kind}: {skipped}")
+
+    def game_process(self, name: str) -> GameProcess | None:
+        """Return the game-server process of a match, if it has one."""
+        server_id = self._matches[name].seen.server_id
+        found = self.replicas[0].service.server_processes(server_id) if server_id else []
+        return found[0] if found else None
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    async def _sleep_until(self, at_s: float) -> None:
+        await asyncio.sleep(max(0.0, self._began_s + at_s - time.monotonic()))
+
+    async def _wait_until_quiet(self) -> None:
+        """Wait until all matches are released and all callbacks decided, or nothing happens any more."""
+        end_s = time.monotonic() + ROUND_S
+        changed_s, before = time.monotonic(), None
+        while time.monotonic() < min(end_s, changed_s + STALL_S):
+            now = (
+                await self.store.rows(_OPEN),
+                await self.store.rows(_DUE),
+                self.receivers.count,
+                self.balancer.forwarded,
+            )
+            processes = self.replicas[0].service.server_processes()
+            if not now[0] and not now[1] and not processes:
+                return
+            if now != before:
+                changed_s, before = time.monotonic(), now
+            await asyncio.sleep(QUIET_POLL_S)
+
+    async def _observations(self, secret: str, exit_codes: list[int]) -> Observations:
+        for name, match in self._matches.items():
+            match.seen.deliveries = [
+                Delivery(
+                    at_s=one.at_s,
+                    id=one.request.headers.get("webhook-id", ""),
+                    attempt=attempt_of(one.request.headers),
+                    body=one.request.body,
+                    is_accepted=one.is_accepted,
+                    is_signed=one.is_signed_with(secret),
+                )
+                for one in self.receivers.at(name)
+            ]
+        return Observations(
+            matches={name: match.seen for name, match in self._matches.items()},
+            deaths=self.deaths,
+            leftovers=await self._leftovers(exit_codes),
+            injected=self._injected,
+            skipped=self._skipped,
+            errors=_errors(self.replicas),
+            stray_paths=self.receivers.stray(),
+        )
+
+    async def _leftovers(self, exit_codes: list[int]) -> Leftovers:
+        async def texts(sql: str) -> tuple[str, ...]:
+            return tuple(" ".join(map(str, row)) for row in await self.store.rows(sql))
+
+        known = {match.seen.server_id for match in self._matches.values()}
+        processes = self.replicas[0].service.server_processes()
+        return Leftovers(
+            processes=tuple(f"{game.server_id} pid {game.pid}" for game in processes),
+            slots=await texts("SELECT region, slot, server_id FROM slots"),
+            leases=await texts("SELECT id, lease_owner FROM servers WHERE lease_owner IS NOT NULL"),
+            open_servers=await texts(_OPEN),
+            due_callbacks=await texts(_DUE),
+            snapshots=await texts("SELECT server_id FROM snapshots"),
+            unknown_servers=tuple(one for one in await texts("SELECT id FROM servers") if one not in known),
+            exit_codes=tuple(f"replica {number}: {code}" for number, code in enumerate(exit_codes) if code),
+        )
+
+
+def _moment_of(server: Json) -> Moment | None:
+    match = server["match"]
+    if match and (sum(match.get("score", {}).values()) or any(player["kills"] for player in match["players"])):
+        return Moment.SCORE
+    if match and match["players"]:
+        return Moment.PLAYERS
+    return Moment.RUNNING if server["status"] == "running" else None
+
+
+def _errors(replicas: list[Replica]) -> list[str]:
+    """Return the error messages in the logs of all replicas."""
+    found = []
+    for replica in replicas:
+        for name, text in replica.texts().items():
+            for line in text.splitlines():
+                if line.startswith("{") and '"level":"ERROR"' in line.replace(" ", ""):
+                    found.append(f"replica {replica.number}, {name}: {line[:600]}")
+                elif line and not line.startswith("{"):
+                    found.append(f"replica {replica.number}, {name}: {line[:200]}")
+    return found

@@ -1,0 +1,136 @@
+"""Run rounds of chaos on one database until the time is over or a violation is found.
+
+Each game is first played once without faults; the results of all later rounds are compared with these.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.chaos.judge import Difference, Verdict, comparable, judge
+from tests.chaos.observed import Observations
+from tests.chaos.plan import PLAYED, SEEDS_PER_KIND, FaultKind, GameSpec, Mix, Plan, PlannedMatch, make_plan
+from tests.chaos.rounds import Round
+from tests.chaos.stores import PostgresServer
+
+Reference = Mapping[GameSpec, Mapping[str, Any]]
+
+REFERENCE_SPEED = 200
+
+_SERVER_FAULTS = (FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE)
+MIXES = {
+    "sqlite": Mix(matches=48, kills=8, length_s=30, faults=(*_SERVER_FAULTS, FaultKind.RESTART, FaultKind.FREEZE)),
+    "postgres": Mix(
+        matches=64,
+        kills=10,
+        length_s=45,
+        replicas=2,
+        faults=(
+            *_SERVER_FAULTS,
+            FaultKind.RESTART,
+            FaultKind.FREEZE,
+            FaultKind.DATABASE_CRASH,
+            FaultKind.DATABASE_STOP,
+        ),
+    ),
+}
+"""The rounds of `make chaos`."""
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """Sums over the rounds of a session."""
+
+    database: str
+    seed: int
+    rounds: int = 0
+    seconds: float = 0.0
+    matches: int = 0
+    injected: Counter[str] = msgspec.field(default_factory=Counter)
+    ends: Counter[str] = msgspec.field(default_factory=Counter)
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    repeats: int = 0
+    differences: list[Difference] = msgspec.field(default_factory=list)
+    violations: int = 0
+
+    def add(self, plan: Plan, seen: Observations, verdict: Verdict) -> None:
+        """Add one round."""
+        self.rounds += 1
+        self.matches += len(plan.matches)
+        self.injected.update(seen.injected)
+        self.skipped.update(seen.skipped)
+        self.ends.update(verdict.ends)
+        self.repeats += verdict.repeats
+        self.differences += verdict.differences
+        self.violations += len(verdict.violations)
+
+
+async def play_reference(folder: Path, games: Iterable[GameSpec]) -> Reference:
+    """Play games without faults; return their comparable callbacks."""
+    matches = tuple(
+        PlannedMatch(name=f"{game.kind}-{game.seed}", at_s=0, game=game, speed=REFERENCE_SPEED, is_lockstep=True)
+        for game in games
+    )
+    plan = Plan(seed=0, matches=matches, faults=())
+    seen = await Round(plan, folder).run()
+    found = {match.game: comparable(json.loads(seen.matches[match.name].deliveries[0].body)) for match in matches}
+    verdict = judge(plan, seen, found)
+    assert not verdict.violations, f"the run without faults is not clean: {verdict.violations}"
+    return found
+
+
+def played_games(kinds: Iterable[str] = PLAYED) -> list[GameSpec]:
+    """Return all games that end with a result."""
+    return [GameSpec(kind, seed) for kind in kinds for seed in range(1, 1 + SEEDS_PER_KIND)]
+
+
+async def run_session(
+    folder: Path, database: str, *, seed: int, minutes: float, mix: Mix, report: Callable[[str], None]
+) -> Totals:
+    """Run rounds with increasing seeds; stop at the first violation and keep the folder of its round."""
+    began_s = time.monotonic()
+    totals = Totals(database=database, seed=seed)
+    with ExitStack() as stack:
+        server = None
+        if database == "postgres":
+            server = PostgresServer(folder / "postgres")
+            stack.callback(server.close)
+        report(f"{database}: playing {len(played_games())} games without faults, for comparison")
+        reference = await play_reference(folder / "reference", played_games())
+        while totals.rounds == 0 or time.monotonic() - began_s < minutes * 60:
+            number = seed + totals.rounds
+            plan, place = make_plan(number, mix), folder / f"{database}-{number}"
+            round_began_s = time.monotonic()
+            store = await server.create_store() if server else None
+            seen = await Round(plan, place, store, replicas=mix.replicas).run()
+            verdict = judge(plan, seen, reference)
+            totals.add(plan, seen, verdict)
+            totals.seconds = time.monotonic() - began_s
+            report(_line(totals, number, seen, verdict, time.monotonic() - round_began_s))
+            if verdict.violations:
+                for violation in verdict.violations:
+                    report(f"  {violation.kind} {violation.match}: {violation.text[:1000]}")
+                report(f"  kept: {place}")
+                report(f"  to repeat: .venv/bin/python -m tests.chaos matches --database {database} --seed {number}")
+                return totals
+            shutil.rmtree(place)
+    return totals
+
+
+def _line(totals: Totals, seed: int, seen: Observations, verdict: Verdict, seconds: float) -> str:
+    kinds = Counter(seen.injected)
+    faults = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    ends = ", ".join(f"{count} {end}" for end, count in sorted(verdict.ends.items()))
+    return (
+        f"{totals.database} round {totals.rounds}, seed {seed}, {seconds:.0f} s: {ends}; faults: {faults or 'none'}; "
+        f"{verdict.repeats} repeated callbacks, {len(verdict.differences)} marked differences, "
+        f"{len(verdict.violations)} violations; so far {totals.matches} matches, {totals.injected['kill']} kills"
+    )

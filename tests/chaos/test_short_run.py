@@ -1,0 +1,34 @@
+"""A short round of chaos on SQLite: nothing is lost, doubled, leaked or counted wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chaos.judge import judge
+from tests.chaos.plan import FaultKind, Mix, Receiver, make_plan
+from tests.chaos.rounds import Round
+from tests.chaos.session import play_reference
+
+SEED = 7
+MIX = Mix(
+    matches=9,
+    kills=3,
+    length_s=5,
+    faults=(FaultKind.SERVER_KILL, FaultKind.SERVER_PAUSE, FaultKind.RESTART),
+    kinds=("duel", "overtime", "spoofer", "deathmatch", "crash", "series"),
+    cancel_share=0.2,
+    bad_receiver_share=0.4,
+    bad_receivers=(Receiver.FAIL_ONCE, Receiver.RESET_ONCE, Receiver.HUGE, Receiver.REDIRECT),
+)
+"""Without faults that only take time: receivers that hang, and servers that hang."""
+
+
+async def test_no_match_is_lost_doubled_leaked_or_wrong_in_a_round_of_faults(tmp_path: Path) -> None:
+    plan = make_plan(SEED, MIX)
+    games = {match.game for match in plan.matches if "match_over" in plan.expected_ends(match)}
+    reference = await play_reference(tmp_path / "reference", sorted(games, key=str))
+    seen = await Round(plan, tmp_path / "chaos").run()
+    verdict = judge(plan, seen, reference)
+    assert verdict.violations == ()
+    assert seen.injected.count(FaultKind.KILL) == MIX.kills
+    assert sum(verdict.ends.values()) == MIX.matches
