@@ -9,12 +9,18 @@ import argparse
 import asyncio
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
 from random import SystemRandom
 
-from tests.chaos.report import session_lines, write_section
+import msgspec
+
+from tests.chaos.flood import measure_flood
+from tests.chaos.hanging import measure_receivers
+from tests.chaos.report import heading, session_lines, write_section
+from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
 
 DATABASES = ("sqlite", "postgres")
@@ -25,7 +31,7 @@ def main() -> int:
     args = _parser().parse_args()
     folder = Path(tempfile.mkdtemp(prefix="matchpod-chaos-"))
     try:
-        is_clean = asyncio.run(args.run(args, folder))
+        is_clean = asyncio.run(_run(args, folder))
     except BaseException:
         say(f"kept: {folder}")
         raise
@@ -34,6 +40,15 @@ def main() -> int:
     else:
         say(f"failed; kept: {folder}")
     return 0 if is_clean else 1
+
+
+async def _run(args: argparse.Namespace, folder: Path) -> bool:
+    """Run the command; SIGTERM ends it like Ctrl-C, so that no process is left."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    is_clean: bool = await args.run(args, folder)
+    return is_clean
 
 
 def say(text: str) -> None:
@@ -46,12 +61,14 @@ async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
     seed = args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
     databases = DATABASES if args.database == "both" else (args.database,)
     for database in databases:
+        mix = MIXES[database]
+        mix = msgspec.structs.replace(mix, matches=args.matches or mix.matches, kills=args.kills or mix.kills)
         totals = await run_session(
             folder,
             database,
             seed=seed,
             minutes=args.minutes / len(databases),
-            mix=MIXES[database],
+            mix=mix,
             report=say,
         )
         if totals.violations:
@@ -62,6 +79,28 @@ async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
     return True
 
 
+async def run_restarts(args: argparse.Namespace, folder: Path) -> bool:
+    """Restart replicas under load."""
+    return _finish(args, "restarts", await measure_restarts(folder, args.restarts, say))
+
+
+async def run_flood(args: argparse.Namespace, folder: Path) -> bool:
+    """Measure the service during a flood."""
+    return _finish(args, "flood", await measure_flood(folder, args.seconds, say))
+
+
+async def run_receivers(args: argparse.Namespace, folder: Path) -> bool:
+    """Measure callbacks while many receivers hang."""
+    return _finish(args, "receivers", await measure_receivers(folder, args.hanging, say))
+
+
+def _finish(args: argparse.Namespace, name: str, measured: tuple[bool, list[str]]) -> bool:
+    is_clean, lines = measured
+    if args.write:
+        write_section(name, [heading(command_line()), "", *lines])
+    return is_clean
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -69,7 +108,18 @@ def _parser() -> argparse.ArgumentParser:
     matches.add_argument("--minutes", type=float, default=0, help="how long; default: one round per database")
     matches.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     matches.add_argument("--seed", type=int, help="seed of the first round; default: random")
+    matches.add_argument("--matches", type=int, help="matches per round")
+    matches.add_argument("--kills", type=int, help="kills per round")
     matches.set_defaults(run=run_matches)
+    restarts = commands.add_parser("restarts", help="rolling restarts of two replicas on PostgreSQL, under load")
+    restarts.add_argument("--restarts", type=int, default=20, help="default: 20")
+    restarts.set_defaults(run=run_restarts)
+    flood = commands.add_parser("flood", help="API and log posts while three tokens flood, on SQLite")
+    flood.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
+    flood.set_defaults(run=run_flood)
+    receivers = commands.add_parser("receivers", help="good callbacks while many receivers hang, on SQLite")
+    receivers.add_argument("--hanging", type=int, default=1000, help="receivers that hang; default: 1000")
+    receivers.set_defaults(run=run_receivers)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into docs/reliability.md")
     return parser

@@ -49,6 +49,11 @@ class Balancer:
         """Return its URL."""
         return f"http://127.0.0.1:{self.port}"
 
+    async def wait_until_ready(self, count: int) -> None:
+        """Wait until this many replicas are known to be ready."""
+        while len(self._ready) < count:
+            await asyncio.sleep(POLL_S / 10)
+
     async def _poll(self, port: int) -> None:
         while True:
             is_ready = False

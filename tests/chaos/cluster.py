@@ -1,149 +1,91 @@
-"""Run replicas of the service like a process manager: a replica that exits is started again at once.
-
-The faults of processes are here too: kill, restart and freeze. Each is recorded as a death.
-"""
+"""Run replicas of the service on one database, behind a balancer, with regions of simulated servers."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import signal
-import subprocess
-import sys
+import json
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack
+from pathlib import Path
 
+from matchpod.settings.fleets import SIMULATOR_COMMAND
+from tests.chaos.balancer import Balancer
 from tests.chaos.http_messages import format_request, send
-from tests.chaos.observed import Death
-from tests.e2e.service.running_service import RunningService
+from tests.chaos.observed import Answer, Death
+from tests.chaos.plan import HASTY, SANDBOX
+from tests.chaos.replica import Replica
+from tests.chaos.stores import Store
+from tests.e2e.service.running_service import GameProcess, RunningService, free_port_range, region
 
-START_S = 240.0
-"""Timeout of the first start of a replica."""
-STOP_S = 120.0
-RESTART_S = 0.2
-"""Pause before a replica that exited is started again."""
-POLL_S = 0.05
+PORTS = 16
+"""Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
+HASTY_PORTS = 4
+HASTY_SPEED = 30
+SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
+"""Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
+settings, no game begins with half of them."""
+CALL_S = 60.0
 
-_READY = format_request("GET", "/readyz", {})
 
+class Cluster:
+    """The replicas and their balancer; a context manager that ends them and all their game servers."""
 
-class Replica:
-    """One replica, which is started again whenever it exits."""
+    def __init__(self, folder: Path, store: Store, *, replicas: int = 1) -> None:
+        self.data_dir = folder / "data"
+        self.deaths: list[Death] = []
+        self.replicas: list[Replica] = []
+        self.key = ""
+        self._services = [
+            RunningService(folder / f"replica{number}", regions="", database_url=store.url, data_dir=self.data_dir)
+            for number in range(replicas)
+        ]
+        self._stack = AsyncExitStack()
 
-    def __init__(self, number: int, service: RunningService, deaths: list[Death]) -> None:
-        self.number = number
-        self.service = service
-        self._deaths = deaths
-        self._starts = 0
-        self._is_closing = False
-        self.process: asyncio.subprocess.Process | None = None
-
-    @property
-    def port(self) -> int:
-        return self.service.port
-
-    async def __aenter__(self) -> Replica:
-        await self._spawn()
-        self._keeper = asyncio.create_task(self._keep())
-        await self.wait_until_ready()
+    async def __aenter__(self) -> Cluster:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-        self._keeper.cancel()
-        await asyncio.gather(self._keeper, return_exceptions=True)
+        await self._stack.aclose()
 
-    async def _spawn(self) -> None:
-        self._starts += 1
-        out, err = (self.service.folder / f"{self._starts}.{kind}" for kind in ("out", "err"))
-        with out.open("wb") as out_file, err.open("wb") as err_file:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "matchpod",
-                "serve",
-                stdout=out_file,
-                stderr=err_file,
-                stdin=subprocess.DEVNULL,
-                env=self.service.environment(),
-                cwd=self.service.folder,
-            )
+    async def _start(self) -> None:
+        ports = [service.port for service in self._services]
+        self.balancer = await self._stack.enter_async_context(Balancer(ports))
+        self._stack.callback(self._services[0].close)  # kills the game servers that are left
+        regions = _regions()
+        for number, service in enumerate(self._services):
+            service.configure(regions, public_url=self.balancer.url)
+            replica = Replica(number, service, self.deaths)
+            self.replicas.append(await self._stack.enter_async_context(replica))
+        self.key = self.replicas[0].first_key()
+        await self.balancer.wait_until_ready(len(self.replicas))
 
-    async def _keep(self) -> None:
-        while True:
-            assert self.process is not None
-            await self.process.wait()
-            if self._is_closing:
-                return
-            await asyncio.sleep(RESTART_S)
-            await self._spawn()
+    async def webhook_secret(self) -> str:
+        """Return the secret that signs callbacks."""
+        return await asyncio.to_thread(self._services[0].webhook_secret)
 
-    def first_key(self) -> str:
-        """Return the API key that the first start printed."""
-        found = re.search(r"mk_live_[\w-]{43}", (self.service.folder / "1.out").read_text())
-        assert found, "the first start printed no key"
-        return found[0]
+    def game_processes(self, server_id: str | None = None) -> list[GameProcess]:
+        """Return the running game servers, of all matches or of one."""
+        return self._services[0].server_processes(server_id)
 
-    async def is_ready(self) -> bool:
-        """True if it answers that it is ready."""
-        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
-            async with asyncio.timeout(10):
-                return (await send(self.port, _READY)).status == 200
-        return False
-
-    async def wait_until_ready(self, timeout_s: float = START_S) -> None:
-        """Wait until it is ready."""
+    async def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """Send one request through the balancer; the answer has status 0 if there was none."""
+        content = b"" if body is None else json.dumps(body).encode()
+        all_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **headers}
         try:
-            async with asyncio.timeout(timeout_s):
-                while not await self.is_ready():
-                    await asyncio.sleep(POLL_S)
-        except TimeoutError:
-            text = (self.service.folder / f"{self._starts}.err").read_text(errors="replace")
-            raise AssertionError(f"replica {self.number} is not ready after {timeout_s:g} s:\n{text[-3000:]}") from None
+            async with asyncio.timeout(CALL_S):
+                response = await send(self.balancer.port, format_request(method, path, all_headers, content))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return Answer(time.monotonic(), 0)
+        return Answer(time.monotonic(), response.status, response.json)
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it runs."""
-        assert self.process is not None
-        with suppress(ProcessLookupError):
-            self.process.send_signal(number)
 
-    async def kill(self) -> None:
-        """Kill it, even while it starts; it is started again."""
-        began_s = time.monotonic()
-        self.signal(signal.SIGKILL)
-        self._deaths.append(Death(self.number, "kill", began_s, time.monotonic()))
-
-    async def restart(self) -> None:
-        """Stop it in an orderly way; it is started again."""
-        before, began_s = self.process, time.monotonic()
-        self.signal(signal.SIGTERM)
-        while self.process is before:
-            await asyncio.sleep(POLL_S)
-        await self.wait_until_ready()
-        self._deaths.append(Death(self.number, "restart", began_s, time.monotonic()))
-
-    async def freeze(self, lasts_s: float) -> None:
-        """Stop its execution for a while."""
-        began_s = time.monotonic()
-        self.signal(signal.SIGSTOP)
-        await asyncio.sleep(lasts_s)
-        self.signal(signal.SIGCONT)
-        self._deaths.append(Death(self.number, "freeze", began_s, time.monotonic()))
-
-    async def stop(self) -> int:
-        """Stop it for good; return its exit code."""
-        self._is_closing = True
-        assert self.process is not None
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(STOP_S):
-                return await self.process.wait()
-        except TimeoutError:
-            self.signal(signal.SIGKILL)
-            return await self.process.wait()
-
-    def texts(self) -> Mapping[str, str]:
-        """Return its log of each start."""
-        return {path.name: path.read_text(errors="replace") for path in sorted(self.service.folder.glob("*.err"))}
+def _regions() -> str:
+    ports = free_port_range(PORTS + HASTY_PORTS)
+    # The timeouts of a match are divided by the speed of its region: with 1, none ends a match on a busy machine.
+    patient = region(SANDBOX, ports[HASTY_PORTS:], speed=1, command=SERVER_COMMAND)
+    return patient + region(HASTY, ports[:HASTY_PORTS], speed=HASTY_SPEED, command=SERVER_COMMAND)

@@ -20,7 +20,7 @@ async def inject(fault: PlannedFault, target: Round) -> str | None:
 
 
 async def _kill(fault: PlannedFault, target: Round) -> str | None:
-    replica = target.replicas[fault.replica]
+    replica = target.cluster.replicas[fault.replica]
     if not fault.is_early:
         await replica.wait_until_ready()
     await replica.kill()
@@ -28,12 +28,12 @@ async def _kill(fault: PlannedFault, target: Round) -> str | None:
 
 
 async def _restart(fault: PlannedFault, target: Round) -> str | None:
-    await target.replicas[fault.replica].restart()
+    await target.cluster.replicas[fault.replica].restart()
     return None
 
 
 async def _freeze(fault: PlannedFault, target: Round) -> str | None:
-    replica = target.replicas[fault.replica]
+    replica = target.cluster.replicas[fault.replica]
     await replica.wait_until_ready()
     await replica.freeze(fault.lasts_s)
     return None

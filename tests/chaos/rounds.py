@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from contextlib import AsyncExitStack
 from pathlib import Path
 
-from matchpod.settings.fleets import SIMULATOR_COMMAND
-from tests.chaos.balancer import Balancer
-from tests.chaos.cluster import Replica
+from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
-from tests.chaos.http_messages import format_request, send
-from tests.chaos.observed import Answer, Death, Delivery, Leftovers, MatchSeen, Observations
-from tests.chaos.plan import HASTY, SANDBOX, Json, Moment, Plan, PlannedFault, PlannedMatch
+from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
+from tests.chaos.plan import Json, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.receivers import Receivers, attempt_of
+from tests.chaos.replica import Replica
 from tests.chaos.stores import SqliteStore, Store
-from tests.e2e.service.running_service import PATIENT_SPEED, GameProcess, RunningService, free_port_range, region
+from tests.e2e.service.running_service import GameProcess
 
-PORTS = 16
-"""Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
-HASTY_PORTS = 4
-SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
-"""Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
-settings, no game begins with half of them."""
 RETRY_S = 0.25
 WATCH_S = 0.1
 QUIET_POLL_S = 0.5
@@ -32,7 +22,6 @@ STALL_S = 240.0
 """A round is stuck if nothing happens for this long: no post, no callback, no change in the database."""
 ROUND_S = 1800.0
 """Limit of a round, which only one that never becomes quiet reaches."""
-CALL_S = 60.0
 
 _OPEN = "SELECT id, phase FROM servers WHERE phase <> 'released'"
 _DUE = "SELECT id, attempts FROM callbacks WHERE next_at_ms IS NOT NULL"
@@ -60,32 +49,16 @@ class Round:
 
     def __init__(self, plan: Plan, folder: Path, store: Store | None = None, *, replicas: int = 1) -> None:
         self.plan = plan
-        self.folder = folder
-        self.data_dir = folder / "data"
-        self.store = store or SqliteStore(self.data_dir)
-        self._replica_count = replicas
+        self.store = store or SqliteStore(folder / "data")
+        self.cluster = Cluster(folder, self.store, replicas=replicas)
         self._matches = {match.name: Watched(match) for match in plan.matches}
         self._injected: list[str] = []
         self._skipped: list[str] = []
-        self.deaths: list[Death] = []
-        self._key = ""
 
     async def run(self) -> Observations:
         """Run the round until all is quiet; return what was seen."""
-        async with AsyncExitStack() as stack:
-            self.receivers = await stack.enter_async_context(Receivers())
-            services = self._services()
-            self.balancer = await stack.enter_async_context(Balancer([service.port for service in services]))
-            for service in services:
-                service.configure(public_url=self.balancer.url)
-            self.replicas = []
-            stack.callback(services[0].close)  # kills the game servers that are left
-            for number, service in enumerate(services):
-                replica = Replica(number, service, self.deaths)
-                self.replicas.append(await stack.enter_async_context(replica))
-            self._key = self.replicas[0].first_key()
-            services[0].key = self._key
-            secret = await asyncio.to_thread(services[0].webhook_secret)
+        async with Receivers() as self.receivers, self.cluster:
+            secret = await self.cluster.webhook_secret()
             self._began_s = time.monotonic()
             async with asyncio.TaskGroup() as group:
                 for match in self._matches.values():
@@ -95,40 +68,15 @@ class Round:
             await self._wait_until_quiet()
             for match in self._matches.values():
                 await self._read_final(match)
-            exit_codes = [await replica.stop() for replica in self.replicas]
+            exit_codes = [await replica.stop() for replica in self.cluster.replicas]
             return await self._observations(secret, exit_codes)
 
-    def _services(self) -> list[RunningService]:
-        ports = free_port_range(PORTS + HASTY_PORTS)
-        regions = region(SANDBOX, ports[HASTY_PORTS:], speed=PATIENT_SPEED, command=SERVER_COMMAND)
-        regions += region(HASTY, ports[:HASTY_PORTS], speed=30, command=SERVER_COMMAND)
-        return [
-            RunningService(
-                self.folder / f"replica{number}",
-                regions=regions,
-                database_url=self.store.url,
-                data_dir=self.data_dir,
-            )
-            for number in range(self._replica_count)
-        ]
-
     # --- matches --------------------------------------------------------------------------------------------------
-
-    async def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """Send one request through the balancer; the answer has status 0 if there was none."""
-        content = b"" if body is None else json.dumps(body).encode()
-        all_headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", **headers}
-        try:
-            async with asyncio.timeout(CALL_S):
-                response = await send(self.balancer.port, format_request(method, path, all_headers, content))
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            return Answer(time.monotonic(), 0)
-        return Answer(time.monotonic(), response.status, response.json)
 
     async def _post(self, answers: list[Answer], path: str, body: object = None, **headers: str) -> Answer:
         """Repeat a request until its answer is final; append all answers."""
         while True:
-            answers.append(await self.call("POST", path, body, **headers))
+            answers.append(await self.cluster.call("POST", path, body, **headers))
             if answers[-1].status not in _TRANSIENT:
                 return answers[-1]
             await asyncio.sleep(RETRY_S)
@@ -161,7 +109,7 @@ class Round:
         """Poll a match until its callback arrives, and mark the moments that it reaches."""
         quiet_s = time.monotonic() + STALL_S
         while not self.receivers.at(match.planned.name) and time.monotonic() < quiet_s:
-            answer = await self.call("GET", f"/api/v1/servers/{match.seen.server_id}")
+            answer = await self.cluster.call("GET", f"/api/v1/servers/{match.seen.server_id}")
             if answer.status == 200 and (moment := _moment_of(answer.json)) is not None:
                 if not match.moments[moment].is_set():
                     quiet_s = time.monotonic() + STALL_S
@@ -172,8 +120,8 @@ class Round:
     async def _read_final(self, match: Watched) -> None:
         if match.seen.server_id is None:
             return
-        match.seen.final = await self.call("GET", f"/api/v1/matches/{match.planned.name}")
-        match.seen.server = await self.call("GET", f"/api/v1/servers/{match.seen.server_id}")
+        match.seen.final = await self.cluster.call("GET", f"/api/v1/matches/{match.planned.name}")
+        match.seen.server = await self.cluster.call("GET", f"/api/v1/servers/{match.seen.server_id}")
 
     # --- faults ---------------------------------------------------------------------------------------------------
 
@@ -190,7 +138,7 @@ class Round:
     def game_process(self, name: str) -> GameProcess | None:
         """Return the game-server process of a match, if it has one."""
         server_id = self._matches[name].seen.server_id
-        found = self.replicas[0].service.server_processes(server_id) if server_id else []
+        found = self.cluster.game_processes(server_id) if server_id else []
         return found[0] if found else None
 
     # --- the end --------------------------------------------------------------------------------------------------
@@ -207,9 +155,9 @@ class Round:
                 await self.store.rows(_OPEN),
                 await self.store.rows(_DUE),
                 self.receivers.count,
-                self.balancer.forwarded,
+                self.cluster.balancer.forwarded,
             )
-            processes = self.replicas[0].service.server_processes()
+            processes = self.cluster.game_processes()
             if not now[0] and not now[1] and not processes:
                 return
             if now != before:
@@ -231,11 +179,11 @@ class Round:
             ]
         return Observations(
             matches={name: match.seen for name, match in self._matches.items()},
-            deaths=self.deaths,
+            deaths=self.cluster.deaths,
             leftovers=await self._leftovers(exit_codes),
             injected=self._injected,
             skipped=self._skipped,
-            errors=_errors(self.replicas),
+            errors=_errors(self.cluster.replicas),
             stray_paths=self.receivers.stray(),
         )
 
@@ -244,7 +192,7 @@ class Round:
             return tuple(" ".join(map(str, row)) for row in await self.store.rows(sql))
 
         known = {match.seen.server_id for match in self._matches.values()}
-        processes = self.replicas[0].service.server_processes()
+        processes = self.cluster.game_processes()
         return Leftovers(
             processes=tuple(f"{game.server_id} pid {game.pid}" for game in processes),
             slots=await texts("SELECT region, slot, server_id FROM slots"),

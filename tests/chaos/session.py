@@ -30,9 +30,9 @@ _SERVER_FAULTS = (FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER
 MIXES = {
     "sqlite": Mix(matches=48, kills=8, length_s=30, faults=(*_SERVER_FAULTS, FaultKind.RESTART, FaultKind.FREEZE)),
     "postgres": Mix(
-        matches=64,
-        kills=10,
-        length_s=45,
+        matches=48,
+        kills=8,
+        length_s=40,
         replicas=2,
         faults=(
             *_SERVER_FAULTS,

@@ -105,8 +105,9 @@ class RunningService:
     ) -> None:
         self.close()
 
-    def configure(self, **settings: str) -> None:
-        """Change settings for the next start."""
+    def configure(self, regions: str, **settings: str) -> None:
+        """Set the regions and change settings, for the next start."""
+        self._config.write_text(regions)
         self._settings.update(settings)
 
     # --- the process ----------------------------------------------------------------------------------------------

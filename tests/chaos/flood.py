@@ -1,0 +1,111 @@
+"""Flood the service with the tokens of a few matches, and measure the API and the log posts of the others.
+
+The posts of the flood are hostile: overlong lines, garbage, huge numbers, and bodies up to the size limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from itertools import cycle
+from pathlib import Path
+from random import Random
+
+from tests.chaos.cluster import Cluster
+from tests.chaos.http_messages import format_request, send
+from tests.chaos.load import TABLE, Measured, requests
+from tests.chaos.observed import Answer
+from tests.chaos.plan import GameSpec
+from tests.chaos.stores import SqliteStore, Store
+
+FLOODED = 3
+"""Matches whose tokens flood."""
+CLIENTS_PER_TOKEN = 4
+OTHERS = 5
+"""Matches whose log posts are measured."""
+LIMIT_BYTES = 1024 * 1024
+_LINE = b'L 03/14/2026 - 20:03:20: "a<1><[U:1:1]><CT>" say "hello"\n'
+
+
+def hostile_bodies(rng: Random) -> list[bytes]:
+    """Return bodies that a hostile sender with a valid token may post."""
+    return [
+        b"L 03/14/2026 - 20:03:20: " + b"x" * 900_000 + b"\n",
+        rng.randbytes(200_000),
+        b'{"event":"series_end","matchid":1,"team1_series_score":' + b"9" * (LIMIT_BYTES - 100) + b"}",
+        b'{"event":"round_end","damage":1e' + b"9" * 1000 + b"}",
+        b"[" * 500_000,
+        _LINE * 4_000,
+        b"\n" * LIMIT_BYTES,
+    ]
+
+
+async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Measure without and with the flood; return whether no request failed, and the figures."""
+    store = SqliteStore(folder / "data")
+    async with Cluster(folder, store) as cluster:
+        body = GameSpec("duel", 1).body(speed=1, is_lockstep=False)
+        ids = [(await cluster.call("POST", "/api/v1/matches", body)).json["serverId"] for _ in range(FLOODED + OTHERS)]
+        tokens = await _tokens(store, ids)
+        port = cluster.replicas[0].port
+        rows = []
+        say(f"{seconds:g} s without a flood")
+        calm = await _measure(cluster, port, tokens[FLOODED:], seconds)
+        say(f"{seconds:g} s with a flood of {FLOODED} tokens")
+        async with AsyncExitStack() as stack:
+            floods = [
+                await stack.enter_async_context(requests(_flood(port, token), clients=CLIENTS_PER_TOKEN, pause_s=0.0))
+                for token in tokens[:FLOODED]
+            ]
+            flooded = await _measure(cluster, port, tokens[FLOODED:], seconds)
+        for name, (api, ingest) in (("calm", calm), ("flood", flooded)):
+            rows += [api.row(f"{name}: API"), ingest.row(f"{name}: log posts of other matches")]
+        rows += [flood.row(f"posts of flooding token {number}") for number, flood in enumerate(floods, 1)]
+        for server_id in ids:
+            await cluster.call("POST", f"/api/v1/servers/{server_id}/cancel")
+    for row in rows:
+        say(row)
+    failed = sum(sum(one.failures.values()) for one in (*calm, *flooded))
+    return not failed, [*TABLE, *rows]
+
+
+async def _tokens(store: Store, ids: list[str]) -> list[str]:
+    found = {str(server_id): str(token) for server_id, token in await store.rows("SELECT id, log_token FROM servers")}
+    return [found[server_id] for server_id in ids]
+
+
+async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> tuple[Measured, Measured]:
+    paths = cycle(("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series"))
+    posts = cycle(_post(token, _LINE * 20) for token in tokens)
+
+    async def call_api() -> Answer:
+        response = await send(port, format_request("GET", next(paths), {"Authorization": f"Bearer {cluster.key}"}))
+        return Answer(time.monotonic(), response.status)
+
+    async def post_log() -> Answer:
+        return Answer(time.monotonic(), (await send(port, next(posts))).status)
+
+    async with (
+        requests(call_api, clients=2, pause_s=0.05) as api,
+        requests(post_log, clients=2, pause_s=0.05) as ingest,
+    ):
+        await asyncio.sleep(seconds)
+    return api, ingest
+
+
+def _post(token: str, body: bytes) -> bytes:
+    return format_request("POST", f"/ingest/logs/{token}", {"Content-Type": "text/plain"}, body)
+
+
+def _flood(port: int, token: str) -> Callable[[], Awaitable[Answer]]:
+    bodies = cycle(_post(token, body) for body in hostile_bodies(Random(token)))
+
+    async def post() -> Answer:
+        try:
+            return Answer(time.monotonic(), (await send(port, next(bodies))).status)
+        except (OSError, asyncio.IncompleteReadError):
+            return Answer(time.monotonic(), 0)
+
+    return post
