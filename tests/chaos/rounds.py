@@ -68,6 +68,8 @@ class Round:
             await self._wait_until_quiet()
             for match in self._matches.values():
                 await self._read_final(match)
+            for replica in self.cluster.replicas:
+                await replica.wait_until_ready()  # one that is still starting would end by SIGTERM
             exit_codes = [await replica.stop() for replica in self.cluster.replicas]
             return await self._observations(secret, exit_codes)
 

@@ -119,10 +119,15 @@ async def run_session(
                 for violation in verdict.violations:
                     report(f"  {violation.kind} {violation.match}: {violation.text[:1000]}")
                 report(f"  kept: {place}")
-                report(f"  to repeat: .venv/bin/python -m tests.chaos matches --database {database} --seed {number}")
+                report(f"  to repeat: {_command(database, number, mix)}")
                 return totals
             shutil.rmtree(place)
     return totals
+
+
+def _command(database: str, seed: int, mix: Mix) -> str:
+    sizes = f"--matches {mix.matches} --kills {mix.kills}"
+    return f".venv/bin/python -m tests.chaos matches --database {database} --seed {seed} {sizes}"
 
 
 def _line(totals: Totals, seed: int, seen: Observations, verdict: Verdict, seconds: float) -> str:
