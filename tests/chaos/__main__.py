@@ -19,6 +19,7 @@ import msgspec
 
 from tests.chaos.flood import measure_flood
 from tests.chaos.hanging import measure_receivers
+from tests.chaos.plan import FaultKind
 from tests.chaos.report import heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
@@ -62,7 +63,12 @@ async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
     databases = DATABASES if args.database == "both" else (args.database,)
     for database in databases:
         mix = MIXES[database]
-        mix = msgspec.structs.replace(mix, matches=args.matches or mix.matches, kills=args.kills or mix.kills)
+        mix = msgspec.structs.replace(
+            mix,
+            matches=args.matches or mix.matches,
+            kills=mix.kills if args.kills is None else args.kills,
+            faults=mix.faults if args.faults is None else tuple(map(FaultKind, filter(None, args.faults.split(",")))),
+        )
         totals = await run_session(
             folder,
             database,
@@ -110,6 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     matches.add_argument("--seed", type=int, help="seed of the first round; default: random")
     matches.add_argument("--matches", type=int, help="matches per round")
     matches.add_argument("--kills", type=int, help="kills per round")
+    names = ",".join(FaultKind)
+    matches.add_argument("--faults", help=f"other faults per round, separated by commas, of: {names}")
     matches.set_defaults(run=run_matches)
     restarts = commands.add_parser("restarts", help="rolling restarts of two replicas on PostgreSQL, under load")
     restarts.add_argument("--restarts", type=int, default=20, help="default: 20")

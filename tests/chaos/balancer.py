@@ -11,21 +11,23 @@ from contextlib import suppress
 from itertools import count
 
 from tests.chaos.http_messages import Request, Response, format_request, read_request, send
+from tests.chaos.log_faults import LogFaults
 
 POLL_S = 1.0
 FORWARD_S = 60.0
 """Timeout of a forwarded request: longer than any answer takes."""
 
 _READY = format_request("GET", "/readyz", {})
-_BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
+_BAD_GATEWAY = Response(502, b"", b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
 _FAILURES = (OSError, asyncio.IncompleteReadError, TimeoutError)
 
 
 class Balancer:
     """Forwards requests to the replicas that are ready, in turn."""
 
-    def __init__(self, ports: Sequence[int]) -> None:
+    def __init__(self, ports: Sequence[int], log_faults: LogFaults | None = None) -> None:
         self._ports = ports
+        self.log_faults = log_faults or LogFaults(0)
         self._ready: set[int] = set()
         self._turn = count()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,22 +76,24 @@ class Balancer:
             # Cancelled at the end only: nothing waits for this task.
             with suppress(*_FAILURES, asyncio.CancelledError):
                 while (request := await read_request(reader)) is not None:
-                    response = await self.forward(request)
-                    writer.write(_BAD_GATEWAY if response is None else response.raw)
+                    response = await self.log_faults.forward(request, self.forward)
+                    if response is None:
+                        return
+                    writer.write(response.raw)
                     await writer.drain()
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    async def forward(self, request: Request) -> Response | None:
-        """Send a request to a replica; None if none is ready or it did not answer."""
+    async def forward(self, request: Request) -> Response:
+        """Send a request to a replica; 502 if none is ready or it did not answer."""
         ready = sorted(self._ready)
         if not ready:
-            return None
+            return _BAD_GATEWAY
         self.forwarded += 1
         try:
             async with asyncio.timeout(FORWARD_S):
                 return await send(ready[next(self._turn) % len(ready)], request.raw)
         except _FAILURES:
             self.failed += 1
-            return None
+            return _BAD_GATEWAY

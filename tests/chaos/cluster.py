@@ -11,6 +11,7 @@ from pathlib import Path
 from matchpod.settings.fleets import SIMULATOR_COMMAND
 from tests.chaos.balancer import Balancer
 from tests.chaos.http_messages import format_request, send
+from tests.chaos.log_faults import LogFaults
 from tests.chaos.observed import Answer, Death
 from tests.chaos.plan import HASTY, SANDBOX
 from tests.chaos.replica import Replica
@@ -30,11 +31,12 @@ CALL_S = 60.0
 class Cluster:
     """The replicas and their balancer; a context manager that ends them and all their game servers."""
 
-    def __init__(self, folder: Path, store: Store, *, replicas: int = 1) -> None:
+    def __init__(self, folder: Path, store: Store, *, replicas: int = 1, seed: int = 0) -> None:
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
         self.replicas: list[Replica] = []
         self.key = ""
+        self.log_faults = LogFaults(seed)
         self._services = [
             RunningService(folder / f"replica{number}", regions="", database_url=store.url, data_dir=self.data_dir)
             for number in range(replicas)
@@ -54,7 +56,7 @@ class Cluster:
 
     async def _start(self) -> None:
         ports = [service.port for service in self._services]
-        self.balancer = await self._stack.enter_async_context(Balancer(ports))
+        self.balancer = await self._stack.enter_async_context(Balancer(ports, self.log_faults))
         self._stack.callback(self._services[0].close)  # kills the game servers that are left
         regions = _regions()
         for number, service in enumerate(self._services):

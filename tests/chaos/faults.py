@@ -7,7 +7,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from tests.chaos.plan import FaultKind, PlannedFault
+from tests.chaos.plan import LOG_FAULTS, FaultKind, PlannedFault
 from tests.chaos.stores import PostgresStore
 
 if TYPE_CHECKING:
@@ -53,6 +53,19 @@ async def _stop_database(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _fill_disk(fault: PlannedFault, target: Round) -> str | None:
+    assert target.disk is not None
+    if target.disk.fault is None:
+        await target.disk.fill(fault.lasts_s)
+    return target.disk.fault
+
+
+async def _tamper(fault: PlannedFault, target: Round) -> str | None:
+    token = await target.log_token(fault.match) if fault.match is not None else None
+    await target.cluster.log_faults.cause(LOG_FAULTS[fault.kind], token, fault.lasts_s)
+    return None
+
+
 async def _signal_server(fault: PlannedFault, target: Round) -> str | None:
     assert fault.match is not None
     game = target.game_process(fault.match)
@@ -71,6 +84,8 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.FREEZE: _freeze,
     FaultKind.DATABASE_CRASH: _crash_database,
     FaultKind.DATABASE_STOP: _stop_database,
+    FaultKind.DISK_FULL: _fill_disk,
+    **dict.fromkeys(LOG_FAULTS, _tamper),
     FaultKind.SERVER_KILL: _signal_server,
     FaultKind.SERVER_HANG: _signal_server,
     FaultKind.SERVER_PAUSE: _signal_server,

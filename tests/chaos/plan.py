@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from tests.chaos.log_faults import Tampering
+
 Json = dict[str, Any]
 
 MATCH_OVER = "match_over"
@@ -175,7 +177,28 @@ class FaultKind(StrEnum):
     SERVER_PAUSE = "server_pause"
     """SIGSTOP to a game server, for less time than it takes to be considered lost."""
 
+    LOG_CUT = "log_cut"
+    """Answers to log posts are cut off, so that servers send them again."""
+    LOG_HOLD = "log_hold"
+    """Log posts arrive late."""
+    LOG_DOUBLE = "log_double"
+    """Log posts and reports arrive twice."""
+    LOG_LOSE = "log_lose"
+    """Log posts of a match are acknowledged and lost."""
+    LOG_REORDER = "log_reorder"
+    """Log posts of a match are acknowledged and arrive in another order."""
 
+
+LOG_FAULTS = {
+    FaultKind.LOG_CUT: Tampering.CUT,
+    FaultKind.LOG_HOLD: Tampering.HOLD,
+    FaultKind.LOG_DOUBLE: Tampering.DOUBLE,
+    FaultKind.LOG_LOSE: Tampering.LOSE,
+    FaultKind.LOG_REORDER: Tampering.REORDER,
+}
+LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER})
+"""Faults after which lines of a match are missing for good. They hit one match."""
+LOG_FAULT_S = 8.0
 SERVER_FAULTS = frozenset({FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE})
 
 
@@ -271,10 +294,12 @@ def _make_kill(rng: Random, index: int, mix: Mix, matches: tuple[PlannedMatch, .
 
 def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMatch, ...]) -> PlannedFault:
     replica = rng.randrange(mix.replicas)
-    if kind in SERVER_FAULTS:
+    if kind in LOG_FAULTS and kind not in LOSING:
+        return PlannedFault(kind=kind, at_s=round(rng.random() * mix.length_s, 2), lasts_s=LOG_FAULT_S)
+    if kind in SERVER_FAULTS | LOSING:
         match = rng.choice([one for one in matches if one.game.kind in PLAYED])
         on = rng.choice((Moment.CREATED, Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
-        lasts_s = PAUSE_S if kind is FaultKind.SERVER_PAUSE else 0.0
+        lasts_s = {FaultKind.SERVER_PAUSE: PAUSE_S}.get(kind, LOG_FAULT_S if kind in LOSING else 0.0)
         return PlannedFault(kind=kind, at_s=match.at_s, lasts_s=lasts_s, match=match.name, on=on)
     lasts_s = {FaultKind.FREEZE: FREEZE_S, FaultKind.RESTART: 0.0}.get(kind, 0.5 + 2.5 * rng.random())
     return PlannedFault(

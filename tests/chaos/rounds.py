@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
 from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
-from tests.chaos.plan import Json, Moment, Plan, PlannedFault, PlannedMatch
+from tests.chaos.plan import FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.receivers import Receivers, attempt_of
 from tests.chaos.replica import Replica
+from tests.chaos.small_disk import SmallDisk
 from tests.chaos.stores import SqliteStore, Store
 from tests.e2e.service.running_service import GameProcess
 
@@ -50,28 +52,34 @@ class Round:
     def __init__(self, plan: Plan, folder: Path, store: Store | None = None, *, replicas: int = 1) -> None:
         self.plan = plan
         self.store = store or SqliteStore(folder / "data")
-        self.cluster = Cluster(folder, self.store, replicas=replicas)
+        has_full_disk = any(fault.kind is FaultKind.DISK_FULL for fault in plan.faults)
+        self.disk = SmallDisk(folder / "data") if has_full_disk else None
+        self.cluster = Cluster(folder, self.store, replicas=replicas, seed=plan.seed)
         self._matches = {match.name: Watched(match) for match in plan.matches}
         self._injected: list[str] = []
         self._skipped: list[str] = []
 
     async def run(self) -> Observations:
         """Run the round until all is quiet; return what was seen."""
-        async with Receivers() as self.receivers, self.cluster:
-            secret = await self.cluster.webhook_secret()
-            self._began_s = time.monotonic()
-            async with asyncio.TaskGroup() as group:
-                for match in self._matches.values():
-                    group.create_task(self._play(match))
-                for fault in self.plan.faults:
-                    group.create_task(self._inject(fault))
-            await self._wait_until_quiet()
+        with self.disk or nullcontext():
+            async with Receivers() as self.receivers, self.cluster:
+                return await self._run()
+
+    async def _run(self) -> Observations:
+        secret = await self.cluster.webhook_secret()
+        self._began_s = time.monotonic()
+        async with asyncio.TaskGroup() as group:
             for match in self._matches.values():
-                await self._read_final(match)
-            for replica in self.cluster.replicas:
-                await replica.wait_until_ready()  # one that is still starting would end by SIGTERM
-            exit_codes = [await replica.stop() for replica in self.cluster.replicas]
-            return await self._observations(secret, exit_codes)
+                group.create_task(self._play(match))
+            for fault in self.plan.faults:
+                group.create_task(self._inject(fault))
+        await self._wait_until_quiet()
+        for match in self._matches.values():
+            await self._read_final(match)
+        for replica in self.cluster.replicas:
+            await replica.wait_until_ready()  # one that is still starting would end by SIGTERM
+        exit_codes = [await replica.stop() for replica in self.cluster.replicas]
+        return await self._observations(secret, exit_codes)
 
     # --- matches --------------------------------------------------------------------------------------------------
 
@@ -136,6 +144,12 @@ class Round:
             self._injected.append(fault.kind)
         else:
             self._skipped.append(f"{fault.kind}: {skipped}")
+
+    async def log_token(self, name: str) -> str:
+        """Return the token with which the server of a match posts its log."""
+        server_id = self._matches[name].seen.server_id
+        ((token,),) = await self.store.rows(f"SELECT log_token FROM servers WHERE id = '{server_id}'")
+        return str(token)
 
     def game_process(self, name: str) -> GameProcess | None:
         """Return the game-server process of a match, if it has one."""

@@ -26,21 +26,24 @@ Reference = Mapping[GameSpec, Mapping[str, Any]]
 
 REFERENCE_SPEED = 200
 
-_SERVER_FAULTS = (FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE)
+_COMMON = (
+    FaultKind.SERVER_KILL,
+    FaultKind.SERVER_HANG,
+    FaultKind.SERVER_PAUSE,
+    FaultKind.LOG_CUT,
+    FaultKind.LOG_HOLD,
+    FaultKind.LOG_DOUBLE,
+    FaultKind.RESTART,
+    FaultKind.FREEZE,
+)
 MIXES = {
-    "sqlite": Mix(matches=48, kills=8, length_s=30, faults=(*_SERVER_FAULTS, FaultKind.RESTART, FaultKind.FREEZE)),
+    "sqlite": Mix(matches=48, kills=8, length_s=30, faults=(*_COMMON, FaultKind.DISK_FULL)),
     "postgres": Mix(
         matches=48,
         kills=8,
         length_s=40,
         replicas=2,
-        faults=(
-            *_SERVER_FAULTS,
-            FaultKind.RESTART,
-            FaultKind.FREEZE,
-            FaultKind.DATABASE_CRASH,
-            FaultKind.DATABASE_STOP,
-        ),
+        faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP),
     ),
 }
 """The rounds of `make chaos`."""
