@@ -13,10 +13,12 @@ from tests.chaos.balancer import Balancer
 from tests.chaos.http_messages import format_request, send
 from tests.chaos.log_faults import LogFaults
 from tests.chaos.observed import Answer, Death
-from tests.chaos.plan import HASTY, SANDBOX
+from tests.chaos.plan import HASTY, SANDBOX, STATIC
 from tests.chaos.replica import Replica
+from tests.chaos.static_servers import StaticServers
 from tests.chaos.stores import Store
-from tests.e2e.service.running_service import GameProcess, RunningService, free_port_range, region
+from tests.contract.simulator_process import PASSWORD
+from tests.e2e.service.running_service import GameProcess, RunningService, free_port_range, region, static_region
 
 PORTS = 16
 """Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
@@ -31,12 +33,15 @@ CALL_S = 60.0
 class Cluster:
     """The replicas and their balancer; a context manager that ends them and all their game servers."""
 
-    def __init__(self, folder: Path, store: Store, *, replicas: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, folder: Path, store: Store, *, replicas: int = 1, static_servers: int = 0, seed: int = 0
+    ) -> None:
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
         self.replicas: list[Replica] = []
         self.key = ""
         self.log_faults = LogFaults(seed)
+        self.static = StaticServers(static_servers)
         self._services = [
             RunningService(folder / f"replica{number}", regions="", database_url=store.url, data_dir=self.data_dir)
             for number in range(replicas)
@@ -58,7 +63,8 @@ class Cluster:
         ports = [service.port for service in self._services]
         self.balancer = await self._stack.enter_async_context(Balancer(ports, self.log_faults))
         self._stack.callback(self._services[0].close)  # kills the game servers that are left
-        regions = _regions()
+        await self._stack.enter_async_context(self.static)
+        regions = _regions([server.address for server in self.static.servers])
         for number, service in enumerate(self._services):
             service.configure(regions, public_url=self.balancer.url)
             replica = Replica(number, service, self.deaths)
@@ -86,8 +92,10 @@ class Cluster:
         return Answer(time.monotonic(), response.status, response.json)
 
 
-def _regions() -> str:
+def _regions(static_addresses: list[str]) -> str:
     ports = free_port_range(PORTS + HASTY_PORTS)
     # The timeouts of a match are divided by the speed of its region: with 1, none ends a match on a busy machine.
     patient = region(SANDBOX, ports[HASTY_PORTS:], speed=1, command=SERVER_COMMAND)
-    return patient + region(HASTY, ports[:HASTY_PORTS], speed=HASTY_SPEED, command=SERVER_COMMAND)
+    hasty = region(HASTY, ports[:HASTY_PORTS], speed=HASTY_SPEED, command=SERVER_COMMAND)
+    static = static_region(STATIC, static_addresses, PASSWORD, speed=1) if static_addresses else ""
+    return patient + hasty + static

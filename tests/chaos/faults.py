@@ -53,6 +53,21 @@ async def _stop_database(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _cut_consoles(fault: PlannedFault, target: Round) -> str | None:
+    await asyncio.gather(*(server.cut(fault.lasts_s) for server in target.cluster.static.servers))
+    return None
+
+
+async def _hold_consoles(fault: PlannedFault, target: Round) -> str | None:
+    await asyncio.gather(*(server.hold(fault.lasts_s) for server in target.cluster.static.servers))
+    return None
+
+
+async def _restart_server(fault: PlannedFault, target: Round) -> str | None:
+    await target.cluster.static.servers[0].restart()
+    return None
+
+
 async def _fill_disk(fault: PlannedFault, target: Round) -> str | None:
     assert target.disk is not None
     if target.disk.fault is None:
@@ -84,6 +99,9 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.FREEZE: _freeze,
     FaultKind.DATABASE_CRASH: _crash_database,
     FaultKind.DATABASE_STOP: _stop_database,
+    FaultKind.CONSOLE_CUT: _cut_consoles,
+    FaultKind.CONSOLE_HOLD: _hold_consoles,
+    FaultKind.SERVER_RESTART: _restart_server,
     FaultKind.DISK_FULL: _fill_disk,
     **dict.fromkeys(LOG_FAULTS, _tamper),
     FaultKind.SERVER_KILL: _signal_server,

@@ -60,6 +60,8 @@ class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
     open_servers: tuple[str, ...] = ()
     due_callbacks: tuple[str, ...] = ()
     snapshots: tuple[str, ...] = ()
+    static_servers: tuple[str, ...] = ()
+    """What matches left on static servers."""
     unknown_servers: tuple[str, ...] = ()
     """Servers in the database that no request created."""
     exit_codes: tuple[str, ...] = ()

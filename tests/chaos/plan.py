@@ -36,6 +36,8 @@ class MatchKind(msgspec.Struct, frozen=True, kw_only=True):
     region: str = SANDBOX
     end: str = MATCH_OVER
     """`match_over`, or the reason of its cancellation."""
+    is_repeatable: bool = True
+    """False if its numbers depend on what happened before on its server, so they cannot be compared."""
     late_end: str | None = None
     """How it may end instead if the service was down until its time to join was over."""
 
@@ -51,22 +53,24 @@ KINDS = {
     "all_leave": MatchKind(scenario="all_leave", settings={"maxRounds": 12}, end="all_players_left"),
     "crash": MatchKind(scenario="server_crash", settings={"maxRounds": 12}, end=SERVER_LOST),
     "hang": MatchKind(scenario="server_hang", settings={"maxRounds": 12}, end=SERVER_LOST),
+    "static": MatchKind(region=STATIC, is_repeatable=False),
     "no_show": MatchKind(scenario="no_show", region=HASTY, end="no_players_joined"),
     "incomplete": MatchKind(
         scenario="incomplete_roster", region=HASTY, end="incomplete_roster", late_end="no_players_joined"
     ),
 }
 
-PLAYED = tuple(name for name, kind in KINDS.items() if kind.end == MATCH_OVER)
-"""Kinds that end with a result."""
+PLAYED = tuple(name for name, kind in KINDS.items() if kind.end == MATCH_OVER and kind.is_repeatable)
+"""Kinds that end with a result that can be compared."""
 
 SEEDS_PER_KIND = 3
 """Different games per kind: each is also played once without faults, for comparison."""
 
 LOCKSTEP_SPEEDS = (60, 120, 300)
 """Speeds of games whose time waits for the service."""
-FREE_SPEEDS = (60, 120)
-"""Speeds of games that go on while the service is down."""
+FREE_SPEEDS = (20, 40)
+"""Speeds of games that go on while the service is down. Not faster: the clock of the game may be at most 20 minutes
+ahead of ours, or a change of its time zone is assumed, and durations change."""
 FREE_KINDS = frozenset(
     {"duel", "leaver", "overtime", "spoofer", "deathmatch", "crash", "hang", "no_show", "incomplete"}
 )
@@ -177,6 +181,12 @@ class FaultKind(StrEnum):
     SERVER_PAUSE = "server_pause"
     """SIGSTOP to a game server, for less time than it takes to be considered lost."""
 
+    CONSOLE_CUT = "console_cut"
+    """The consoles of static servers are cut off for a while."""
+    CONSOLE_HOLD = "console_hold"
+    """The consoles of static servers do not answer for a while."""
+    SERVER_RESTART = "server_restart"
+    """SIGKILL to a static server, which is started again."""
     LOG_CUT = "log_cut"
     """Answers to log posts are cut off, so that servers send them again."""
     LOG_HOLD = "log_hold"
@@ -231,6 +241,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if match.cancel_on is not None:
             ends.add(CANCELED_BY_USER)
         if any(fault.match == match.name and fault.kind in SERVER_FAULTS for fault in self.faults):
+            ends.add(SERVER_LOST)
+        if kind.region == STATIC and any(fault.kind is FaultKind.SERVER_RESTART for fault in self.faults):
             ends.add(SERVER_LOST)
         return frozenset(ends)
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
 from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
-from tests.chaos.plan import FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
+from tests.chaos.plan import KINDS, STATIC, FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.receivers import Receivers, attempt_of
 from tests.chaos.replica import Replica
 from tests.chaos.small_disk import SmallDisk
 from tests.chaos.stores import SqliteStore, Store
 from tests.e2e.service.running_service import GameProcess
 
+STATIC_SERVERS = 2
 RETRY_S = 0.25
 WATCH_S = 0.1
 QUIET_POLL_S = 0.5
@@ -54,7 +55,14 @@ class Round:
         self.store = store or SqliteStore(folder / "data")
         has_full_disk = any(fault.kind is FaultKind.DISK_FULL for fault in plan.faults)
         self.disk = SmallDisk(folder / "data") if has_full_disk else None
-        self.cluster = Cluster(folder, self.store, replicas=replicas, seed=plan.seed)
+        uses_static = any(KINDS[match.game.kind].region == STATIC for match in plan.matches)
+        self.cluster = Cluster(
+            folder,
+            self.store,
+            replicas=replicas,
+            static_servers=STATIC_SERVERS if uses_static else 0,
+            seed=plan.seed,
+        )
         self._matches = {match.name: Watched(match) for match in plan.matches}
         self._injected: list[str] = []
         self._skipped: list[str] = []
@@ -216,6 +224,7 @@ class Round:
             open_servers=await texts(_OPEN),
             due_callbacks=await texts(_DUE),
             snapshots=await texts("SELECT server_id FROM snapshots"),
+            static_servers=await self.cluster.static.leftovers(),
             unknown_servers=tuple(one for one in await texts("SELECT id FROM servers") if one not in known),
             exit_codes=tuple(f"replica {number}: {code}" for number, code in enumerate(exit_codes) if code),
         )

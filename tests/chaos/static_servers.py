@@ -1,0 +1,138 @@
+"""Simulated servers that the harness runs itself, as a static fleet: it cuts their consoles and restarts them.
+
+The service reaches each server through a proxy of the harness.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from contextlib import suppress
+
+from tests.contract.simulator_process import PASSWORD, SIMULATE
+from tests.e2e.service.game_server import execute_at
+from tests.e2e.service.running_service import free_port_range
+
+START_S = 120.0
+_FAILURES = (OSError, asyncio.IncompleteReadError)
+
+
+class StaticServer:
+    """One simulated server and the proxy in front of it."""
+
+    def __init__(self) -> None:
+        self._port = free_port_range(1)[0]
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._may_pass = asyncio.Event()
+        self._may_pass.set()
+        self._is_refusing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the server and its proxy."""
+        self._proxy = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._proxy.sockets[0].getsockname()[1]}"
+        await self._spawn()
+
+    async def _spawn(self) -> None:
+        args = f"-port {self._port} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay 3000".split()
+        self._process = await asyncio.create_subprocess_exec(*SIMULATE, *args, stdout=subprocess.DEVNULL)
+        async with asyncio.timeout(START_S):
+            while True:
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                    writer.close()
+                    return
+                await asyncio.sleep(0.1)
+
+    async def close(self) -> None:
+        """End the server and its proxy."""
+        self._proxy.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+    async def restart(self) -> None:
+        """Kill the server and start it again."""
+        self._process.kill()
+        await self._process.wait()
+        await self._spawn()
+
+    async def cut(self, lasts_s: float) -> None:
+        """Close all connections to its console, and refuse new ones for a while."""
+        self._is_refusing = True
+        for writer in tuple(self._connections):
+            writer.transport.abort()
+        await asyncio.sleep(lasts_s)
+        self._is_refusing = False
+
+    async def hold(self, lasts_s: float) -> None:
+        """Keep connections to its console open, but pass nothing on for a while."""
+        self._may_pass.clear()
+        await asyncio.sleep(lasts_s)
+        self._may_pass.set()
+
+    async def leftovers(self) -> list[str]:
+        """Return what a match left on the server."""
+        found = await asyncio.to_thread(execute_at, self._port, PASSWORD, "logaddress_list_http", "status_json")
+        listeners, status = found
+        left = [f"log listener {listeners}"] if "http://" in listeners else []
+        is_empty = '"clients_human":0' in status.replace(" ", "")
+        return [f"{self.address}: {one}" for one in (*left, *([] if is_empty else [f"players {status}"]))]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._connections.add(writer)
+        try:
+            # Cancelled at the end only: nothing waits for this task.
+            with suppress(*_FAILURES, asyncio.CancelledError):
+                if not self._is_refusing:
+                    await self._connect(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        ways = [
+            asyncio.create_task(self._pass_on(reader, server_writer)),
+            asyncio.create_task(self._pass_on(server_reader, writer)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            server_writer.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            await self._may_pass.wait()
+            writer.write(data)
+            await writer.drain()
+
+
+class StaticServers:
+    """All static servers of a round."""
+
+    def __init__(self, count: int) -> None:
+        self.servers = [StaticServer() for _ in range(count)]
+
+    async def __aenter__(self) -> StaticServers:
+        await asyncio.gather(*(server.start() for server in self.servers))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(server.close() for server in self.servers))
+
+    async def leftovers(self) -> tuple[str, ...]:
+        """Return what matches left on the servers."""
+        found = [await server.leftovers() for server in self.servers]
+        return tuple(left for one in found for left in one)
