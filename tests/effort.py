@@ -24,6 +24,11 @@ def times(count: int) -> int:
     return count * SOAK_FACTOR if IS_SOAK else count
 
 
+def sized(test: int, soak: int) -> int:
+    """Return `test` in `make test` and `soak` in `make soak`, for counts that are worth more than SOAK_FACTOR."""
+    return soak if IS_SOAK else test
+
+
 def examples(count: int) -> settings:
     """Return the hypothesis settings for a property that `make test` tries on `count` examples."""
     return settings(max_examples=times(count))

@@ -68,6 +68,13 @@ async def _restart_server(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _step_clock(fault: PlannedFault, target: Round) -> str | None:
+    clock = target.cluster.replicas[fault.replica].clock
+    if clock.fault is None:
+        await clock.step(fault.step_s, fault.lasts_s)
+    return clock.fault
+
+
 async def _fill_disk(fault: PlannedFault, target: Round) -> str | None:
     assert target.disk is not None
     if target.disk.fault is None:
@@ -102,6 +109,7 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.CONSOLE_CUT: _cut_consoles,
     FaultKind.CONSOLE_HOLD: _hold_consoles,
     FaultKind.SERVER_RESTART: _restart_server,
+    FaultKind.CLOCK_STEP: _step_clock,
     FaultKind.DISK_FULL: _fill_disk,
     **dict.fromkeys(LOG_FAULTS, _tamper),
     FaultKind.SERVER_KILL: _signal_server,

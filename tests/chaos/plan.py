@@ -174,6 +174,8 @@ class FaultKind(StrEnum):
     DATABASE_STOP = "database_stop"
     """Immediate shutdown of PostgreSQL: all connections are closed, and it recovers at the next start."""
     DISK_FULL = "disk_full"
+    CLOCK_STEP = "clock_step"
+    """The wall clock of a replica is set forward or back, and right again after a while."""
     SERVER_KILL = "server_kill"
     """SIGKILL to a game server."""
     SERVER_HANG = "server_hang"
@@ -219,6 +221,8 @@ class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     lasts_s: float = 0.0
     replica: int = 0
+    step_s: float = 0.0
+    """By how much a clock is set."""
     match: str | None = None
     """The match that it waits for or, for the faults of game servers, also hits."""
     on: Moment | None = None
@@ -265,6 +269,9 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
 
 FREEZE_S = 33.0
 """Longer than a lease."""
+CLOCK_STEPS_S = (-3600.0, -120.0, 120.0, 3600.0)
+CLOCK_STEP_S = 10.0
+"""How long a clock is wrong."""
 PAUSE_S = 5.0
 """Shorter than the 10 s without a sign of life after which a server is lost."""
 
@@ -313,6 +320,9 @@ def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMa
         on = rng.choice((Moment.CREATED, Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
         lasts_s = {FaultKind.SERVER_PAUSE: PAUSE_S}.get(kind, LOG_FAULT_S if kind in LOSING else 0.0)
         return PlannedFault(kind=kind, at_s=match.at_s, lasts_s=lasts_s, match=match.name, on=on)
+    if kind is FaultKind.CLOCK_STEP:
+        at_s, step_s = round(rng.random() * mix.length_s, 2), rng.choice(CLOCK_STEPS_S)
+        return PlannedFault(kind=kind, at_s=at_s, lasts_s=CLOCK_STEP_S, replica=replica, step_s=step_s)
     lasts_s = {FaultKind.FREEZE: FREEZE_S, FaultKind.RESTART: 0.0}.get(kind, 0.5 + 2.5 * rng.random())
     return PlannedFault(
         kind=kind, at_s=round(rng.random() * mix.length_s, 2), lasts_s=round(lasts_s, 2), replica=replica

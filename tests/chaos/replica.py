@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from tests.chaos.http_messages import format_request, send
 from tests.chaos.observed import Death
+from tests.chaos.set_clock import SetClock
 from tests.e2e.service.running_service import RunningService
 
 START_S = 240.0
@@ -37,6 +38,7 @@ class Replica:
         self._deaths = deaths
         self._starts = 0
         self._is_closing = False
+        self.clock = SetClock(service.folder)
         self.process: asyncio.subprocess.Process | None = None
 
     @property
@@ -66,7 +68,7 @@ class Replica:
                 stdout=out_file,
                 stderr=err_file,
                 stdin=subprocess.DEVNULL,
-                env=self.service.environment(),
+                env={**self.service.environment(), **self.clock.environment},
                 cwd=self.service.folder,
             )
 

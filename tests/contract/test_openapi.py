@@ -22,7 +22,7 @@ from matchpod.core.result_shapes import DeathmatchResult
 from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
 from matchpod.web.history_routes import HISTORY
 from matchpod.web.routes import ENDPOINTS
-from tests.effort import times
+from tests.effort import sized
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
 
@@ -30,13 +30,14 @@ Operation = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.law
 
-EXAMPLES = times(10)
-"""Requests per operation: more would find little more, and the tests should take seconds."""
+EXAMPLES = sized(10, 250)
+"""Requests per operation: more would find little more in `make test`, which should take seconds. A round of `make soak`
+makes more than 20,000 calls in all."""
 
-WRONG_BODIES = times(50)
+WRONG_BODIES = sized(50, 500)
 """Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
-WALKS = times(40)
+WALKS = sized(40, 1_000)
 """Sequences of calls in random order: enough that every link is followed."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

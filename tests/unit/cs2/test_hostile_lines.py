@@ -6,25 +6,21 @@ their own events may result, and the lines of the honest players must not change
 
 from __future__ import annotations
 
-from itertools import islice
-
 import pytest
 
 from matchpod.core import events as ev
 from matchpod.core.events import GameEvent
 from matchpod.cs2.log_lines.player_lines import Chat
 from matchpod.cs2.log_lines.player_token import player_token
-from tests.effort import seeds, times
+from tests.effort import seeds, sized
 
 from .log_lines.hostile import hostile_texts
 from .server_log import ServerLog, id64
 
-LINES = times(50_000)
-"""Number of lines per seed."""
+LINES = sized(50_000, 1_000_000)
+"""Number of lines per seed: 100,000 in all in `make test`, ten million in a round of `make soak`."""
 
 EVIL_ACCOUNT = 666
-NAMES = 2_000
-TEXTS = 2_000
 MAX_NAME_CHARS = 127
 
 
@@ -33,21 +29,20 @@ MAX_NAME_CHARS = 127
 def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
     log = ServerLog().go_live()
     honest_line = f'{log.token(1)} say "hi"'
-    names = [text[:MAX_NAME_CHARS] for text in islice(hostile_texts(seed), NAMES)]
-    texts = list(islice(hostile_texts(1_000_000 + seed), TEXTS))
+    names, texts = hostile_texts(seed), hostile_texts(1_000_000 + seed)
     log.events.clear()
     read, parse, now = log.interpreter.read, log.reader.parse, log.now
     lines = 0
-    for number in range(LINES // 50):
-        name = names[number % NAMES]
+    for _ in range(LINES // 50):
+        name = next(names)[:MAX_NAME_CHARS]
         evil = player_token(name, 66, f"[U:1:{EVIL_ACCOUNT}]", "TERRORIST")
         token = evil.text()
         introduction = f'"{name}<66><[U:1:{EVIL_ACCOUNT}]><>"'
         events: list[GameEvent] = []
         for text in (f"{introduction} STEAM USERID validated", f"{introduction} entered the game"):
             read(now, parse(text), events)
-        for offset in range(23):
-            text = texts[(number * 23 + offset) % TEXTS]
+        for _ in range(23):
+            text = next(texts)
             read(now, parse(f'{token} say "{text}"'), events)
             # An honest player may write the same text: the line is their chat, or Unknown if it is ambiguous.
             honest_chat = f'{log.token(2)} say "{text}"'
@@ -55,7 +50,7 @@ def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
             assert not isinstance(line, Chat) or line.message == text, honest_chat
             read(now, line, events)
         read(now, parse(honest_line), events)
-        read(now, parse(f'{token} disconnected (reason "{texts[number % TEXTS]}")'), events)
+        read(now, parse(f'{token} disconnected (reason "{next(texts)}")'), events)
         lines += 50
         for event in events:
             assert type(event) in ALLOWED, (name, event)
