@@ -35,6 +35,7 @@ PURE = tuple(Path(__file__).parent / "unit" / package for package in ("core", "c
 SLOWEST = tuple(
     Path(__file__).parent / name
     for name in (
+        "chaos/test_short_run.py",
         "contract/test_supervisor.py",
         "e2e/test_serve.py",
         "e2e/service/test_replicas.py",
