@@ -101,7 +101,7 @@ class PostgresServer:
                     os.kill(pid, signal.SIGKILL)
             while any(map(_is_running, processes)):
                 await asyncio.sleep(0.05)
-            # A postmaster that nobody has reaped counts as running while it has these files.
+            # A postmaster that is not reaped counts as running while it has these files.
             for lock in (self._folder / "postmaster.pid", *self._folder.glob(".s.PGSQL.*.lock")):
                 lock.unlink(missing_ok=True)
             await self._start_after(lasts_s)
@@ -140,7 +140,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _is_running(pid: int) -> bool:
-    """False if a process has ended, even if nobody has reaped it."""
+    """False if a process has ended, even if it is not reaped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
