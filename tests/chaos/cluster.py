@@ -24,6 +24,9 @@ PORTS = 16
 """Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
 HASTY_PORTS = 4
 HASTY_SPEED = 30
+PATIENT_SPEED = 1.01
+"""The timeouts of a match are divided by the speed of its region, so none ends a match on a busy machine. Not 1: then
+the clock of a server that runs ahead would be taken for one whose time zone changed."""
 SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
 """Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
 settings, no game begins with half of them."""
@@ -94,8 +97,7 @@ class Cluster:
 
 def _regions(static_addresses: list[str]) -> str:
     ports = free_port_range(PORTS + HASTY_PORTS)
-    # The timeouts of a match are divided by the speed of its region: with 1, none ends a match on a busy machine.
-    patient = region(SANDBOX, ports[HASTY_PORTS:], speed=1, command=SERVER_COMMAND)
+    patient = region(SANDBOX, ports[HASTY_PORTS:], speed=PATIENT_SPEED, command=SERVER_COMMAND)
     hasty = region(HASTY, ports[:HASTY_PORTS], speed=HASTY_SPEED, command=SERVER_COMMAND)
-    static = static_region(STATIC, static_addresses, PASSWORD, speed=1) if static_addresses else ""
+    static = static_region(STATIC, static_addresses, PASSWORD, speed=PATIENT_SPEED) if static_addresses else ""
     return patient + hasty + static

@@ -68,9 +68,8 @@ SEEDS_PER_KIND = 3
 
 LOCKSTEP_SPEEDS = (60, 120, 300)
 """Speeds of games whose time waits for the service."""
-FREE_SPEEDS = (10, 15)
-"""Speeds of games that go on while the service is down. Not faster: the clock of the game may be at most 20 minutes
-ahead of ours, or a change of its time zone is assumed, and durations change."""
+FREE_SPEEDS = (20, 40)
+"""Speeds of games that go on while the service is down."""
 FREE_KINDS = frozenset(
     {"duel", "leaver", "overtime", "spoofer", "deathmatch", "crash", "hang", "no_show", "incomplete"}
 )
