@@ -240,13 +240,13 @@ def _moment_of(server: Json) -> Moment | None:
 
 
 def _errors(replicas: list[Replica]) -> list[str]:
-    """Return the error messages in the logs of all replicas."""
+    """Return errors in the logs of all replicas; one that cannot start while its database is down is none."""
     found = []
     for replica in replicas:
         for name, text in replica.texts().items():
             for line in text.splitlines():
                 if line.startswith("{") and '"level":"ERROR"' in line.replace(" ", ""):
                     found.append(f"replica {replica.number}, {name}: {line[:600]}")
-                elif line and not line.startswith("{"):
+                elif line.startswith("Traceback"):
                     found.append(f"replica {replica.number}, {name}: {line[:200]}")
     return found
