@@ -24,7 +24,6 @@ from matchpod.storage.servers import ServerRow
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS
-from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.sqlite_harness
@@ -168,28 +167,20 @@ async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database)
     assert db.entries_read == 20
 
 
-async def test_snapshot_shows_that_the_runner_postponed_a_deadline(db: Database) -> None:
+async def test_deadline_fires_where_the_runner_logged_it(db: Database) -> None:
     row = row_of(SETTINGS)
     await servers.create(db, row, idempotency=None)
     late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
-    entries = [
-        RawEntry(
-            server_id=row.id, seq=seq, kind=EntryKind.LOG, received_ms=late_ms, headers=b"{}", body=log_post(*lines)
-        )
-        for seq, lines in enumerate((players_join(), first_round()), 1)
-    ]
-    await store(db, entries)
     remote = remote_matches(db)
-    assert (await remote.match(row)).phase is MatchPhase.OVER, (
-        "the stored log does not show that the deadline was postponed"
-    )
-    fold = Fold.begin(row, 1.0)
-    fold.apply(msgspec.structs.replace(entries[0], kind=EntryKind.RESUMED))
-    for entry in entries:
-        fold.apply(entry)
-    await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), fold.dump())))
-    assert await remote.view(row) == msgspec.json.encode(live_match(fold.match))
-    assert (await remote.match(row)).phase is MatchPhase.LIVE
+    kinds = (EntryKind.LOG, EntryKind.DEADLINE)
+    entries = [
+        RawEntry(server_id=row.id, seq=seq, kind=kind, received_ms=late_ms, headers=b"{}", body=b"x\n")
+        for seq, kind in enumerate(kinds, 1)
+    ]
+    await store(db, entries[:1])
+    assert (await remote.match(row)).phase is MatchPhase.WARMUP, "its runner has not logged the deadline"
+    await store(db, entries[1:])
+    assert (await remote.match(row)).phase is MatchPhase.OVER
 
 
 async def test_ended_match_is_not_read_again(db: Database) -> None:

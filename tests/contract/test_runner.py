@@ -39,7 +39,7 @@ from matchpod.service.runner import configure, effects, liveness, run, start
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
-from matchpod.storage import outbox, raw_log, servers, snapshots
+from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, CrashableDatabase, Process, World, open_world
@@ -298,8 +298,12 @@ class RunnerFixture(msgspec.Struct):
     lease: Lease
     deps: Deps
     region: Region
-    match: Match
+    fold: Fold
     clock: ManualClock
+
+    @property
+    def match(self) -> Match:
+        return self.fold.match
 
 
 class _FakeFleet:
@@ -323,12 +327,11 @@ async def open_fixture(db: Database, fleet: _FakeFleet | None = None) -> AsyncIt
         region = process.deps.regions.get("eu")
         assert region is not None
         lease = Lease(msgspec.structs.replace(row, lease_until_ms=clock.at_ms + LEASE_MS), db, clock)
-        match = Fold.begin(row, 1.0).match
         yield RunnerFixture(
             lease,
             msgspec.structs.replace(process.deps, clock=clock),
             msgspec.structs.replace(region, fleet=fleet or _FakeFleet()),
-            match,
+            Fold.begin(row, 1.0),
             clock,
         )
 
@@ -447,7 +450,7 @@ def probe_of(fixture: RunnerFixture, line: FakeLine, why: list[str]) -> liveness
         fixture.deps,
         fixture.region,
         line=cast(ConsoleLine, line),
-        match=fixture.match,
+        fold=fixture.fold,
         on_lost=why.append,
     )
 
@@ -506,6 +509,26 @@ async def test_server_that_posts_its_log_is_alive_although_it_refuses_connection
         assert why == ["its process has ended"]
         silent_probes = liveness.QUIET_MS // 1_000 - 1 + liveness.PROBES_GONE
         assert len(fleet.answers) == 10 - silent_probes
+
+
+async def test_server_that_died_is_lost_although_its_log_is_from_the_future(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock was set back before the service was restarted; the stored log is applied again."""
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet([False] * 20)
+    async with open_fixture(db, fleet) as fixture:
+        probe = probe_of(fixture, FakeLine(), why := list[str]())
+        probe.log_received(fixture.clock.at_ms + 3_600_000)
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 1_000
+
+        fleet.on_probe = pass_time
+        async with asyncio.timeout(20):
+            await probe.run()
+        assert why == ["its process has ended"]
+        assert len(fleet.answers) > 10
 
 
 async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
@@ -680,14 +703,13 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(
         world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
         assert await ingest.store_log(token, {}, connected(PLAYERS)) == 200
 
-        async def is_stored() -> bool:
-            return await snapshots.load(db, "srv_1") is not None
+        live = await world.until_driven()
 
-        await world.until(is_stored, "a snapshot records the postponed deadline")
+        async def are_connected() -> bool:
+            return set(live.fold.match.presence.connected) == set(PLAYERS)
+
+        await world.until(are_connected, "the post is applied")
         assert await outbox.outcome_of(db, "srv_1") is None
-        live = process.live.get("srv_1")
-        assert live is not None
-        assert set(live.fold.match.presence.connected) == set(PLAYERS)
 
 
 async def test_deadlines_of_a_process_that_is_always_late_fire_eventually(

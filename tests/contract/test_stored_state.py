@@ -22,7 +22,7 @@ from matchpod.core.timers import Timers
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
-from matchpod.service.match_log.replay import open_match, replay
+from matchpod.service.match_log.replay import open_match
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
@@ -151,7 +151,7 @@ def test_snapshot_written_with_the_same_types_is_read(tmp_path: Path) -> None:
 
 
 async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(db: Database) -> None:
-    """The process that wrote the snapshot had stalled and postponed the deadline; the log does not show it."""
+    """The process that wrote the snapshot had stalled; the players joined before it noticed the deadline."""
     row = row_of(SETTINGS)
     await servers.create(db, row, idempotency=None)
     late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
@@ -162,7 +162,6 @@ async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(
         for seq, lines in enumerate((players_join(), first_round()), 1)
     ]
     await store(db, entries)
-    assert (await replay(db, row, 1.0, turns=FoldTurns(db))).is_over, "the join deadline has passed"
     await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
     fold, seq = await open_match(db, row, 1.0, turns=FoldTurns(db))
     assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))

@@ -160,6 +160,12 @@ class Match(msgspec.Struct, kw_only=True):
             self._add_detection(found)
         return effects + self._check_roster(now_ms)
 
+    def resume(self, now_ms: int) -> None:
+        """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
+        self.presence.mark_doubtful(now_ms)
+        if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
+            self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
+
     def tick(self, now_ms: int) -> list[Effect]:
         """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
         if self.phase is MatchPhase.OVER:
@@ -301,8 +307,7 @@ class Match(msgspec.Struct, kw_only=True):
 
     def _check_roster(self, now_ms: int) -> list[Effect]:
         if self.phase is MatchPhase.STARTING:
-            if self.presence.complete_since_ms() is None:
-                self._move(Trigger.ROSTER_BROKEN)
+            if self.presence.complete_since_ms() is None and self._move(Trigger.ROSTER_BROKEN):
                 self.asked_at_ms = None
             return []
         ready_at_ms = self._ready_at_ms()
@@ -355,8 +360,7 @@ class Match(msgspec.Struct, kw_only=True):
 
     def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
         timers, was_live = self.timers, self.first_live_at_ms is not None
-        grace_s = timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE)
-        until_ms = since_ms + to_ms(grace_s)
+        until_ms = since_ms + to_ms(timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE))
         if self.presence.map_change_at_ms is not None:
             until_ms = max(until_ms, self.presence.map_change_at_ms + to_ms(timers.map_change_grace_s))
         return until_ms, Alarm.ALL_LEFT if was_live else Alarm.IDLE

@@ -25,15 +25,26 @@ class LogClock(msgspec.Struct):
 
     offset_ms: int = 0
     is_anchored: bool = False
+    is_ours_in_doubt: bool = False
+    """True if our clock may have been set since the last post: the service was restarted."""
+    ours_set_ms: int = 0
+    """How far our clock was set forward since the offset was fixed."""
 
     def anchor(self, log_ms: int, received_ms: int) -> None:
         """Set the offset at the first call; later calls change it only if the server's time zone changed.
 
+        If our clock was set instead, the offset stays: durations would be wrong by the difference.
         `log_ms` should be the time in the post's headers: a line may have been logged long before it was sent.
         """
-        if not self.is_anchored or abs(log_ms + self.offset_ms - received_ms) > ZONE_STEP_MS:
+        drift_ms = received_ms - self.ours_set_ms - (log_ms + self.offset_ms)
+        if not self.is_anchored:
             self.offset_ms = received_ms - log_ms
             self.is_anchored = True
+        elif abs(drift_ms) > ZONE_STEP_MS and self.is_ours_in_doubt:
+            self.ours_set_ms += drift_ms
+        elif abs(drift_ms) > ZONE_STEP_MS:
+            self.offset_ms += drift_ms
+        self.is_ours_in_doubt = False
 
 
 def parse_stamp(text: str) -> int | None:

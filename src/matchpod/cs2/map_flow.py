@@ -234,8 +234,8 @@ class MapFlow(msgspec.Struct):
     def accept_unconfirmed_end(self, now_ms: int, out: list[GameEvent]) -> None:
         """End the map on a single report if its deadline has passed."""
         due_ms = self.next_deadline_ms()
-        if due_ms is not None and now_ms >= due_ms:
-            self.confirm_end(now_ms, out)
+        if self.end_report is not None and due_ms is not None and now_ms >= due_ms:
+            self.confirm_end(self.end_report.at_ms, out)
 
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """End the map as in the pending report, if any: a second source agreed, or the timeout passed."""

@@ -58,6 +58,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
     """False while the server is being set up; only presence events count until then."""
     lines_read: int = 0
     lines_unknown: int = 0
+    skipped_ms: int = 0
+    """Time of our clock that no timeout counts; negative if the clock was set back."""
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
@@ -72,7 +74,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if post.sent_ms is not None:
             self.clock.anchor(post.sent_ms, post.received_ms)
         self._interpret(new.lines, events, received_ms=post.received_ms)
-        self.interpreter.flow.stamp_end_report(post.received_ms)
+        self.interpreter.flow.stamp_end_report(self.match_ms(post.received_ms))
         return self._fold(events, post.received_ms)
 
     def read_file(self, lines: Iterable[bytes]) -> ReadResult:
@@ -90,7 +92,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         flow, maps_won = self.interpreter.flow, sum(self.match.series_score)
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
-        self.interpreter.flow.stamp_end_report(received_ms)
+        self.interpreter.flow.stamp_end_report(self.match_ms(received_ms))
         return self._fold(events, received_ms)
 
     def read_detection(self, found: PluginDetection, received_ms: int) -> ReadResult:
@@ -112,6 +114,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
         load_ms = to_ms(self.match.timers.client_load_s)
         return self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
 
+    def mark_resumed(self, received_ms: int) -> None:
+        """Record that log lines and requests may have been lost, and that our clock may have been set since."""
+        self.match.resume(self.match_ms(received_ms))
+        self.clock.is_ours_in_doubt = True
+
     def mark_setup(self, *, is_done: bool) -> None:
         """Mark the start or end of server setup; play in between does not count, as other settings apply."""
         if is_done and not self.is_configured:
@@ -121,26 +128,30 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def tick(self, now_ms: int) -> ReadResult:
         """Accept an overdue map end, and fire the earliest due alarm of the match."""
         result = self.accept_unconfirmed_end(now_ms)
-        result.effects += self.match.tick(now_ms)
+        result.effects += self.match.tick(self.match_ms(now_ms))
         self.timeline.add_map_ends(self.match)
         return result
 
     def accept_unconfirmed_end(self, now_ms: int) -> ReadResult:
         """Accept a map end that only one source reported, if its deadline has passed."""
         events: list[GameEvent] = []
-        self.interpreter.flow.accept_unconfirmed_end(now_ms, events)
+        self.interpreter.flow.accept_unconfirmed_end(self.match_ms(now_ms), events)
         return self._fold(events, now_ms)
 
     def end_series(self, now_ms: int) -> ReadResult:
         """End the series if enough is known, after the server has stopped sending."""
-        effects = self.match.end_series(now_ms)
+        effects = self.match.end_series(self.match_ms(now_ms))
         self.timeline.add_map_ends(self.match)
         return ReadResult([], effects)
 
     def next_deadline_ms(self) -> int | None:
         """Return the latest time at which `tick` must be called, or None."""
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
-        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+        return min((at_ms + self.skipped_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def match_ms(self, now_ms: int) -> int:
+        """Convert a time of our clock to that of the match's timeouts."""
+        return now_ms - self.skipped_ms
 
     def _apply_notices(self, new: NewLines, received_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
@@ -181,8 +192,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
         match, timeline = self.match, self.timeline
         if not self.is_configured:
             events = [event for event in events if type(event) in PRESENCE_EVENTS]
+        match_ms = None if now_ms is None else self.match_ms(now_ms)
         for event in events:
-            effects += match.apply(event, event.at_ms if now_ms is None else now_ms)
+            effects += match.apply(event, event.at_ms if match_ms is None else match_ms)
             if type(event) in TIMELINE_EVENTS:
                 timeline.apply(event, match)
         timeline.add_map_ends(match)

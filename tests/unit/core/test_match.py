@@ -76,6 +76,24 @@ def test_start_is_requested_again_until_the_map_is_live() -> None:
     assert driver.wait(120) == []
 
 
+def test_start_is_requested_again_at_once_after_a_resume() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    assert driver.wait(5) == []
+    driver.match.resume(driver.now_ms)
+    driver.match.resume(driver.now_ms + 5_000)
+    assert driver.match.next_deadline_ms() == driver.now_ms, "more resumes do not postpone it"
+    assert driver.wait(0) == [StartPlay(1)]
+    assert driver.wait(59) == []
+
+
+def test_resume_requests_no_start_that_was_not_requested() -> None:
+    driver = MatchDriver(duel())
+    driver.match.resume(driver.now_ms)
+    assert driver.match.asked_at_ms is None
+    assert driver.match.presence.is_doubtful
+
+
 @pytest.mark.parametrize("is_map_change", [False, True])
 def test_player_leaving_before_play_returns_the_match_to_warmup(is_map_change: bool) -> None:
     driver = MatchDriver(duel())

@@ -116,6 +116,27 @@ def test_daylight_saving_step_changes_the_offset(step_ms: int) -> None:
     assert 6 * HOUR_MS + step_ms + clock.offset_ms == 4 * HOUR_MS
 
 
+@pytest.mark.parametrize("set_ms", [HOUR_MS, -HOUR_MS])
+def test_setting_our_clock_while_the_service_is_down_does_not_change_the_offset(set_ms: int) -> None:
+    clock = LogClock()
+    clock.anchor(5 * HOUR_MS, 3 * HOUR_MS)
+    offset = clock.offset_ms
+    clock.is_ours_in_doubt = True
+    for log_ms in (6 * HOUR_MS, 7 * HOUR_MS):
+        clock.anchor(log_ms, log_ms - 2 * HOUR_MS + set_ms)
+        assert clock.offset_ms == offset
+    clock.anchor(9 * HOUR_MS, 6 * HOUR_MS + set_ms)
+    assert clock.offset_ms == offset - HOUR_MS, "later, only the server's time zone can have changed"
+
+
+def test_outage_of_the_service_does_not_change_the_offset() -> None:
+    clock = LogClock()
+    clock.anchor(5 * HOUR_MS, 3 * HOUR_MS)
+    clock.is_ours_in_doubt = True
+    clock.anchor(9 * HOUR_MS, 7 * HOUR_MS)
+    assert (clock.offset_ms, clock.ours_set_ms) == (-2 * HOUR_MS, 0)
+
+
 def test_clock_survives_a_snapshot() -> None:
     clock = LogClock()
     clock.anchor(10, 30)

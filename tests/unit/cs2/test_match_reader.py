@@ -159,6 +159,28 @@ def test_timeout_of_game_over_uses_our_clock() -> None:
     assert poster.reader.next_deadline_ms() == RECEIVED_MS + CONFIRM_TIMEOUT_MS
 
 
+def test_skipped_time_moves_all_deadlines() -> None:
+    poster = LogPoster()
+    poster.go_live()
+    alarm_ms = poster.reader.next_deadline_ms()
+    assert alarm_ms is not None
+    poster.reader.skipped_ms = 3_600_000
+    assert poster.reader.next_deadline_ms() == alarm_ms + 3_600_000
+    poster.post(f"Game Over: competitive  {MAP} score 13:2 after 20 min")
+    due_ms = RECEIVED_MS + CONFIRM_TIMEOUT_MS
+    assert poster.reader.next_deadline_ms() == due_ms
+    assert poster.reader.tick(due_ms - 1).effects == []
+    assert poster.reader.tick(due_ms).effects == [EndMatch()]
+
+
+def test_resume_puts_players_and_our_clock_in_doubt() -> None:
+    poster = LogPoster()
+    poster.reader.skipped_ms = 3_600_000
+    poster.reader.mark_resumed(RECEIVED_MS)
+    assert poster.reader.match.presence.doubt_since_ms == RECEIVED_MS - 3_600_000
+    assert poster.reader.clock.is_ours_in_doubt
+
+
 def test_console_presence_replaces_lost_join_lines() -> None:
     poster = LogPoster()
     poster.post("hello")

@@ -29,21 +29,10 @@ from matchpod.storage.servers import ServerRow
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
     """Replay the log of an ended match; if the log does not end the match, its stored outcome does."""
     outcome = await outbox.outcome_of(db, row.id)
-    fold = await _replay_to_end(db, row, speed, outcome, turns=turns, fires_overdue=True)
-    replayed = fold.match.outcome
-    if outcome is not None and replayed is not None and not replayed.is_finished and replayed.reason != outcome.reason:
-        # The replay fired a deadline that the runner had postponed, which ended the match: replay without overdue ones.
-        fold = await _replay_to_end(db, row, speed, outcome, turns=turns, fires_overdue=False)
-    return fold
-
-
-async def _replay_to_end(
-    db: Database, row: ServerRow, speed: float, outcome: OutcomeRow | None, *, turns: FoldTurns, fires_overdue: bool
-) -> Fold:
-    fold = await replay(db, row, speed, turns=turns, fires_overdue=fires_overdue)
-    if outcome is not None and (fires_overdue or outcome.result is not None):
-        fold.advance(outcome.at_ms)  # some matches end by a deadline, without another log line
+    fold = await replay(db, row, speed, turns=turns)
     fold.finish()
+    if outcome is not None and outcome.result is not None:
+        fold.advance(outcome.at_ms)  # older versions did not log the deadline that ended the match
     if outcome is not None and outcome.reason is not None and not fold.is_over:
         fold.cancel(outcome.reason, outcome.at_ms)
     return fold
@@ -84,7 +73,7 @@ async def finalize(
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
     """The items that are missing at the end of the stored timelines, with the numbers that follow.
 
-    The runner may have numbered the items differently (an older version, or a postponed deadline). Then the last stored
+    The runner may have numbered the items differently (an older version). Then the last stored
     item is found by its content; if it is not found, only the end of the map is appended, if that is missing.
     """
     stored: dict[str, int] = {}

@@ -36,6 +36,8 @@ class EntryKind(StrEnum):
     """The server is being configured: what is played from here on does not count."""
     CONFIGURED = "configured"
     """The server has our settings: what is played from here on counts."""
+    DEADLINE = "deadline"
+    """A deadline of the match has passed and fires here; no other entry fires one."""
     RESUMED = "resumed"
     """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
     OVER_QUOTA = "over_quota"

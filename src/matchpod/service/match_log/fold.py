@@ -1,8 +1,9 @@
 """Apply stored entries to a match: the same way for a live match, after a restart, and in another replica.
 
-Time is part of the fold. Before an entry is applied, the clock of the match advances to the time of that entry, so a
-deadline that passed in between fires first. Resuming a match is an entry too: posts before it may have been missed, so
-deadlines wait until the server has had time to repeat them.
+A deadline fires at an entry of its own, which the runner appends once it has passed: the log shows what came before it.
+Resuming a match is an entry too: posts before it may have been missed, so deadlines wait until the server has had time
+to repeat them. Deadlines count observed time: a long gap in the log (an outage, or a clock that was set forward) counts
+as MAX_STEP_MS, and a clock that was set back holds no deadline up.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ from matchpod.storage.servers import ServerRow
 
 CATCH_UP_MS: Final = 10_000
 """How long deadlines wait after a resume: a server repeats unacknowledged posts, and has caught up by then."""
+
+MAX_WAIT_MS: Final = 120_000
+"""A deadline waits at most this long, even if the service restarts again and again: twelve resumes, and more than a
+deadline that passed during an outage needs (MAX_STEP_MS and CATCH_UP_MS)."""
+
+MAX_STEP_MS: Final = 60_000
+"""The most that two consecutive entries can be apart in the time of the match. The server of a match posts every few
+seconds: it logs the questions of the liveness probe."""
+
+MAX_START_MS: Final = 15 * 60_000
+"""The same for the time from the allocation to the first entry: three attempts to start a server take ten minutes."""
 
 LATE_MS: Final = 2_000
 """A deadline noticed this late, or after a database read that took this long, does not fire at once: the machine or
@@ -71,6 +83,8 @@ class Fold(msgspec.Struct):
 
     reader: MatchReader
     deadlines_wait_until_ms: int = 0
+    last_ms: int | None = None
+    """When the last entry was received."""
     is_real_time: bool = True
     """False in a sandbox with faster game time: there, clock drift does not mean a different time zone."""
 
@@ -78,9 +92,10 @@ class Fold(msgspec.Struct):
     def begin(cls, row: ServerRow, speed: float) -> Fold:
         """The match before its first entry."""
         reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
-        # If the allocation took more than half of the join time, players get the full join time from then on.
+        # If the allocation took more than half of the join time, players get the full join time from then on; also if
+        # the clock was set back meanwhile.
         allocated_ms = row.allocated_at_ms or row.created_at_ms
-        is_late = 2 * (allocated_ms - row.created_at_ms) > to_ms(reader.match.timers.join_s)
+        is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
         return cls(reader, is_real_time=speed == 1.0)
 
@@ -106,56 +121,50 @@ class Fold(msgspec.Struct):
     # --- change ---------------------------------------------------------------------------------------------------
 
     def apply(self, entry: RawEntry) -> ReadResult:
-        """Fire the deadlines that passed before an entry, then apply the entry."""
-        if entry.kind == EntryKind.RESUMED:
-            self.deadlines_wait_until_ms = entry.received_ms + CATCH_UP_MS
-            self.reader.match.presence.mark_doubtful(entry.received_ms)
+        """Apply the next entry of the log."""
+        if entry.kind == EntryKind.ENDED:
             return ReadResult([], [])
-        if entry.kind in (EntryKind.ENDED, EntryKind.SET_ASIDE):
-            return ReadResult([], [])
-        effects = self.advance(entry.received_ms)
-        if entry.kind == EntryKind.OVER_QUOTA:
-            self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
-            return ReadResult([], effects)
-        if entry.kind in (EntryKind.CONFIGURING, EntryKind.CONFIGURED):
-            self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
-            return ReadResult([], effects)
-        reading = self._read(entry)
-        return ReadResult(reading.events, effects + reading.effects) if effects else reading
+        self._follow_clock(entry.received_ms)
+        match entry.kind:
+            case EntryKind.DEADLINE:
+                return self.advance(entry.received_ms)
+            case EntryKind.RESUMED:
+                self.deadlines_wait_until_ms = entry.received_ms + CATCH_UP_MS
+                self.reader.mark_resumed(entry.received_ms)
+            case EntryKind.CONFIGURING | EntryKind.CONFIGURED:
+                self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
+            case EntryKind.OVER_QUOTA:
+                self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
+            case EntryKind.SET_ASIDE:
+                pass
+            case _:
+                return self._read(entry)
+        return ReadResult([], [])
 
-    def advance(self, now_ms: int) -> list[Effect]:
-        """Fire the deadlines that have passed, at most MAX_DEADLINES; none while they wait after a resume."""
-        effects: list[Effect] = []
-        if now_ms < self.deadlines_wait_until_ms:
-            return effects
+    def advance(self, now_ms: int) -> ReadResult:
+        """Fire the deadlines that have passed, at most MAX_DEADLINES; none that waits after a resume."""
+        fired = ReadResult([], [])
         for _ in range(MAX_DEADLINES):
-            due_ms = self.reader.next_deadline_ms()
+            due_ms = self.due_ms()
             if due_ms is None or due_ms > now_ms:
                 break
-            effects += self.reader.tick(now_ms).effects
-        return effects
+            reading = self.reader.tick(now_ms)
+            fired.events += reading.events
+            fired.effects += reading.effects
+        return fired
 
     def finish(self) -> list[Effect]:
         """Accept what only one source has reported so far: the server will send nothing else."""
-        due_ms = self.reader.interpreter.flow.next_deadline_ms()
-        effects = [] if due_ms is None else self.reader.accept_unconfirmed_end(due_ms).effects
-        over_ms = self.reader.match.reported.over_since_ms
-        return effects if over_ms is None else effects + self.reader.end_series(over_ms).effects
+        reader = self.reader
+        due_ms = reader.interpreter.flow.next_deadline_ms()
+        effects = [] if due_ms is None else reader.accept_unconfirmed_end(due_ms + reader.skipped_ms).effects
+        over_ms = reader.match.reported.over_since_ms
+        return effects if over_ms is None else effects + reader.end_series(over_ms + reader.skipped_ms).effects
 
     def cancel(self, reason: CancelReason, now_ms: int) -> None:
         """End the match for a reason that is not in its log."""
-        self.reader.match.cancel(reason, now_ms)
+        self.reader.match.cancel(reason, self.reader.match_ms(now_ms))
         self.reader.timeline.add_map_ends(self.reader.match)
-
-    def is_overdue(self, entry: RawEntry) -> bool:
-        """True if the entry came more than LATE_MS after a deadline that applying the entry would fire."""
-        due_ms = self.due_ms()
-        is_input = entry.kind not in (EntryKind.RESUMED, EntryKind.ENDED)
-        return due_ms is not None and is_input and entry.received_ms - due_ms > LATE_MS
-
-    def postpone_deadlines(self, entry: RawEntry) -> None:
-        """Treat posts before this entry as possibly missed, as after a resume."""
-        self.apply(msgspec.structs.replace(entry, kind=EntryKind.RESUMED))
 
     def drain_timeline(self) -> list[MapItem]:
         """Remove and return the timeline items that were added since the last call."""
@@ -190,9 +199,14 @@ class Fold(msgspec.Struct):
         return self.reader.lines_read, self.reader.lines_unknown
 
     def due_ms(self) -> int | None:
-        """When `advance` must be called; None if there is no deadline."""
+        """When the next deadline fires; None if there is none."""
         due_ms = self.reader.next_deadline_ms()
-        return None if due_ms is None else max(due_ms, self.deadlines_wait_until_ms)
+        return None if due_ms is None else max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
+
+    def may_wait(self, now_ms: int) -> bool:
+        """True if another resume would still postpone the next deadline."""
+        due_ms = self.reader.next_deadline_ms()
+        return due_ms is not None and now_ms < due_ms + MAX_WAIT_MS
 
     def view(self) -> bytes:
         """The live view of the match, as JSON."""
@@ -201,6 +215,20 @@ class Fold(msgspec.Struct):
     def result(self) -> bytes:
         """The result of a finished match, as JSON."""
         return msgspec.json.encode(build_result(self.reader.match))
+
+    def _follow_clock(self, received_ms: int) -> None:
+        """Exclude what the deadlines must not count: time without entries beyond a limit, and changes of the clock."""
+        limit_ms = MAX_START_MS if self.last_ms is None else MAX_STEP_MS
+        before_ms = self.reader.match.allocated_at_ms if self.last_ms is None else self.last_ms
+        step_ms = received_ms - (received_ms if before_ms is None else before_ms)
+        # Within the limit, entries may be stored in another order than they were received.
+        if step_ms > limit_ms:
+            self.reader.skipped_ms += step_ms - limit_ms
+        elif step_ms < -limit_ms:
+            self.reader.skipped_ms += step_ms
+        elif self.last_ms is not None:
+            received_ms = max(received_ms, self.last_ms)
+        self.last_ms = received_ms
 
     def _read(self, entry: RawEntry) -> ReadResult:
         match entry.kind:

@@ -58,10 +58,6 @@ class LocalMatch:
         self.seq = seq
         self._view = None
 
-    def changed(self) -> None:
-        """Record that the match changed because time passed."""
-        self._view = None
-
     def view(self) -> bytes:
         """The live view of the match, as JSON."""
         if self._view is None:

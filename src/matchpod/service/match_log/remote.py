@@ -9,7 +9,6 @@ from collections import OrderedDict
 from typing import Final
 
 from matchpod.core.match import Match
-from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import apply_after, open_match
@@ -52,9 +51,7 @@ class RemoteMatches:
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
         cached = self._cache.get(row.id)
-        # Over in our fold but running: its runner postponed a deadline that fired here. The runner's snapshot is right.
-        is_wrong = cached is not None and cached.fold.is_over and row.phase is ServerPhase.RUNNING
-        if cached is None or is_wrong or cached.log_from_seq != row.log_from_seq:
+        if cached is None or cached.log_from_seq != row.log_from_seq:
             cached = await self._open(row)
         current = cached
 

@@ -30,31 +30,14 @@ async def open_match(db: Database, row: ServerRow, speed: float, *, turns: FoldT
         return Fold.load(snapshot.state), snapshot.seq
     except SnapshotVersionError as exc:
         _log.warning("snapshot rejected, replaying the log", extra={"server_id": row.id, "error": str(exc)})
-    fold = await replay(db, row, speed, turns=turns, last_seq=snapshot.seq)
-    if fold.is_over:
-        # Only open matches have snapshots, so the deadline that ended the match in this replay did not fire then.
-        fold = await replay(db, row, speed, turns=turns, last_seq=snapshot.seq, fires_overdue=False)
-    return fold, snapshot.seq
+    return await replay(db, row, speed, turns=turns, last_seq=snapshot.seq), snapshot.seq
 
 
-async def replay(
-    db: Database,
-    row: ServerRow,
-    speed: float,
-    *,
-    turns: FoldTurns,
-    last_seq: int | None = None,
-    fires_overdue: bool = True,
-) -> Fold:
-    """Fold the log of a match from its start to its end, or to the entry `last_seq`.
-
-    The log does not say whether a deadline noticed late fired or was postponed: `fires_overdue` decides.
-    """
+async def replay(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns, last_seq: int | None = None) -> Fold:
+    """Fold the log of a match from its start to its end, or to the entry `last_seq`."""
     fold = Fold.begin(row, speed)
 
     def step(entry: RawEntry) -> bool:
-        if not fires_overdue and fold.is_overdue(entry):
-            fold.postpone_deadlines(entry)
         turns.apply(fold, entry)
         return True
 

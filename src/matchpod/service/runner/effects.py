@@ -104,6 +104,10 @@ class EffectExecutor:
     def resume(self) -> None:
         """Queue what another process may not have finished."""
         self.enqueue(Resume())
+        if self._match.phase is MatchPhase.STARTING and commands.uses_plugin_match(self._settings):
+            # MatchZy 0.8.15 ignores it in a match that has started. Without the plugin it would restart the game, so
+            # there the rules request the start once the log has caught up.
+            self.enqueue(StartPlay(self._match.map_number))
         for player_id in self._match.presence.turned_away:
             # Their user id may belong to another player by now.
             self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))

@@ -12,12 +12,13 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.match import Match, MatchPhase
+from matchpod.core.match import MatchPhase
 from matchpod.cs2.console_answers import parse_status_json
 from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.ports import ConsoleError
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
+from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.console_line import ConsoleLine
@@ -61,7 +62,7 @@ class LivenessProbe:
         region: Region,
         *,
         line: ConsoleLine,
-        match: Match,
+        fold: Fold,
         on_lost: Callable[[str], None],
     ) -> None:
         self._lease = lease
@@ -69,7 +70,8 @@ class LivenessProbe:
         self._clock = deps.clock
         self._region = region
         self._line = line
-        self._match = match
+        self._fold = fold
+        self._match = fold.match
         self._log_url = deps.ingest.logs(lease.row.log_token)
         self._on_lost = on_lost
         self._alive_ms = deps.clock.now_ms()
@@ -80,7 +82,8 @@ class LivenessProbe:
         self._probes_gone = 0
 
     def log_received(self, at_ms: int) -> None:
-        """Record a log post."""
+        """Record a log post; its time may be in the future, if our clock was set back since it was stored."""
+        at_ms = min(at_ms, self._clock.now_ms())
         self._log_ms = max(self._log_ms, at_ms)
         self._posted_ms = self._log_ms
         self._reregistered_ms = None
@@ -165,5 +168,6 @@ class LivenessProbe:
     def _patience_ms(self) -> int:
         load_ms = round(map_load_s(self._region.speed) * 1000)
         changed_ms = self._match.presence.map_change_at_ms
-        is_loading = changed_ms is not None and self._clock.now_ms() - changed_ms < load_ms
+        now_ms = self._fold.reader.match_ms(self._clock.now_ms())
+        is_loading = changed_ms is not None and now_ms - changed_ms < load_ms
         return load_ms if is_loading or self._match.phase is MatchPhase.BETWEEN_MAPS else LOST_MS

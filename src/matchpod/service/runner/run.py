@@ -41,9 +41,6 @@ POLL_S: Final = 1.0
 LAST_REPORT_S: Final = 1.0
 """How long to wait for the plugin's report of the last round; it comes within a tick of the log, or not at all."""
 
-MAX_POSTPONEMENTS: Final = 3
-"""A late deadline is postponed at most this many times in a row, about half a minute; then it fires."""
-
 SNAPSHOT_MS: Final = 5_000
 """Minimum time between two snapshots: in the sandbox a round takes seconds."""
 
@@ -76,7 +73,6 @@ class _Runner:
         self._snapshot_ms = deps.clock.now_ms()
         self._is_snapshot_due = False
         self._executes_effects = True
-        self._postponements = 0
         self._recorder = Recorder(
             lease.row,
             live.fold,
@@ -86,7 +82,7 @@ class _Runner:
             server_name=server_name(region.name, lease.row.id),
         )
         self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
-        self._liveness = LivenessProbe(lease, deps, region, line=line, match=self._match, on_lost=self._lose)
+        self._liveness = LivenessProbe(lease, deps, region, line=line, fold=live.fold, on_lost=self._lose)
 
     async def run(self, *, is_resumed: bool) -> None:
         await self._recorder.begin()
@@ -107,7 +103,7 @@ class _Runner:
 
     async def _resume(self) -> None:
         """Apply stored entries without their effects: those were executed, or the rules will request them again."""
-        await self._append_resumed()
+        await self._append(EntryKind.RESUMED)
         self._executes_effects = False
         await self._apply_stored()
         self._executes_effects = True
@@ -201,7 +197,6 @@ class _Runner:
         lines_before, unknown_before = self._fold.line_counts
         if entry.kind == EntryKind.LOG:
             self._liveness.log_received(entry.received_ms)
-        self._postpone_overdue(entry)
         reading = self._deps.turns.apply(self._fold, entry)
         self._live.applied(entry.seq)
         metrics.fold_s.observe(max(0, self._deps.clock.now_ms() - entry.received_ms) / 1000)
@@ -230,34 +225,20 @@ class _Runner:
                 self._effects.enqueue(command)
 
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
-        """Fire the deadlines that are due, unless we are late: then a post that prevents them may be in flight."""
+        """Log a deadline that is due: it fires there. If we are late, wait: a post in flight may prevent it."""
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
-        if max(now_ms - due_ms, busy_ms) > LATE_MS and self._may_postpone():
-            await self._append_resumed()
+        late_ms = max(now_ms - due_ms, busy_ms)
+        if late_ms <= LATE_MS or not self._fold.may_wait(now_ms):
+            await self._append(EntryKind.DEADLINE)
             return
-        self._postponements = 0
-        effects = self._fold.advance(now_ms)
-        if effects:
-            self._live.changed()
-            self._enqueue(*effects)
+        _log.warning("deadline noticed late", extra=self._about(late_ms=late_ms))
+        await self._append(EntryKind.RESUMED)
 
-    def _may_postpone(self) -> bool:
-        self._postponements += 1
-        _log.warning("deadline noticed late", extra=self._about(postponements=self._postponements))
-        return self._postponements <= MAX_POSTPONEMENTS
-
-    def _postpone_overdue(self, entry: RawEntry) -> None:
-        """Postpone a deadline that we missed, if the entry came long after it: applying the entry would fire it."""
-        if self._executes_effects and self._fold.is_overdue(entry) and self._may_postpone():
-            self._fold.postpone_deadlines(entry)
-            # The log does not record this, so save a snapshot at once: a resume then begins after this entry.
-            self._is_snapshot_due, self._snapshot_ms = True, 0
-
-    async def _append_resumed(self) -> None:
-        resumed = NewEntry(kind=EntryKind.RESUMED, received_ms=self._deps.clock.now_ms())
-        await entries.append(self._deps.db, self._live.server_id, [resumed], publish=self._deps.live.publish)
+    async def _append(self, kind: EntryKind) -> None:
+        entry = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
+        await entries.append(self._deps.db, self._live.server_id, [entry], publish=self._deps.live.publish)
 
     # --- the server -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,111 @@
+"""A process that resumes a match requests a start that was lost, and never restarts a game that is live."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from matchpod.core.match import Match, MatchPhase
+from matchpod.core.model import GameSettings, MatchType
+from matchpod.cs2.console_commands import start_commands
+from matchpod.ports import Database
+from matchpod.service.match_log.fold import CATCH_UP_MS
+from matchpod.storage.servers import LEASE_MS
+from tests.contract import databases
+from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
+from tests.contract.simulated_region import SimulatedServer
+
+harness = databases.sqlite_harness
+
+SLOW = 0.1
+"""Speed of the region: without a resume, a start is requested again after ten minutes."""
+DEATHMATCH = GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_nuke",), players=PLAYERS, dm_round_minutes=30)
+
+
+STARTS = pytest.mark.parametrize(("game", "start"), [(SETTINGS, "css_start"), (DEATHMATCH, "mp_restartgame")])
+"""The last command of a start, with and without the match plugin."""
+
+
+class Handover:
+    """A process that dies after it sent the start, while the game stands still, and its successor."""
+
+    def __init__(self, world: World, start: str) -> None:
+        self.world = world
+        self._start = start
+
+    async def kill_after_start(self, game: GameSettings, *, is_executed: bool) -> SimulatedServer:
+        """Kill the first process; `is_executed` if the server executes the start, but its log arrives nowhere."""
+        world = self.world
+        world.region.ignored_commands |= {"css_start", "mp_restartgame", "mp_warmup_end"}
+        dead = world.start("dead")
+        await world.create(game=game)
+        await world.until(self.is_requested, "the start is requested")
+        world.region.is_paused = True
+        await dead.kill()
+        world.region.ignored_commands.clear()
+        server = world.region.running["srv_1"]
+        if is_executed:
+            for command in start_commands(game):
+                server.machine.execute(command, "")
+            server.machine.agenda.run_until(server.machine.agenda.now_ms + 60_000)
+        server.commands.clear()
+        return server
+
+    async def resume(self) -> Match:
+        """Start the successor; return its match once the log is sent there."""
+        self.world.clock.ahead_ms += LEASE_MS
+        self.world.start("successor")
+        live = await self.world.until_driven()
+        server = self.world.region.running["srv_1"]
+
+        async def is_resumed() -> bool:
+            return any(command.startswith("mp_logdetail") for command in server.commands)
+
+        await self.world.until(is_resumed, "the settings are applied again")
+        return live.fold.match
+
+    async def is_requested(self) -> bool:
+        server = self.world.region.running.get("srv_1")
+        return server is not None and any(command.startswith(self._start) for command in server.commands)
+
+    async def until_live(self, match: Match) -> None:
+        async def is_live() -> bool:
+            return match.phase is MatchPhase.LIVE
+
+        self.world.region.is_paused = False
+        await self.world.until(is_live, "the match is live")
+
+
+@STARTS
+async def test_start_that_the_server_did_not_execute_is_requested_again(
+    db: Database, game: GameSettings, start: str
+) -> None:
+    async with open_world(db, speed=SLOW) as world:
+        handover = Handover(world, start)
+        await handover.kill_after_start(game, is_executed=False)
+        match = await handover.resume()
+        if game is DEATHMATCH:
+            await asyncio.sleep(0.5)
+            assert not await handover.is_requested(), "the log may not have caught up"
+            world.clock.ahead_ms += CATCH_UP_MS
+        await world.until(handover.is_requested, "the start is requested again", within_s=60.0)
+        await handover.until_live(match)
+
+
+@STARTS
+async def test_game_that_went_live_unnoticed_is_not_restarted(db: Database, game: GameSettings, start: str) -> None:
+    async with open_world(db, speed=SLOW) as world:
+        handover = Handover(world, start)
+        server = await handover.kill_after_start(game, is_executed=True)
+        status = server.machine.execute("get5_status", "")
+        match = await handover.resume()
+        assert match.phase is MatchPhase.STARTING
+        if game is SETTINGS:
+            await world.until(handover.is_requested, "the start is requested again")
+            assert server.machine.execute("get5_status", "") == status, "the plugin ignores it"
+        await asyncio.sleep(0.5)
+        await handover.until_live(match)
+        world.clock.ahead_ms += CATCH_UP_MS
+        await asyncio.sleep(0.5)
+        assert game is SETTINGS or not await handover.is_requested()
