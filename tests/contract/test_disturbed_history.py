@@ -17,6 +17,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.timers import Timers
+from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Row, Statement
 from matchpod.service import supervisor
 from matchpod.service.end_match import end_match
@@ -102,6 +103,33 @@ async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed
         assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
         assert only.started_at_ms is not None
         assert (await types_of(db, world))[-4:] == ["round_start", "kill", "round_end", "map_end"]
+
+
+async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db: Database) -> None:
+    async with open_world(db, speed=FAST) as world:
+        process = world.start()
+        process.db.is_shared = False
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.is_paused = True
+        row, ingest = await world.row(), ingest_of(world, process)
+        live = await world.until_driven()
+        game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
+        assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round(), game_over)) == 200
+        await world.until_live()
+        # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
+        world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
+        again = 'World triggered "Round_Start"'
+        assert await ingest.store_log(row.log_token, {}, log_post(again, *first_round()[-3:])) == 200
+
+        async def is_applied() -> bool:
+            return live.seq == await raw_log.newest_seq(db, "srv_1")
+
+        await world.until(is_applied, "the last post is applied")
+        await world.cancel()
+        process.supervisor.notify("srv_1")
+        await world.outcome()  # compares the stored history with a replay
+        assert (await types_of(db, world)).count("kill") == 2
 
 
 async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
