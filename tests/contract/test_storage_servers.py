@@ -226,6 +226,17 @@ async def test_servers_can_be_claimed_at_once_after_a_restart_with_the_clock_set
     assert [row.id for row in claimed] == ["srv_1", "srv_2"]
 
 
+async def test_times_of_a_clock_that_was_set_back_are_repaired_and_valid_leases_kept(db: Database) -> None:
+    hour_ms = 3_600_000
+    await create(db, server("srv_1", next_at_ms=hour_ms), server("srv_2", next_at_ms=0), server("srv_3", next_at_ms=0))
+    assert len(await servers.claim_due(db, owner="past", now_ms=hour_ms, limit=1)) == 1
+    now_ms = 1_000
+    (kept,) = await servers.claim_due(db, owner="alive", now_ms=now_ms, limit=1)
+    await servers.repair_times(db, now_ms)
+    claimed = await servers.claim_due(db, owner="new", now_ms=now_ms, limit=10)
+    assert {row.id for row in claimed} == {"srv_1", "srv_2", "srv_3"} - {kept.id}
+
+
 def test_only_changeable_columns_are_accepted() -> None:
     for column in ("id", "colour", "slot = 1; --"):
         with pytest.raises(ValueError, match="unknown or read-only columns"):

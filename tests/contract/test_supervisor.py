@@ -25,6 +25,7 @@ from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
 from matchpod.service import supervisor
 from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.service.regions import Region, Regions
+from matchpod.service.runner import start
 from matchpod.service.runner.liveness import LOST_MS
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
@@ -117,7 +118,8 @@ async def test_match_waits_while_its_region_is_full(db: Database) -> None:
         assert [order.slot for order in world.region.orders] == ["a", "a"]
 
 
-async def test_match_fails_if_there_is_no_slot_in_time(db: Database) -> None:
+async def test_match_fails_if_there_is_no_slot_in_time(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "MAX_STEP_MS", PENDING_MS)  # the time that passes at once below counts in full
     async with open_world(db, ()) as world:
         world.start()
         await world.create()

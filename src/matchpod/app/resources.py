@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,16 @@ from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
+from matchpod.service.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings
 from matchpod.storage import organizations
 from matchpod.storage.migrate import NewerSchemaError, migrate
+from matchpod.storage.time_check import database_ms
 
 _FOLDER_MODE: Final = 0o700
 """The folder holds the key and all matches, so other users of the machine get no access."""
+
+_log = logging.getLogger(__name__)
 
 
 class ResourcesError(Exception):
@@ -40,10 +45,11 @@ async def open_resources(settings: Settings) -> Resources:
     db = await _open_database(settings)
     try:
         await _migrate(db)
+        clock = await _open_clock(db)
     except ResourcesError:
         await db.close()
         raise
-    return Resources(settings=settings, db=db, vault=vault, clock=SystemClock())
+    return Resources(settings=settings, db=db, vault=vault, clock=clock)
 
 
 async def check_vault_key(resources: Resources) -> None:
@@ -101,6 +107,22 @@ async def _migrate(db: Database) -> None:
         raise ResourcesError(f"{_sentence(exc)} Use a newer version of Matchpod.") from exc
     except DatabaseError as exc:
         raise ResourcesError(f"The database cannot be migrated: {exc}.") from exc
+
+
+async def _open_clock(db: Database) -> Clock:
+    """The time of a shared database, if there is one: leases work only if the clocks of all processes agree."""
+    try:
+        database_now_ms = await database_ms(db)
+    except DatabaseError as exc:
+        raise ResourcesError(f"The time of the database cannot be read: {exc}.") from exc
+    system = SystemClock()
+    if database_now_ms is None:
+        return system
+    difference_ms = system.now_ms() - database_now_ms
+    if abs(difference_ms) > MAX_DIFFERENCE_MS:
+        about = {"difference_s": difference_ms / 1000}
+        _log.warning("clock of this machine differs from the database clock, which is used", extra=about)
+    return SystemClock(wall_ns=lambda: database_now_ms * 1_000_000)
 
 
 def _sentence(exc: Exception) -> str:

@@ -97,9 +97,9 @@ async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callabl
             stack.callback(_lock_folder(settings).release)
         resources = await open_resources(settings)
         stack.push_async_callback(resources.db.close)
-        if not resources.db.is_shared:
-            # The folder is locked, so the holders of all leases are dead: there is no need to wait for their expiry.
-            await servers.drop_leases(resources.db, resources.clock.now_ms())
+        # The folder of a database that is not shared is locked, so the holders of all leases are dead.
+        prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
+        await prepare(resources.db, resources.clock.now_ms())
         begun = await _open_begun_entry(resources)
         stack.callback(begun.close)
         bound = stack.enter_context(bind(settings.host, settings.port))

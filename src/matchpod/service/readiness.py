@@ -95,7 +95,7 @@ class Readiness:
         if self._has_wrong_clock():
             seconds = abs(self._difference_ms) / 1000
             where = "behind" if self._difference_ms > 0 else "ahead of"
-            return [f"The clock is {seconds:.1f} s {where} the database's. Correct it and restart the service."]
+            return [f"The clock is {seconds:.1f} s {where} the database's. Restart the service, which corrects it."]
         return []
 
     async def warnings(self) -> list[str]:

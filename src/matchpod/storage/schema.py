@@ -266,5 +266,7 @@ _QUOTAS = (
     "CREATE TABLE write_checks (id TEXT PRIMARY KEY, body BLOB NOT NULL)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS)
+_PENDING = ("ALTER TABLE servers ADD COLUMN pending_until_ms BIGINT",)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS, _PENDING)
 """The statements at index n migrate from version n to n + 1."""

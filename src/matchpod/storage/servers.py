@@ -22,7 +22,7 @@ RENEW_MS: Final = 10_000
 HANDOVER_MS: Final = RENEW_MS + 2_000
 """After this time a lease holder has noticed that the match was ended through another process, and has stopped."""
 LATEST_RETRY_MS: Final = 60_000
-"""No retry of a server or a callback is due later than this; a match in the queue for a slot is woken before."""
+"""No retry of a server or a callback is due later than this, and no lease is longer."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long an idempotency key returns the same server; after that it may be reused."""
 
@@ -63,6 +63,8 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     rcon_port: int | None = None
     allocated_at_ms: int | None = None
     was_pending: bool = False
+    pending_until_ms: int | None = None
+    """When the match fails if it has no slot by then; None if it never waited for one."""
     next_at_ms: int
     lease_owner: str | None = None
     lease_until_ms: int | None = None
@@ -261,15 +263,24 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
 
 
 async def drop_leases(db: Database, now_ms: int) -> None:
-    """End all leases. Only for the start of a process that is the only user of the database.
-
-    What is due later than any retry is due now: the clock was set back since.
-    """
+    """End all leases and repair times. Only for the start of a process that is the only user of the database."""
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
+    await repair_times(db, now_ms)
+
+
+async def repair_times(db: Database, now_ms: int) -> None:
+    """Make due what is due later than any retry, and end leases that are longer than any: the clock was set back."""
+    latest: dict[str, Value] = {"latest_ms": now_ms + LATEST_RETRY_MS}
+    for table in ("servers", "callbacks"):
+        drop = (
+            f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL"
+            " WHERE lease_owner IS NOT NULL AND lease_until_ms > :latest_ms"
+        )
+        await rows.write_one(db, drop, latest)
         wake = f"UPDATE {table} SET next_at_ms = :now_ms WHERE next_at_ms > :latest_ms"
-        await rows.write_one(db, wake, {"now_ms": now_ms, "latest_ms": now_ms + LATEST_RETRY_MS})
+        await rows.write_one(db, wake, {"now_ms": now_ms, **latest})
 
 
 # --- writes of the lease holder -----------------------------------------------------------------------------------

@@ -133,8 +133,8 @@ def test_database_that_does_not_answer_a_write_is_reported(monkeypatch: pytest.M
         (0, []),
         (MAX_DIFFERENCE_MS + 1_000, []),
         (-MAX_DIFFERENCE_MS - 1_000, []),
-        (8_500, ["The clock is 7.5 s behind the database's. Correct it and restart the service."]),
-        (-8_500, ["The clock is 7.5 s ahead of the database's. Correct it and restart the service."]),
+        (8_500, ["The clock is 7.5 s behind the database's. Restart the service, which corrects it."]),
+        (-8_500, ["The clock is 7.5 s ahead of the database's. Restart the service, which corrects it."]),
     ],
 )
 def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(

@@ -73,8 +73,8 @@ async def finalize(
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
     """The items that are missing at the end of the stored timelines, with the numbers that follow.
 
-    The runner may have numbered the items differently (an older version). Then the last stored
-    item is found by its content; if it is not found, only the end of the map is appended, if that is missing.
+    The runner may have numbered the items differently (an older version). Then the last stored item is found by its
+    content; if it is not found, only the end of the map is appended, if that is missing.
     """
     stored: dict[str, int] = {}
     missing: list[MapItem] = []

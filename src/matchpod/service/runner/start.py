@@ -13,7 +13,7 @@ from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
 from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
 from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
-from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions import Region
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
@@ -87,17 +87,25 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
         elif row.slot != slot:
             await lease.change(slot=slot)
         return True
-    if now_ms >= row.created_at_ms + deps.pending_ms:
+    until_ms = _pending_until_ms(row, now_ms, deps.pending_ms)
+    if now_ms >= until_ms:
         last = f"; last error: {row.error}" if row.error else ""
         await _fail(lease, deps, CancelReason.NO_CAPACITY, f"no server became free in time{last}")
         return False
-    next_at_ms = min(now_ms + LOOK_AGAIN_MS, row.created_at_ms + deps.pending_ms)
+    next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True)
+        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms)
         _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
     else:
-        await lease.release(next_at_ms)
+        await lease.release(next_at_ms, pending_until_ms=until_ms)
     return False
+
+
+def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
+    """How long the match may wait for a slot. As in the fold, time in which no process looked for one counts little."""
+    until_ms = row.created_at_ms + pending_ms if row.pending_until_ms is None else row.pending_until_ms
+    unobserved_ms = max(0, now_ms - row.next_at_ms - MAX_STEP_MS)
+    return min(until_ms + unobserved_ms, now_ms + pending_ms)  # the clock may have been set back
 
 
 async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
