@@ -191,16 +191,24 @@ async def test_counts_are_correct_if_rows_are_cancelled_while_being_inserted(rep
     assert await stored_counts(db) == await true_counts(db)
 
 
+FIRST_VERSION_SERVER = """
+INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token, report_token, plugin_match_id,
+    created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq, is_password_ours)
+VALUES ('srv_old', 'game_old', 'org_1', 'eu', 'released', 'stopped', :settings, 'log', 'report', 1, 7, 0, 7, 0, 0, 0, 1)
+"""
+
+
 async def test_migration_from_the_first_version_keeps_its_rows(harness: databases.Harness) -> None:
     db = await harness.open()
     try:
         first_version = ["CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)", *MIGRATIONS[0]]
         first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
         await db.write([Statement(sql) for sql in first_version])
-        await create_server(db, "srv_old", phase=ServerPhase.RELEASED)
-        before = await servers.get(db, "srv_old")
+        await db.write([Statement(FIRST_VERSION_SERVER, {"settings": b"{}"})])
         assert await migrate(db) == len(MIGRATIONS)
-        assert await servers.get(db, "srv_old") == before is not None
+        kept = await servers.get(db, "srv_old")
+        assert kept is not None
+        assert (kept.org_id, kept.region, kept.phase, kept.created_at_ms) == ("org_1", "eu", ServerPhase.RELEASED, 7)
         assert await history.maps_of(db, "srv_old") == []
         await db.write(history.replace(match_history("srv_old", [MapState(FINISHED, NOON_MS)])))
         assert await stored_counts(db) == await true_counts(db) != {}
