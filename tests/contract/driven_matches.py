@@ -239,10 +239,11 @@ class World:
                     due_ms = live.fold.due_ms()
                     texts.append(
                         f"in {process.base}: {live.fold.match.phase}, entry {live.seq} of {live.newest_seq},"
-                        f" deadline in {due_ms and due_ms - now_ms} ms, {live.view().decode()}"
+                        f" deadline in {due_ms and due_ms - now_ms} ms, {live.fold.match.presence},"
+                        f" {live.fold.match.reported}, {live.view().decode()}"
                     )
             server = self.region.running.get(row.id)
-            texts.append(f"server: {server and server.commands[-5:]}, slots: {await slots.taken(self.db)}")
+            texts.append(f"server: {server and server.describe()}, slots: {await slots.taken(self.db)}")
         return "\n".join(texts)
 
     async def until_phase(self, phase: ServerPhase, name: str = "srv_1") -> None:
@@ -294,6 +295,7 @@ class World:
         for process in self.processes:
             await process.end()
         await self.region.close()
+        assert self.region.faults == []
 
 
 @asynccontextmanager

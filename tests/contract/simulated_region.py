@@ -54,6 +54,13 @@ class SimulatedServer:
             task.cancel()
         await asyncio.gather(self._task, *self._requests, return_exceptions=True)
 
+    def describe(self) -> str:
+        """Its state and its last commands, for the message of a failed test."""
+        machine = self.machine
+        state = f"over {self.is_over}, frozen {self.is_frozen}, busy {machine.is_busy}, fetches {self._fetches}"
+        plugin, listeners = machine.execute("get5_status", ""), machine.execute("logaddress_list_http", "")
+        return f"{state}, {self._task!r}, {plugin}, {listeners}, {self.commands[-20:]}"
+
     def execute(self, command: str) -> str:
         self.commands.append(command)
         if command.split()[0] in self._region.ignored_commands:
@@ -72,9 +79,12 @@ class SimulatedServer:
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
         async def request() -> None:
             ingest = self._region.ingest_at(url)
-            file = await ingest.match_file(headers.get(TOKEN_HEADER)) if ingest else None
+            status, file = 503, None
+            with suppress(MatchpodError):
+                file = await ingest.match_file(headers.get(TOKEN_HEADER)) if ingest else None
+                status = 404 if file is None else 200
             self._fetches -= 1
-            done(FetchResult(404 if file is None else 200, file or b""))
+            done(FetchResult(status, file or b""))
 
         self._fetches += 1
         self.machine.agenda.hold()
@@ -109,6 +119,13 @@ class SimulatedServer:
         task.add_done_callback(self._requests.discard)
 
     async def _run(self) -> None:
+        try:
+            await self._play()
+        except Exception as exc:
+            self._region.faults.append(exc)
+            raise
+
+    async def _play(self) -> None:
         while not self.is_over:
             if not (self.is_frozen or self.is_paused or self._fetches or self._region.is_paused):
                 agenda = self.machine.agenda
@@ -156,6 +173,8 @@ class SimulatedRegion:
         self._ingests: dict[str, Ingest] = {}
         self._started = 0
         self.running: dict[str, SimulatedServer] = {}
+        self.faults: list[Exception] = []
+        """Errors that ended a simulated game: it would look like a server that answers and posts no log."""
         self.orders: list[ServerOrder] = []
         self.releases: list[str] = []
         self.is_paused = False

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import product
 
 import msgspec
@@ -443,6 +444,34 @@ async def test_lease_that_cannot_be_released_does_not_block_draining(
         await process.supervisor.drain()
         assert len(process.supervisor) == 0
         assert (await world.row()).lease_owner == "one", "it expires"
+
+
+async def test_task_that_does_not_stop_holds_up_no_match(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "STOP_S", 1.0)
+    release, is_hanging, is_over = SimulatedRegion.release, asyncio.Event(), asyncio.Event()
+
+    async def hang_once(region: SimulatedRegion, server_id: str, slot: str) -> None:
+        while server_id == "srv_1" and not is_over.is_set() and not caplog.records:
+            is_hanging.set()
+            with suppress(asyncio.CancelledError):
+                await is_over.wait()
+        await release(region, server_id, slot)
+
+    monkeypatch.setattr(SimulatedRegion, "release", hang_once)
+    async with open_world(db) as world:
+        world.start()
+        await world.create("srv_1")
+        await is_hanging.wait()
+        world.clock.ahead_ms += LEASE_MS  # the process acquires the match again, and stops its task
+        try:
+            await world.create("srv_2")
+            await world.until_phase(ServerPhase.RUNNING, "srv_2")
+            await world.outcome("srv_1")
+            assert [one.message for one in caplog.records] == ["task of a match does not stop"]
+        finally:
+            is_over.set()
 
 
 async def test_servers_and_slots_without_a_match_are_released(db: Database) -> None:

@@ -44,6 +44,10 @@ SWEEP_S: Final = 60.0
 RETRY_S: Final = 1.0
 """Pause before a loop runs again after a failure."""
 
+STOP_S: Final = 30.0
+"""How long the new task of a match waits for the old one to stop. Then it goes on: the old one has lost its lease, and
+can no longer write or use the console."""
+
 CRASH_MS: Final = 2_000
 """Pause before the step of a match is retried after an unexpected error or a database outage."""
 
@@ -149,7 +153,7 @@ class Supervisor:
             now_ms = self._deps.clock.now_ms()
             rows = await servers.claim_due(self._deps.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
             for row in rows:
-                await self._begin(row)
+                self._begin(row)
             if len(rows) < CLAIM_ROWS:
                 return
 
@@ -160,14 +164,14 @@ class Supervisor:
         if row is not None and drive is not None and row.fence != drive.lease.row.fence:
             drive.stop()
 
-    async def _begin(self, row: ServerRow) -> None:
+    def _begin(self, row: ServerRow) -> None:
         before = self._drives.get(row.id)
         if before is not None:
             # The task lost its match: the caller canceled it, or the lease expired.
             before.stop()
-            await asyncio.gather(before.task, return_exceptions=True)
         lease = Lease(row, self._deps.db, self._deps.clock)
-        task = asyncio.create_task(self._drive(lease), name=f"drive {row.id}")
+        after = None if before is None else before.task
+        task = asyncio.create_task(self._drive(lease, after), name=f"drive {row.id}")
         drive = self._drives[row.id] = _Drive(lease, task)
         task.add_done_callback(lambda _: self._forget(drive))
         self._deps.metrics.followed.set(len(self._drives))
@@ -199,9 +203,12 @@ class Supervisor:
 
     # --- one match ------------------------------------------------------------------------------------------------
 
-    async def _drive(self, lease: Lease) -> None:
+    async def _drive(self, lease: Lease, after: asyncio.Task[None] | None) -> None:
+        """Drive a match once the task before has stopped."""
         row = lease.row
         try:
+            if after is not None and (await asyncio.wait({after}, timeout=STOP_S))[1]:
+                _log.error("task of a match does not stop", extra={"server_id": row.id, "phase": row.phase})
             await self._step(lease)
             self._crashes.pop(row.id, None)
         except LeaseLostError:
