@@ -143,6 +143,7 @@ class Process:
         ingest = Ingest(
             db=self.db,
             clock=clock,
+            vault=VAULT,
             live=self.live,
             metrics=metrics,
             urls=IngestUrls(self.base),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pytest
 
+from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import PayloadTooLargeError, RateLimitError, UnavailableError
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
@@ -40,6 +41,7 @@ from tests.contract import databases
 
 harness = databases.harness
 
+VAULT = KeyFileVault(bytes(KEY_BYTES))
 NOW_MS = 1_790_000_000_000
 LINE = b'09/21/2026 - 14:13:20.000 - World triggered "Round_Start"\n'
 REPORT = b'{"event":"going_live","matchid":7,"map_number":0}'
@@ -103,6 +105,7 @@ class World:
         self.ingest = Ingest(
             db=self.db,
             clock=self.clock,
+            vault=VAULT,
             live=matches,
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
@@ -136,6 +139,10 @@ def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object
         next_at_ms=NOW_MS,
     )
     return msgspec.structs.replace(row, **fields)
+
+
+def offsets(begin: int, end: int) -> dict[str, str]:
+    return {"X-LogBytes-BeginOffset": str(begin), "X-LogBytes-EndOffset": str(end)}
 
 
 async def world_of(db: Database, *rows: ServerRow) -> World:
@@ -242,6 +249,78 @@ async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Wor
     assert [notice for part in read for notice in part.notices] == list(expected.notices)
     assert (cursor.end, cursor.game_map) == (whole.end, whole.game_map)
     assert [world.live.dequeue() for _ in stored] == [stored[0], *[None] * (len(stored) - 1)], "in order, one by one"
+
+
+@pytest.mark.parametrize("cut", [31, 36, 41, 44, 49])
+async def test_secret_in_a_line_cut_by_the_end_of_a_post_is_not_stored(db: Database, cut: int) -> None:
+    line = b'09/21/2026 - 14:13:20.000 - "sv_password" = "sesame"\n'
+    world = await world_of(db, server())
+    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) == 200
+    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    # The answer was lost: the server repeats the post, then continues. Another process receives the rest.
+    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) == 200
+    for end in (len(line) - 3, len(line)):
+        assert await World(db).ingest.store_log("log-srv_1", offsets(cut, end), line[cut:end]) == 200
+    first, _, again, part, rest = [entry.body for entry in await world.stored()]
+    assert first == again
+    assert first + rest == line.replace(b"sesame", b"******")
+    assert rest.startswith(part)
+
+
+async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: World) -> None:
+    command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "a\n'
+    assert await world.ingest.store_log("log-srv_1", offsets(0, len(command)), command) == 200
+    for begin in (0, len(command) + 1):
+        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + 2), b"b\n") == 200
+    assert await world.ingest.store_log("log-srv_1", offsets(len(command), len(command) + 2), b"b\n") == 200
+    assert await world.ingest.store_log("log-srv_1", {}, b"b\n") == 200
+    assert [entry.body for entry in await world.stored()][1:] == [b"b\n", b"b\n", b"*\n", b"*\n"]
+
+
+@pytest.mark.parametrize("line_break", [b"\n", b" "])
+async def test_command_longer_than_a_piece_is_overwritten_in_all_pieces(world: World, line_break: bytes) -> None:
+    command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "%s"\n'
+    words = line_break.join([b"sesame"] * 5_000)
+    assert await world.ingest.store_log("log-srv_1", {}, command % words + LINE) == 200
+    bodies = [entry.body for entry in await world.stored()]
+    assert len(bodies) > 2
+    hidden = words.replace(b"sesame", b"*" * 6).replace(b" ", b"*")
+    assert b"".join(bodies) == command % hidden + LINE
+
+
+async def test_post_that_begins_with_a_timestamp_costs_no_read(world: World) -> None:
+    for begin in (0, len(LINE), 5_000):
+        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + len(LINE)), LINE) == 200
+    assert world.db.reads == 1, "of the token"
+
+
+async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> None:
+    password = VAULT.seal("0123456789abcdef" * 2)
+    row = server(rcon_password=password, log_token="l0g" * 12, report_token="r3port" * 6)
+    world = await world_of(db, row)
+    chat = b'09/21/2026 - 14:13:20.000 - "x<2><[U:1:5]><CT>" say "%s %s %s"\n'
+    said = chat % (b"0123456789abcdef" * 2, b"l0g" * 12, b"r3port" * 6)
+    assert await world.ingest.store_log("l0g" * 12, {}, said) == 200
+    assert await world.ingest.store_report("r3port" * 6, b'{"event":"x","note":"%s"}' % (b"l0g" * 12)) == 200
+    assert await world.ingest.store_detection("r3port" * 6, b'{"Api_Key":"sesame","steamid":"1"}') == 200
+    bodies = [entry.body for entry in await world.stored()]
+    assert bodies == [
+        chat % (b"*" * 32, b"*" * 36, b"*" * 36),
+        b'{"event":"x","note":"%s"}' % (b"*" * 36),
+        b'{"Api_Key":"******","steamid":"1"}',
+    ]
+
+
+async def test_password_that_an_operator_chose_is_not_searched_for(db: Database) -> None:
+    chosen = server(rcon_password=VAULT.seal("triggered"), is_password_ours=False)
+    world = await world_of(db, chosen)
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert [entry.body for entry in await world.stored()] == [LINE], "it may be a word of the log"
+
+
+async def test_post_is_stored_although_the_key_of_the_vault_is_another(db: Database) -> None:
+    world = await world_of(db, server(rcon_password=KeyFileVault(b"x" * KEY_BYTES).seal("secret")))
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
 
 
 async def test_posts_are_numbered_in_order(world: World) -> None:

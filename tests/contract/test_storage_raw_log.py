@@ -51,6 +51,15 @@ async def test_entry_of_a_kind_is_found_after_a_number(db: Database) -> None:
     assert not await raw_log.has_kind(db, "srv_2", "log", after_seq=0)
 
 
+async def test_newest_entries_of_a_kind_are_read_newest_first(db: Database) -> None:
+    for body in (b"first", b"second\x00\xff", b"", b"4"):
+        await append(db, "srv_1", body)
+    await db.write(raw_log.append("srv_1", "report", received_ms=10, headers=b"{}", body=b"{}"))
+    newest = await raw_log.newest_of_kind(db, "srv_1", "log", count=4)
+    assert [(entry.seq, entry.body) for entry in newest] == [(4, b"4"), (3, b""), (2, b"second\x00\xff")]
+    assert await raw_log.newest_of_kind(db, "srv_2", "log", count=4) == []
+
+
 async def test_two_entries_can_be_appended_in_one_transaction(db: Database) -> None:
     log = raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"a")
     report = raw_log.append("srv_1", "report", received_ms=11, headers=b"{}", body=b"b")

@@ -20,7 +20,7 @@ from matchpod.cs2.log_lines import reader
 from matchpod.cs2.matchzy import read_report
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.service.ingest import MAX_BODY_BYTES
-from matchpod.service.redaction import redact_log
+from matchpod.service.redaction import redact_log, redact_report
 from tests.unit.cs2.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
 from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
 
@@ -122,6 +122,10 @@ REPORTS: list[tuple[Parse, str]] = [
         ' "team1": {"score": 3, "players": [{"steamid": "76561197997837923", "stats": {"kills": 1.1e308}}]}}',
     ),
     (lambda text: read_detections(text.encode()), '{"Observations": [{"SteamID": "76561197997837923", "Kind": "x"}]}'),
+    (
+        lambda text: redact_report(text.encode()),
+        '{"log_token": "a\\"b", "config": "{\\"Password\\": \\"x\\"}", "n": 1}',
+    ),
     (read_shots, '{"mapNumber": 1, "rounds": [{"roundNumber": 1, "players": [{"steamId": "7", "shotsFired": 1.1e308}]'),
 ]
 

@@ -1,7 +1,8 @@
 """Format and write the service's own log, one line per record: for people, or as JSON objects.
 
 Values may come from game servers and callers and are not trusted: line breaks and terminal control characters are
-escaped, long values are truncated, and ones that cannot be formatted are replaced. Nothing here ever raises.
+escaped, long values are truncated, and ones that cannot be formatted are replaced. Fields whose name means a secret are
+hidden, and so are such values in texts and tracebacks, bearer tokens and ingest tokens. Nothing here ever raises.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import traceback
 from collections.abc import Iterator
 from typing import Final, TextIO
 
+from matchpod.core.secret_names import is_secret_name
+
 MAX_VALUE_CHARACTERS: Final = 2_000
 """Limit of a message and of each field value, so that people and log collectors can handle the line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
 """Limit of a traceback, enough for our deepest one; the end, with the exception itself, is kept."""
 MAX_LIST_ITEMS: Final = 50
+HIDDEN: Final = "***"
+"""Written instead of a secret."""
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
 _OWN_FIELDS: Final = frozenset({"time", "level", "logger", "message", "exception"})
@@ -27,6 +32,11 @@ _OWN_LOGGER: Final = "matchpod"
 _BARE: Final = re.compile(r"[^\s\"=\\]+")
 _SAFE_NUMBER: Final = 2**63
 """Larger numbers are written as strings: most JSON parsers cannot represent them."""
+
+_NAMED: Final = re.compile(r"""\b(?P<name>\w{1,128}+)["']?(?:\s?[=:]\s?|\s(?=["']))""")
+"""The beginning of `name=value`, `name: value` and `name "value"`, with any quotes; `name value` is ordinary text."""
+_VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\]]*+""", re.DOTALL)
+_TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 Plain = str | int | float | bool | None
 
@@ -103,15 +113,15 @@ def _utc(seconds: float, form: str) -> str:
 
 def _message(record: logging.LogRecord) -> str:
     try:
-        return _truncated(record.getMessage(), MAX_VALUE_CHARACTERS)
+        return _shown(record.getMessage())
     except Exception:  # noqa: BLE001 - a message that does not match its arguments is still logged
-        return _truncated(_text(record.msg), MAX_VALUE_CHARACTERS)
+        return _shown(_text(record.msg))
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     for name, value in vars(record).items():
         if name not in _STANDARD:
-            yield str(name), value
+            yield str(name), HIDDEN if value is not None and is_secret_name(str(name)) else value
 
 
 def _traceback(record: logging.LogRecord) -> str:
@@ -123,7 +133,7 @@ def _traceback(record: logging.LogRecord) -> str:
             parts.append(f"{type(record.exc_info[1]).__name__} (traceback unavailable)")
     if record.stack_info:
         parts.append(_text(record.stack_info))
-    whole = "\n".join(parts)
+    whole = _without_secrets("\n".join(parts))
     return whole if len(whole) <= MAX_TRACEBACK_CHARACTERS else "… " + whole[-MAX_TRACEBACK_CHARACTERS:]
 
 
@@ -143,7 +153,7 @@ def _plain(value: object) -> Plain:
         return value
     if type(value) is float and math.isfinite(value):
         return value
-    return _truncated(_text(value), MAX_VALUE_CHARACTERS)
+    return _shown(_text(value))
 
 
 def _text(value: object) -> str:
@@ -165,5 +175,16 @@ def _format_value(value: Plain | list[Plain]) -> str:
     return f'"{escape_unprintable(quoted)}"'
 
 
-def _truncated(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + "…"
+def _shown(text: str) -> str:
+    """Truncate and redact a text."""
+    return _without_secrets(text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "…")
+
+
+def _without_secrets(text: str) -> str:
+    text = _TOKEN.sub(rf"\g<before>{HIDDEN}", text)
+    parts, end = [], 0
+    for named in _NAMED.finditer(text):
+        if named.start() >= end and is_secret_name(named["name"]) and (value := _VALUE.match(text, named.end())):
+            parts += [text[end : named.end()], value["quote"] or "", HIDDEN]
+            end = value.end()
+    return "".join([*parts, text[end:]])

@@ -161,6 +161,7 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
     return Ingest(
         db=deps.db,
         clock=deps.clock,
+        vault=deps.vault,
         live=deps.live,
         metrics=deps.metrics,
         urls=deps.ingest,

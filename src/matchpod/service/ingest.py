@@ -11,16 +11,17 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
 from matchpod.cs2.console_commands import matchzy_match, uses_plugin_match
-from matchpod.cs2.log_batches import MAX_HEADER_CHARS
+from matchpod.cs2.log_batches import MAX_HEADER_CHARS, read_post
 from matchpod.cs2.log_pieces import split_post
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
-from matchpod.ports import Clock, Database
+from matchpod.ports import Clock, Database, Vault
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.ingest_budget import IngestBudgets
 from matchpod.service.ingest_urls import IngestUrls
@@ -29,10 +30,10 @@ from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.metrics import Metrics
-from matchpod.service.redaction import redact_log
+from matchpod.service.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import has_ended
-from matchpod.storage import servers
+from matchpod.storage import raw_log, servers
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
@@ -46,6 +47,9 @@ OPEN_FOR_MS: Final = 2_000
 
 MAX_KNOWN_TOKENS: Final = 10_000
 """Maximum number of cached tokens of each kind: enough for a large process, in a few megabytes."""
+
+CUT_ENTRIES: Final = 8
+"""Entries before a post, reports included, that may hold the beginning of its first line: usually the last one does."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
@@ -75,14 +79,19 @@ class _Sender(msgspec.Struct, frozen=True):
     server_id: str
     region: str
     open_until_ms: int | None
+    secrets: tuple[bytes, ...]
+    """The password and the tokens that the service made for the match."""
 
 
 class _Tokens:
     """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
 
-    def __init__(self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database) -> None:
+    def __init__(
+        self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database, vault: Vault
+    ) -> None:
         self._find = find
         self._db = db
+        self._vault = vault
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
@@ -95,7 +104,8 @@ class _Tokens:
             self._senders.pop(token, None)
             return None
         # The time counts from before the read: the match may have ended since.
-        sender = _Sender(row.id, row.region, None if has_ended(row) else now_ms + OPEN_FOR_MS)
+        open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
+        sender = _Sender(row.id, row.region, open_until_ms, _secrets_of(row, self._vault))
         self._senders[token] = sender
         self._senders.move_to_end(token)
         while len(self._senders) > MAX_KNOWN_TOKENS:
@@ -111,6 +121,7 @@ class Ingest:
         *,
         db: Database,
         clock: Clock,
+        vault: Vault,
         live: LocalMatches,
         metrics: Metrics,
         urls: IngestUrls,
@@ -125,8 +136,8 @@ class Ingest:
         self._live = live
         self._metrics = metrics
         self._report_url = urls.reports
-        self._log_tokens = _Tokens(servers.by_log_token, db)
-        self._report_tokens = _Tokens(servers.by_report_token, db)
+        self._log_tokens = _Tokens(servers.by_log_token, db, vault)
+        self._report_tokens = _Tokens(servers.by_report_token, db, vault)
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> int:
@@ -141,7 +152,7 @@ class Ingest:
                 budget.spend(len(lines))
                 # An empty post is answered 200 too: after any other answer the server would repeat it forever.
                 if lines:
-                    await self._append(sender, await self._log_entries(headers, lines))
+                    await self._append(sender, await self._log_entries(sender, headers, lines))
                     self._metrics.log_posts.inc()
                     self._metrics.log_bytes.inc(amount=len(lines))
         except PayloadTooLargeError:
@@ -204,23 +215,33 @@ class Ingest:
                 return BAD_REQUEST
             if kind is EntryKind.SHOTS:
                 _check_shots(report)
-            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redact_log(report))
-            await self._append(sender, [entry])
+            redacted = redact_report(report, sender.secrets)
+            await self._append(sender, [NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)])
         self._metrics.reports.inc(kind)
         return STORED
 
-    async def _log_entries(self, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
+    async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
         """The entries of a post: one per piece. Others run between two pieces, because redacting takes time."""
         received_ms = self._clock.now_ms()
+        before = await self._line_before(sender, headers) if continues_line(lines) else b""
         pieces: list[NewEntry] = []
         for piece_headers, piece in split_post(_stored_headers(headers), lines):
             if pieces:
                 await asyncio.sleep(0)
+                before = unfinished(before + pieces[-1].body)
             encoded = msgspec.json.encode(piece_headers)
-            pieces.append(
-                NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redact_log(piece), headers=encoded)
-            )
+            redacted = redact_log(piece, sender.secrets, before=before)
+            pieces.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
         return pieces
+
+    async def _line_before(self, sender: _Sender, headers: Mapping[str, str]) -> bytes:
+        """The unfinished line or command that a post continues."""
+        newest = await raw_log.newest_of_kind(self._db, sender.server_id, EntryKind.LOG, count=CUT_ENTRIES)
+        posts = [
+            read_post(msgspec.json.decode(one.headers, type=dict[str, str]), one.body, received_ms=one.received_ms)
+            for one in newest
+        ]
+        return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
     async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
         """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
@@ -251,6 +272,15 @@ def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if lower in _STORED_HEADERS:
             stored[lower] = value[:MAX_HEADER_CHARS]
     return stored
+
+
+def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
+    """The secrets of a match that cannot be part of anything else in its log: those that we made, of random bytes."""
+    secrets = [row.log_token, row.report_token]
+    if row.rcon_password is not None and row.is_password_ours:
+        with suppress(ValueError):  # sealed with another key; the post is stored all the same
+            secrets.append(vault.open(row.rcon_password))
+    return tuple(secret.encode() for secret in secrets)
 
 
 async def _read(body: Body, limit: int = MAX_BODY_BYTES) -> bytes:

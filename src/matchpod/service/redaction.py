@@ -1,45 +1,118 @@
-"""Overwrite secrets in a server's log with `*`, byte for byte, before it is stored.
+"""Overwrite secrets in what a server and its plugins send with `*`, byte for byte, before it is stored.
 
-The length does not change, because batches are identified by byte offsets. Two things are redacted: the command in
-every `rcon from` echo (it may contain passwords, log addresses and tokens), and the values of cvars that hold a secret.
-Only text directly after the timestamp of a line is matched, so chat that imitates such a line is not changed.
+The length does not change, because batches are identified by byte offsets. Redacted are the command in every `rcon
+from` echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose
+name means a secret, and wherever they appear the passwords and tokens that the service made for the match.
+In a log only text directly after the timestamp of a line is matched, so chat that imitates such a line is not changed.
+The end of a post may cut a line: a secret is overwritten in both parts, if the second post is redacted with the
+`unfinished` end of the first.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
 
-_TIME = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
+from matchpod.core.secret_names import is_secret_name
+from matchpod.cs2.log_batches import LogPost
 
-_SECRET_NAME = rb'(?=\w++")\w{0,64}(?:password|_secret|steamaccount|header_value)\w{0,64}'
-"""`sv_password`, `tv_password1`, `rcon_password`, `logaddress_token_secret`, `sv_setsteamaccount`, plugin headers.
+MIN_KNOWN_PART: Final = 6
+"""Bytes of a known secret, cut by the edge of a post, that are recognized; fewer say nothing about the rest."""
 
-The length is bounded, so that an invented name of many kilobytes does not take quadratic time."""
+MAX_UNFINISHED_BYTES: Final = 1024
+"""Bytes kept of the start of an unfinished line: a timestamp, a name and the beginning of its value fit easily."""
 
-_PLAYER = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
+MAX_KNOWN_NAMES: Final = 2_000
+"""Names of which we remember whether they mean a secret: the 200 console variables of a map load, again and again."""
+
+_TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
+
+_CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]{0,3})\Z"
+"""The beginning of a timestamp at the end of a post."""
+
+_NAME: Final = rb"(?P<name>\w{1,128}+)"
+"""The name of a console variable or field. The longest console variable has half of this length."""
+
+_PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
 """The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
 
-_SECRETS = re.compile(
+_COMMAND: Final = rb'rcon from "[^"\n]*": command "'
+
+_LINES: Final = re.compile(
     # Python searches for a literal newline in C, but not for `^`.
     rb'\n(?:%(time)s)?+(?=[rs"])'
     rb"(?:"
     # A command with line breaks continues until the next line with a timestamp.
-    rb'rcon from "[^"\n]*": command "(?P<command>[^\n]*(?:\n+(?!\n|%(time)s)[^\n]+)*)'
+    rb"%(command)s(?P<command>[^\n]*(?:\n+(?!\n|%(time)s|%(cut_time)s)[^\n]+)*)"
     rb"|"
-    rb'(?:server_cvar: "%(name)s" "|"%(name)s" = ")(?P<value>[^"\n]*"(?=\r?(?:\n|\Z))|(?![^\n]*%(player)s)[^\n]*)'
-    rb")" % {b"time": _TIME, b"name": _SECRET_NAME, b"player": _PLAYER}
+    rb'(?P<listed>server_cvar: )?"%(name)s" (?(listed)|= )"'
+    rb'(?P<value>[^"\n]*"(?=\r?(?:\n|\Z))|(?![^\n]*%(player)s)[^\n]*)'
+    rb")" % {b"time": _TIME, b"cut_time": _CUT_TIME, b"command": _COMMAND, b"name": _NAME, b"player": _PLAYER}
 )
+"""Commands, and console variables of any name."""
 
-_NOT_NEWLINE = re.compile(rb"[^\n]")
+_FIELD: Final = re.compile(rb'"%s\\?"\s{0,8}:\s{0,8}(?P<escape>\\)?"' % _NAME)
+"""The beginning of a text field in JSON; in a JSON text inside a JSON text, quotes are escaped."""
+
+_FIELD_VALUE: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
+"""A value with escaped quotes, which ends at the first escape."""
+
+_LINE_START: Final = re.compile(_TIME)
+_BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
+_OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s" % (_TIME, _COMMAND))
+_NOT_NEWLINE: Final = re.compile(rb"[^\n]")
 
 
-def redact_log(body: bytes) -> bytes:
-    """The body with its secrets overwritten, of the same length."""
-    return _SECRETS.sub(_overwrite, b"\n" + body)[1:]
+def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:
+    """The log with its secrets overwritten, of the same length; it continues the `unfinished` end of a post."""
+    redacted = _LINES.sub(_overwrite, b"\n" + before + body)[len(before) + 1 :]
+    return _overwrite_known(redacted, known)
+
+
+def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
+    """The report of a plugin with its secrets overwritten, of the same length; JSON stays valid."""
+    redacted = redact_log(body, known)
+    parts, end = [], 0
+    for field in _FIELD.finditer(redacted):
+        if field.start() >= end and _is_secret(field["name"]):
+            value = (_INNER_VALUE if field["escape"] else _FIELD_VALUE).match(redacted, field.end())
+            parts += [redacted[end : field.end()], b"*" * len(value[0] if value else b"")]
+            end = value.end() if value else field.end()
+    return b"".join([*parts, redacted[end:]])
+
+
+def continues_line(body: bytes) -> bool:
+    """True if a log post may begin inside a line, or inside a command with line breaks."""
+    return _LINE_START.match(body) is None
+
+
+def unfinished(stored: bytes) -> bytes:
+    """What the next post continues: the start of an unfinished line or command at the end of redacted bytes."""
+    end = stored.rfind(b"\n") + 1
+    last = stored[end : end + MAX_UNFINISHED_BYTES]
+    before = _BEFORE_LAST_TIME.match(stored)
+    start = before.end() if before else 0
+    command = _OPEN_COMMAND.match(stored, start) if start < end else None
+    return last if command is None else command[0][-MAX_UNFINISHED_BYTES:] + b"\n" + last
+
+
+def unfinished_before(posts: Iterable[LogPost], begin: int | None) -> bytes:
+    """What a post that begins at this offset continues, given stored posts, newest first."""
+    joined = b""
+    for post in posts:
+        if begin is None or post.begin is None or post.begin + len(post.body) == begin:
+            joined = post.body + joined
+            begin = post.begin
+    return unfinished(joined)
 
 
 def _overwrite(found: re.Match[bytes]) -> bytes:
-    whole = found[0]
+    whole, name = found[0], found["name"]
+    if name is not None and not _is_secret(name):
+        return whole
     start = found.start(found.lastgroup or 0) - found.start()
     end = len(whole)
     # Keep the closing quote, so that the line still parses.
@@ -48,6 +121,25 @@ def _overwrite(found: re.Match[bytes]) -> bytes:
     elif whole.endswith(b'"\r', start):
         end -= 2
     return whole[:start] + _stars(whole[start:end]) + whole[end:]
+
+
+@lru_cache(MAX_KNOWN_NAMES)
+def _is_secret(name: bytes) -> bool:
+    return is_secret_name(name.decode("latin-1"))
+
+
+def _overwrite_known(body: bytes, known: Iterable[bytes]) -> bytes:
+    for secret in known:
+        size = len(secret)
+        if secret in body:
+            body = body.replace(secret, b"*" * size)
+        head = body.find(secret[-MIN_KNOWN_PART:], 0, size)
+        if head >= 0 and secret.endswith(body[: head + MIN_KNOWN_PART]):
+            body = b"*" * (head + MIN_KNOWN_PART) + body[head + MIN_KNOWN_PART :]
+        tail = body.rfind(secret[:MIN_KNOWN_PART], -size)
+        if tail >= 0 and secret.startswith(body[tail:]):
+            body = body[:tail] + b"*" * (len(body) - tail)
+    return body
 
 
 def _stars(secret: bytes) -> bytes:

@@ -87,6 +87,16 @@ async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int) -
     return bool(rows)
 
 
+async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int) -> list[RawEntry]:
+    """Return those of a server's last `count` entries that are of a kind, newest first."""
+    rows = await db.read(
+        f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log WHERE server_id = :server_id AND kind = :kind"
+        " AND seq > (SELECT seq FROM raw_log_heads WHERE server_id = :server_id) - :count ORDER BY seq DESC",
+        {"server_id": server_id, "kind": kind, "count": count},
+    )
+    return [_entry(row) for row in rows]
+
+
 async def compress(db: Database, server_id: str) -> None:
     """Compress the entries of an ended match; they read the same as before."""
     while True:

@@ -94,6 +94,60 @@ def test_human_line_names_loggers_of_libraries() -> None:
     assert HumanFormatter().format(made) == "02:40:00.456 INFO  connection lost  logger=asyncpg.pool"
 
 
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formatter", [HumanFormatter(), JsonFormatter()])
+@pytest.mark.parametrize("name", ["rcon_password", "RCON_PASSWORD", "log_token", "webhookSecret", "api_key", "Token"])
+def test_fields_named_like_secrets_are_hidden(formatter: logging.Formatter, name: str) -> None:
+    line = formatter.format(record(**{name: "hunter2", "server_id": "srv_1"}))
+    assert "hunter2" not in line
+    assert "***" in line
+    assert "srv_1" in line
+
+
+@pytest.mark.parametrize("formatter", [HumanFormatter(), JsonFormatter()])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sv_password=hunter2",
+        "{'rconPassword': 'hunter2', 'port': 1}",
+        'command failed: sv_password "hunter2"',
+        '"TV_PASSWORD" = "hunter2"',
+        "GET /x?auth_token=hunter2&y=1",
+        "Authorization: Bearer hunter2",
+        "authorization is bearer hunter2",
+        "POST http://127.0.0.1:8080/ingest/logs/hunter2 failed",
+        "MATCHPOD_SECRET_KEY=hunter2",
+    ],
+)
+def test_secrets_in_texts_and_tracebacks_are_hidden(formatter: logging.Formatter, text: str) -> None:
+    failed = record(text, note=text, notes=[text])
+    try:
+        raise ValueError(text)
+    except ValueError:
+        failed.exc_info = sys.exc_info()
+    assert "hunter2" not in formatter.format(failed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the RCON password is wrong",
+        "10.0.0.9:27015 rejected the password",
+        "settings rejected by the server: mp_freezetime is 15",
+        "port=27015 map: de_mirage",
+        "key_id=key_1",
+    ],
+)
+def test_ordinary_texts_about_secrets_are_unchanged(text: str) -> None:
+    assert parse(JsonFormatter().format(record(text)))["message"] == text
+
+
+def test_missing_secret_is_shown_as_missing() -> None:
+    assert parse(JsonFormatter().format(record(log_token=None)))["log_token"] is None
+
+
 # --- JSON format ----------------------------------------------------------------------------------------------------
 
 

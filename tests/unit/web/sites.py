@@ -183,6 +183,7 @@ class Site:
             ingest=Ingest(
                 db=self.db,
                 clock=self.clock,
+                vault=self.vault,
                 live=live,
                 metrics=metrics,
                 urls=IngestUrls("http://127.0.0.1:8080"),
