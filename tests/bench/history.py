@@ -29,6 +29,7 @@ from matchpod.storage.migrate import migrate
 from tests.bench.history_cases import Case, cases
 from tests.bench.history_databases import Home, PostgresHome, SqliteHome, running_postgres
 from tests.bench.history_rows import MAPS_PER_GROUP, ORGANIZATIONS, fill_statements
+from tests.vaults import VAULT
 
 STAGES = "1000,100000,1000000"
 MIN_MAPS = 1_000
@@ -51,7 +52,7 @@ Times = dict[str, list[float]]
 async def _create(home: Home) -> None:
     db = await home.open()
     try:
-        await migrate(db)
+        await migrate(db, VAULT.seal)
     finally:
         await db.close()
 

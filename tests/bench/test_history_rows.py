@@ -11,6 +11,7 @@ from tests.bench import history_cases
 from tests.bench.history_databases import SqliteHome
 from tests.bench.history_rows import BIG, ORGANIZATIONS, fill_statements
 from tests.contract.match_histories import stored_counts, true_counts
+from tests.vaults import VAULT
 
 MAPS = 1_000
 
@@ -19,7 +20,7 @@ async def test_generated_history_has_correct_counters_and_supports_every_case(tm
     home = SqliteHome(tmp_path, "history")
     db = await home.open()
     try:
-        await migrate(db)
+        await migrate(db, VAULT.seal)
         await asyncio.to_thread(home.load, (statement for _, statement in fill_statements(MAPS)))
         counts = await stored_counts(db)
         assert counts == await true_counts(db)

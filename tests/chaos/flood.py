@@ -72,7 +72,7 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
 
 
 async def _tokens(store: Store, ids: list[str]) -> list[str]:
-    found = {str(server_id): str(token) for server_id, token in await store.rows("SELECT id, log_token FROM servers")}
+    found = await store.log_tokens()
     return [found[server_id] for server_id in ids]
 
 

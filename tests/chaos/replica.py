@@ -6,7 +6,6 @@ The faults of processes are here too: kill, restart and freeze. Each is recorded
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from tests.chaos.http_messages import format_request, send
 from tests.chaos.observed import Death
 from tests.chaos.set_clock import SetClock
 from tests.e2e.service.running_service import RunningService
+from tests.first_key import first_key
 
 START_S = 240.0
 """Timeout of the first start of a replica."""
@@ -82,10 +82,10 @@ class Replica:
             await self._spawn()
 
     def first_key(self) -> str:
-        """Return the API key that the first start printed."""
-        found = re.search(r"mk_live_[\w-]{43}", (self.service.folder / "1.out").read_text())
-        assert found, "the first start printed no key"
-        return found[0]
+        """Return the API key that the first start wrote into a file."""
+        key = first_key(self.service.data_dir)
+        assert key is not None, "the first start wrote no key"
+        return key
 
     async def is_ready(self) -> bool:
         """True if it answers that it is ready."""

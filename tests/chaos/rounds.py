@@ -154,10 +154,8 @@ class Round:
             self._skipped.append(f"{fault.kind}: {skipped}")
 
     async def log_token(self, name: str) -> str:
-        """Return the token with which the server of a match posts its log."""
-        server_id = self._matches[name].seen.server_id
-        ((token,),) = await self.store.rows(f"SELECT log_token FROM servers WHERE id = '{server_id}'")
-        return str(token)
+        """Return the token with which the server of a match posts its log; an unused one if the server is released."""
+        return (await self.store.log_tokens()).get(self._matches[name].seen.server_id or "", "released")
 
     def game_process(self, name: str) -> GameProcess | None:
         """Return the game-server process of a match, if it has one."""

@@ -15,6 +15,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
+import msgspec
+
+from matchpod.adapters.vault import KeyFileVault
+from tests.vaults import VAULT
 
 Rows = list[tuple[object, ...]]
 RESTART_S = 120.0
@@ -31,12 +35,25 @@ class Store(ABC):
     async def rows(self, sql: str) -> Rows:
         """Read rows, without the service."""
 
+    @abstractmethod
+    def vault(self) -> KeyFileVault:
+        """Return the vault of the services that use the database."""
+
+    async def log_tokens(self) -> dict[str, str]:
+        """Return the tokens with which open servers post their logs."""
+        sealed = await self.rows("SELECT id, log_token FROM servers WHERE log_token IS NOT NULL")
+        vault = self.vault()
+        return {server_id: vault.open(token) for server_id, token in msgspec.convert(sealed, list[tuple[str, bytes]])}
+
 
 class SqliteStore(Store):
     """The SQLite file of a data folder."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "matchpod.sqlite3"
+
+    def vault(self) -> KeyFileVault:
+        return KeyFileVault.from_file(self._path.with_name("secret.key"))
 
     async def rows(self, sql: str) -> Rows:
         def read() -> Rows:
@@ -52,6 +69,9 @@ class PostgresStore(Store):
     def __init__(self, server: PostgresServer, schema: str) -> None:
         self.server = server
         self.url = f"{server.url}&search_path={schema}"
+
+    def vault(self) -> KeyFileVault:
+        return VAULT
 
     async def rows(self, sql: str) -> Rows:
         connection = await asyncpg.connect(self.url)

@@ -23,6 +23,7 @@ from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
+from tests.vaults import VAULT
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
@@ -74,7 +75,7 @@ class Harness:
         first = await self.open()
         second = await self.open() if first.is_shared else first
         try:
-            await migrate(first)
+            await migrate(first, VAULT.seal)
             yield first, second
         finally:
             await second.close()

@@ -15,7 +15,6 @@ from time import monotonic, time
 
 import msgspec
 
-from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
@@ -38,13 +37,13 @@ from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 from tests.contract.history_checks import assert_final_history
 from tests.contract.simulated_region import SimulatedRegion
+from tests.vaults import VAULT, stored_tokens
 
 SPEED = 2.0
 """Speed of the region: players have two and a half minutes to join, a failed server is replaced after a second."""
 TIMEOUT_S = 300.0
 PENDING_MS = 600_000
 START_MS = 1_790_000_000_000
-VAULT = KeyFileVault.from_text("A" * 43 + "=")
 PLAYERS = tuple(str(76561198000000001 + number) for number in range(4))
 SETTINGS = GameSettings(
     match_type=MatchType.WINGMAN,
@@ -204,8 +203,7 @@ class World:
             settings=msgspec.json.encode(settings),
             callback_url="https://example.com/",
             rcon_password=VAULT.seal(f"secret of {name}"),
-            log_token=f"{name:x<43}",
-            report_token=f"{name:y<43}",
+            **stored_tokens(f"{name:x<43}", f"{name:y<43}"),
             plugin_match_id=27,
             created_at_ms=now_ms,
             next_at_ms=now_ms,

@@ -21,6 +21,7 @@ from matchpod.storage import history, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
+from tests.vaults import stored_tokens
 
 SPEED = 1.0
 SERVER_NAME = "Europe 1"
@@ -38,7 +39,7 @@ async def store_match(
 ) -> ServerRow:
     """Store a best of three: finished, canceled after `entries` log entries, or, if `phase` is RUNNING, not ended."""
     match = recorded()
-    row = row_of(match.settings, id=name, game_id=game_id(name), log_token=f"l {name}", report_token=f"r {name}")
+    row = row_of(match.settings, id=name, game_id=game_id(name), **stored_tokens(f"l {name}", f"r {name}"))
     row = msgspec.structs.replace(row, callback_url="https://caller.example/", **fields)
     statements = history.insert(initial_history(row, match.settings, SERVER_NAME)) if has_history else []
     await servers.create(db, row, idempotency=None, also=statements)

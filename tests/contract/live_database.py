@@ -26,6 +26,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
+from tests.vaults import VAULT
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 DATABASE, PUBLISHED = "live-database.sqlite.xz", "live-database.json"
@@ -83,7 +84,7 @@ def published() -> dict[str, object]:
 
 async def _write(path: Path) -> dict[str, object]:
     db = await SqliteDatabase.open(path)
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     async with open_world(db, ("a", "b", "c", "d")) as world:
         process = world.start("first")
         for name, settings in MATCHES.items():

@@ -15,6 +15,7 @@ from matchpod.storage import servers
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.servers import ServerRow
+from tests.vaults import stored_tokens
 
 ORG = "org_1"
 SPACE = uuid.UUID(int=7)
@@ -66,7 +67,7 @@ async def create_server(
 ) -> None:
     row = ServerRow(
         id=server_id, game_id="g", org_id=org_id, region="eu", phase=phase, status=ServerStatus.RUNNING, settings=b"{}",
-        log_token=f"l{server_id}", report_token=f"r{server_id}", plugin_match_id=1, created_at_ms=1, next_at_ms=1,
+        **stored_tokens(f"l{server_id}", f"r{server_id}"), plugin_match_id=1, created_at_ms=1, next_at_ms=1,
     )  # fmt: skip
     await servers.create(db, row, idempotency=None)
 

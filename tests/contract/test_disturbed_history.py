@@ -44,6 +44,7 @@ from tests.contract.history_checks import assert_final_history, timeline_of
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS
+from tests.vaults import tokens_of
 
 harness = databases.sqlite_harness
 
@@ -93,7 +94,7 @@ async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed
         await world.until_driven()
         await asyncio.sleep(0.3)
         world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
-        assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round())) == 200
+        assert await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round())) == 200
         await world.until_live()
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
         await world.cancel()
@@ -115,12 +116,14 @@ async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db:
         row, ingest = await world.row(), ingest_of(world, process)
         live = await world.until_driven()
         game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
-        assert await ingest.store_log(row.log_token, {}, log_post(*players_join(), *first_round(), game_over)) == 200
+        assert (
+            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round(), game_over)) == 200
+        )
         await world.until_live()
         # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
         world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
         again = 'World triggered "Round_Start"'
-        assert await ingest.store_log(row.log_token, {}, log_post(again, *first_round()[-3:])) == 200
+        assert await ingest.store_log(tokens_of(row).log, {}, log_post(again, *first_round()[-3:])) == 200
 
         async def is_applied() -> bool:
             return live.seq == await raw_log.newest_seq(db, "srv_1")
@@ -151,7 +154,7 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypa
 
         monkeypatch.setattr(process.db, "write", write_slowly)
         live = await world.until_driven()
-        assert await ingest.store_log(row.log_token, {}, log_post(players_join()[0])) == 200
+        assert await ingest.store_log(tokens_of(row).log, {}, log_post(players_join()[0])) == 200
 
         async def is_delayed() -> bool:
             return bool(delayed)

@@ -26,6 +26,7 @@ from tests.contract.match_histories import (
     stored_counts,
     true_counts,
 )
+from tests.vaults import VAULT
 
 harness = databases.harness
 
@@ -205,7 +206,7 @@ async def test_migration_from_the_first_version_keeps_its_rows(harness: database
         first_version.append("INSERT INTO schema_versions (version) VALUES (1)")
         await db.write([Statement(sql) for sql in first_version])
         await db.write([Statement(FIRST_VERSION_SERVER, {"settings": b"{}"})])
-        assert await migrate(db) == len(MIGRATIONS)
+        assert await migrate(db, VAULT.seal) == len(MIGRATIONS)
         kept = await servers.get(db, "srv_old")
         assert kept is not None
         assert (kept.org_id, kept.region, kept.phase, kept.created_at_ms) == ("org_1", "eu", ServerPhase.RELEASED, 7)

@@ -38,10 +38,10 @@ from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.vaults import VAULT, stored_tokens
 
 harness = databases.harness
 
-VAULT = KeyFileVault(bytes(KEY_BYTES))
 NOW_MS = 1_790_000_000_000
 LINE = b'09/21/2026 - 14:13:20.000 - World triggered "Round_Start"\n'
 REPORT = b'{"event":"going_live","matchid":7,"map_number":0}'
@@ -132,8 +132,7 @@ def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object
         phase=ServerPhase.RUNNING,
         status=ServerStatus.RUNNING,
         settings=msgspec.json.encode(settings),
-        log_token=f"log-{name}",
-        report_token=f"report-{name}",
+        **stored_tokens(f"log-{name}", f"report-{name}"),
         plugin_match_id=7,
         created_at_ms=NOW_MS,
         next_at_ms=NOW_MS,
@@ -296,7 +295,7 @@ async def test_post_that_begins_with_a_timestamp_costs_no_read(world: World) -> 
 
 async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> None:
     password = VAULT.seal("0123456789abcdef" * 2)
-    row = server(rcon_password=password, log_token="l0g" * 12, report_token="r3port" * 6)
+    row = server(rcon_password=password, **stored_tokens("l0g" * 12, "r3port" * 6))
     world = await world_of(db, row)
     chat = b'09/21/2026 - 14:13:20.000 - "x<2><[U:1:5]><CT>" say "%s %s %s"\n'
     said = chat % (b"0123456789abcdef" * 2, b"l0g" * 12, b"r3port" * 6)
@@ -389,7 +388,7 @@ async def test_end_of_a_match_is_cached_forever(world: World) -> None:
 
 async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
     assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
-    await world.db.write([servers.change("srv_1", 0, log_token="another")])
+    await world.db.write([servers.change("srv_1", 0, log_token_hash=servers.token_hash("another"))])
     world.clock.at_ms += OPEN_FOR_MS
     assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
     assert await world.ingest.store_log("another", {}, LINE) == 200

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 import pytest
 
-from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
     Fault,
@@ -53,11 +52,11 @@ from matchpod.service.server_views import ServerView
 from matchpod.storage import outbox, raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.contract import databases
+from tests.vaults import VAULT, tokens_of
 
 harness = databases.harness
 
 NOW_MS = 1_790_000_000_123
-VAULT = KeyFileVault.from_text("A" * 43 + "=")
 PLAYER = "76561198000000001"
 
 OWNER = Principal(
@@ -243,7 +242,7 @@ async def test_created_match_is_due_at_once_and_notifies_the_supervisor(world: W
     view = await world.create()
     row = await world.row(view.server_id)
     assert (row.phase, row.next_at_ms, row.created_at_ms) == (ServerPhase.ALLOCATING, NOW_MS, NOW_MS)
-    assert row.log_token != row.report_token
+    assert tokens_of(row).log != tokens_of(row).report
     assert 1 <= row.plugin_match_id <= 2**31 - 1
     assert world.notified == [view.server_id]
     assert world.metrics.matches_created.value("eu") == 1

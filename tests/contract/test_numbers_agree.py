@@ -31,6 +31,7 @@ from tests.contract import databases
 from tests.contract.test_matches import READER, World
 from tests.effort import seeded_random, seeds
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+from tests.vaults import stored_tokens
 
 harness = databases.sqlite_harness
 
@@ -122,8 +123,7 @@ async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> S
         external_match_id=f"cup-{seed}",
         callback_url="https://a.example/cb",
         settings=msgspec.json.encode(settings),
-        log_token=f"{name:l<43}",
-        report_token=f"{name:r<43}",
+        **stored_tokens(f"{name:l<43}", f"{name:r<43}"),
         plugin_match_id=27,
         created_at_ms=START_MS,
         allocated_at_ms=START_MS,

@@ -25,6 +25,7 @@ from matchpod.web.routes import ENDPOINTS
 from tests.effort import sized
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
+from tests.vaults import tokens_of
 
 Operation = APIOperation[Any, Any, Any, Any]
 
@@ -125,7 +126,7 @@ def test_invalid_requests_are_rejected_as_documented(document: OpenApiSchema, si
 @pytest.mark.parametrize("endpoint", of_tag(Tag.INGEST), ids=lambda endpoint: endpoint.name)
 def test_ingest_requests_are_answered_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     row = site.row(site.new_server(gameSettings={"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}))
-    token = row.log_token if "logs" in endpoint.path else row.report_token
+    token = tokens_of(row).log if "logs" in endpoint.path else tokens_of(row).report
 
     @QUICK
     @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))

@@ -12,6 +12,7 @@ from matchpod.storage.servers import Idempotency
 from tests.contract import databases
 from tests.contract.ended_matches import ENDED_MS, store_match
 from tests.unit.service.match_log.test_fold import recorded, row_of
+from tests.vaults import stored_tokens
 
 harness = databases.harness
 
@@ -64,7 +65,7 @@ async def test_nothing_is_deleted_from_an_open_match(db: Database) -> None:
 async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:
     for hours, name in ((25, "srv_old"), (23, "srv_new")):
         used = Idempotency(org_id="org_1", key=name, body_hash="x", created_at_ms=ENDED_MS - hours * 3_600_000)
-        row = row_of(recorded().settings, id=name, log_token=name, report_token=name)
+        row = row_of(recorded().settings, id=name, **stored_tokens(name, name))
         await servers.create(db, row, idempotency=used)
     assert await count_and_prune(db, ENDED_MS) == Pruned(idempotency_keys=1)
 

@@ -44,6 +44,7 @@ from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, CrashableDatabase, Process, World, open_world
 from tests.contract.simulated_region import OPERATOR_PASSWORD, SimulatedServer
+from tests.vaults import tokens_of
 
 harness = databases.sqlite_harness
 
@@ -97,12 +98,12 @@ async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
         process = world.start()
         await world.until_phase(ServerPhase.RUNNING)
         row = await world.row()
-        assert row.log_token != before.log_token
-        assert row.report_token != before.report_token
+        assert tokens_of(row).log != tokens_of(before).log
+        assert tokens_of(row).report != tokens_of(before).report
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
-        assert await ingest.store_log(before.log_token, {}, f"{STAMP} - anything\n".encode()) == 410
-        assert await ingest.store_report(before.report_token, b"{}") == 401
+        assert await ingest.store_log(tokens_of(before).log, {}, f"{STAMP} - anything\n".encode()) == 410
+        assert await ingest.store_report(tokens_of(before).report, b"{}") == 401
 
 
 class _LogLosingIngest:
@@ -677,7 +678,7 @@ async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after
         monkeypatch.setattr(process.db, "write", slow_write)
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
-        post = asyncio.ensure_future(ingest.store_log((await world.row()).log_token, {}, connected(PLAYERS)))
+        post = asyncio.ensure_future(ingest.store_log(tokens_of(await world.row()).log, {}, connected(PLAYERS)))
         await asyncio.sleep(1.5)
         world.clock.ahead_ms += 160_000
         gate.set()
@@ -699,7 +700,7 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(
         await asyncio.sleep(0.5)
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
-        token = (await world.row()).log_token
+        token = tokens_of(await world.row()).log
         world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
         assert await ingest.store_log(token, {}, connected(PLAYERS)) == 200
 
@@ -820,7 +821,7 @@ async def test_match_with_overlong_lines_goes_on_at_once_also_after_a_restart(db
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
         began_s = time.thread_time()
-        assert await ingest.store_log((await world.row()).log_token, {}, line * 2) == 200
+        assert await ingest.store_log(tokens_of(await world.row()).log, {}, line * 2) == 200
         await process.kill()
         world.clock.ahead_ms += LEASE_MS
         world.start("second")

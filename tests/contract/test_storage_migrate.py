@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
-from matchpod.ports import Database, Statement
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database, Row, Statement, Value
+from matchpod.storage import servers
 from matchpod.storage.migrate import NewerSchemaError, current_version, migrate
 from matchpod.storage.schema import MIGRATIONS
 from tests.contract import databases
+from tests.vaults import VAULT, tokens_of
 
 harness = databases.harness
 
 
 async def test_migrating_again_changes_nothing(db: Database) -> None:
-    assert await migrate(db) == await current_version(db) == len(MIGRATIONS)
+    assert await migrate(db, VAULT.seal) == await current_version(db) == len(MIGRATIONS)
 
 
 async def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> None:
     handles = [await harness.open() for _ in range(1 if harness.is_sqlite else 4)]
     try:
-        versions = await asyncio.gather(*(migrate(db) for db in handles * 2))
+        versions = await asyncio.gather(*(migrate(db, VAULT.seal) for db in handles * 2))
     finally:
         for db in handles:
             await db.close()
@@ -31,5 +35,70 @@ async def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> 
 async def test_newer_schema_is_rejected(db: Database) -> None:
     await db.write([Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": 99})])
     with pytest.raises(NewerSchemaError) as caught:
-        await migrate(db)
+        await migrate(db, VAULT.seal)
     assert (caught.value.found, caught.value.known) == (99, len(MIGRATIONS))
+
+
+async def write_second_version(db: Database) -> None:
+    """Write a database of version 2, which had plain tokens."""
+    schema = [*MIGRATIONS[0], *MIGRATIONS[1], "CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)"]
+    schema += [f"INSERT INTO schema_versions (version) VALUES ({version})" for version in (1, 2)]
+    await db.write([Statement(sql) for sql in schema])
+
+
+def old_server(name: str, phase: ServerPhase) -> Statement:
+    texts = ("id", "game_id", "org_id", "region", "phase", "status", "log_token", "report_token")
+    numbers = ("plugin_match_id", "created_at_ms", "was_pending", "next_at_ms", "fence", "tries", "log_from_seq")
+    columns = (*texts, *numbers, "is_password_ours", "settings")
+    values: dict[str, Value] = {name: name for name in texts} | dict.fromkeys((*numbers, "is_password_ours"), 1)
+    values |= {"id": name, "phase": phase.value, "status": "running", "settings": b"{}"}
+    values |= {"log_token": f"log-{name}", "report_token": f"report-{name}"}
+    parameters = ", ".join(f":{column}" for column in columns)
+    return Statement(f"INSERT INTO servers ({', '.join(columns)}) VALUES ({parameters})", values)
+
+
+async def test_plain_tokens_of_an_old_database_are_hashed_and_sealed(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        await write_second_version(db)
+        phases = (ServerPhase.RUNNING, ServerPhase.ENDING, ServerPhase.RELEASED)
+        await db.write([old_server(phase, phase) for phase in phases])
+        assert await migrate(db, VAULT.seal) == len(MIGRATIONS)
+        for phase in phases[:2]:
+            row = await servers.by_log_token(db, f"log-{phase}")
+            assert row is not None
+            assert row == await servers.by_report_token(db, f"report-{phase}") == await servers.get(db, phase)
+            assert (tokens_of(row).log, tokens_of(row).report) == (f"log-{phase}", f"report-{phase}")
+        assert await servers.by_log_token(db, "log-released") is None
+        released = await servers.get(db, "released")
+        assert released is not None
+        assert released.log_token is None
+        stored = str(await db.read("SELECT * FROM servers"))
+        assert "log-" not in stored
+        assert "report-" not in stored
+    finally:
+        await db.close()
+
+
+async def test_server_created_during_the_migration_is_converted_too(harness: databases.Harness) -> None:
+    db = await harness.open()
+    created: list[str] = []
+
+    class CreatingDatabase(databases.DelegatingDatabase):
+        """An old process creates a server after the tokens were read."""
+
+        async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+            rows = await super().read(sql, params)
+            if "log_token" in sql and len(created) < 2:
+                created.append(f"srv_{len(created)}")
+                await db.write([old_server(created[-1], ServerPhase.RUNNING)])
+            return rows
+
+    try:
+        await write_second_version(db)
+        assert await migrate(CreatingDatabase(db), VAULT.seal) == len(MIGRATIONS)
+        assert len(created) == 2
+        for name in created:
+            assert await servers.by_log_token(db, f"log-{name}") is not None
+    finally:
+        await db.close()

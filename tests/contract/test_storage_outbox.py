@@ -13,6 +13,7 @@ from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, OutcomeRow
 from matchpod.storage.servers import HANDOVER_MS, ServerRow
 from tests.contract import databases
+from tests.vaults import stored_tokens
 
 harness = databases.harness
 
@@ -34,7 +35,7 @@ def callback(name: str = "cb_1", **fields: object) -> CallbackRow:
 async def running_server(db: Database) -> ServerRow:
     row = ServerRow(
         id="srv_1", game_id="g", org_id="org_1", region="eu", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING,
-        settings=b"{}", callback_auth=b"sealed", rcon_password=b"r", log_token="l", report_token="r",
+        settings=b"{}", callback_auth=b"sealed", rcon_password=b"r", **stored_tokens("l", "r"),
         plugin_match_id=1, created_at_ms=1, next_at_ms=1,
     )  # fmt: skip
     await servers.create(db, row, idempotency=None)

@@ -10,6 +10,7 @@ from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.vaults import stored_tokens
 
 harness = databases.harness
 
@@ -28,7 +29,7 @@ async def bodies(db: Database, server_id: str) -> list[bytes]:
 async def create_server(db: Database, name: str, phase: ServerPhase) -> None:
     row = ServerRow(
         id=name, game_id="g", org_id="o", region="eu", phase=phase, status=ServerStatus.STOPPED, settings=b"{}",
-        log_token=f"l{name}", report_token=f"r{name}", plugin_match_id=1, created_at_ms=1, next_at_ms=1,
+        **stored_tokens(f"l{name}", f"r{name}"), plugin_match_id=1, created_at_ms=1, next_at_ms=1,
     )  # fmt: skip
     await servers.create(db, row, idempotency=None)
 

@@ -25,8 +25,10 @@ def server(name: str = "srv_1", **fields: object) -> ServerRow:
         phase=ServerPhase.ALLOCATING,
         status=ServerStatus.ALLOCATING,
         settings=b"{}",
-        log_token=f"log of {name}",
-        report_token=f"report of {name}",
+        log_token_hash=servers.token_hash(f"log of {name}"),
+        report_token_hash=servers.token_hash(f"report of {name}"),
+        log_token=b"sealed",
+        report_token=b"sealed too",
         plugin_match_id=2**31 - 1,
         created_at_ms=1_700_000_000_000,
         next_at_ms=100,
@@ -206,6 +208,8 @@ async def test_released_server_has_no_secrets_and_is_never_due(db: Database) -> 
     assert row is not None
     assert row.phase is ServerPhase.RELEASED
     assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
+    assert (row.log_token, row.report_token) == (None, None)
+    assert await servers.by_log_token(db, "log of srv_1") == row, "its late posts are answered 410, not 401"
     assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
 

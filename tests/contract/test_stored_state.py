@@ -7,23 +7,33 @@ import json
 import logging
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import matchpod
+from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import MatchPhase
 from matchpod.core.timers import Timers
 from matchpod.ports import Database
+from matchpod.service.ingest import Ingest
+from matchpod.service.ingest_tokens import IngestTokens
+from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import open_match
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
+from matchpod.service.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.raw_log import RawEntry
@@ -34,6 +44,7 @@ from tests.contract.driven_matches import SETTINGS, SPEED, open_world
 from tests.contract.test_remote_matches import create_match, middle, store
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
+from tests.vaults import VAULT, tokens_of
 
 harness = databases.sqlite_harness
 
@@ -104,7 +115,7 @@ def run_version(source: Path, database: Path) -> tuple[dict[str, object], str]:
 async def write_live_match(path: Path) -> Fold:
     """Write a database with a live match and its snapshot."""
     db = await SqliteDatabase.open(path)
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     row = await create_match(db)
     fold = Fold.begin(row, 1.0)
     for entry in recorded().entries[: middle()]:
@@ -177,7 +188,7 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
 
     async def main() -> None:
         db = await SqliteDatabase.open(live_database.unpack(tmp_path))
-        await migrate(db)
+        await migrate(db, VAULT.seal)
         for name in live_database.MATCHES:
             row = await servers.get(db, name)
             assert row is not None
@@ -195,11 +206,36 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
     assert [record.message for record in caplog.records] in ([], replayed)
 
 
+async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_path: Path) -> None:
+    path = live_database.unpack(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        plain = {
+            name: tokens for name, *tokens in connection.execute("SELECT id, log_token, report_token FROM servers")
+        }
+    assert set(plain) == {*live_database.MATCHES, live_database.PLAYED}
+    db = await SqliteDatabase.open(path)
+    await migrate(db, VAULT.seal)
+    ingest = Ingest(
+        db=db, clock=SystemClock(), vault=VAULT, live=LocalMatches(), metrics=Metrics(Registry()),
+        urls=IngestUrls(""), regions=Regions([], db),
+    )  # fmt: skip
+    for name, (log_token, report_token) in plain.items():
+        row = await servers.get(db, name)
+        assert row is not None
+        assert tokens_of(row) == IngestTokens(log_token, report_token)
+        assert await ingest.store_log(log_token, {}, log_post(*players_join())) == 200
+        assert await ingest.store_report(report_token, b"{}") == 200
+        assert (await raw_log.read_after(db, name, 0, limit=10_000))[-1].kind == EntryKind.REPORT
+        for token in (log_token, report_token):
+            assert token not in str(await db.read("SELECT * FROM servers WHERE id = :id", {"id": name}))
+    await db.close()
+
+
 async def test_matches_of_the_last_release_are_driven_to_their_end(tmp_path: Path) -> None:
     """Their servers no longer exist: the match that was over has its result, the others are canceled as server_lost."""
     published = live_database.published()
     db = await SqliteDatabase.open(live_database.unpack(tmp_path))
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     async with open_world(db) as world:
         world.clock.ahead_ms = msgspec.convert(published["now_ms"], int) - world.clock.now_ms() + LEASE_MS
         world.start("new version")

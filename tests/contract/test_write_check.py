@@ -25,6 +25,7 @@ from tests.contract import databases
 from tests.contract.driven_matches import World, callback_fields, open_world, play_undisturbed
 from tests.contract.test_matches import ManualClock
 from tests.contract.test_matches import World as Callers
+from tests.vaults import VAULT
 
 harness = databases.harness
 postgres_url = databases.postgres_url
@@ -43,7 +44,7 @@ async def reasons(db: Database) -> list[str]:
 @asynccontextmanager
 async def open_sqlite(folder: Path) -> AsyncIterator[SqliteDatabase]:
     db = await SqliteDatabase.open(folder / "matchpod.sqlite")
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     yield db
     await db.close()
 
@@ -104,7 +105,7 @@ async def test_process_with_a_read_only_file_is_not_ready(tmp_path: Path) -> Non
 
 async def test_process_with_a_read_only_postgresql_is_not_ready(postgres_url: str) -> None:
     db = await PostgresDatabase.open(postgres_url)
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     await db.close()
     standby = await PostgresDatabase.open(f"{postgres_url}&default_transaction_read_only=on")
     assert await reasons(standby) == [

@@ -25,6 +25,7 @@ from matchpod.service.webhook_signature import attempt_headers, new_secret
 from matchpod.storage import organizations
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization
+from tests.vaults import VAULT
 
 SECRET = new_secret(bytes(range(32)))
 BODY = json.dumps(
@@ -93,7 +94,7 @@ def make_organization(folder: Path, name: str) -> None:
     async def make() -> None:
         db = await SqliteDatabase.open(folder / "matchpod.sqlite3")
         try:
-            await migrate(db)
+            await migrate(db, VAULT.seal)
             sealed = KeyFileVault.from_file(folder / "secret.key").seal(SECRET)
             await organizations.create(db, Organization(id="org_1", name=name, webhook_secret=sealed, created_at_ms=1))
         finally:

@@ -44,7 +44,7 @@ async def open_resources(settings: Settings) -> Resources:
     vault = _open_vault(settings)
     db = await _open_database(settings)
     try:
-        await _migrate(db)
+        await _migrate(db, vault)
         clock = await _open_clock(db)
     except ResourcesError:
         await db.close()
@@ -100,9 +100,9 @@ async def _open_database(settings: Settings) -> Database:
         raise ResourcesError(f"{place} cannot be opened: {exc}.") from exc
 
 
-async def _migrate(db: Database) -> None:
+async def _migrate(db: Database, vault: Vault) -> None:
     try:
-        await migrate(db)
+        await migrate(db, vault.seal)
     except NewerSchemaError as exc:
         raise ResourcesError(f"{_sentence(exc)} Use a newer version of Matchpod.") from exc
     except DatabaseError as exc:

@@ -11,7 +11,6 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -276,11 +275,11 @@ def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
     """The secrets of a match that cannot be part of anything else in its log: those that we made, of random bytes."""
-    secrets = [row.log_token, row.report_token]
-    if row.rcon_password is not None and row.is_password_ours:
-        with suppress(ValueError):  # sealed with another key; the post is stored all the same
-            secrets.append(vault.open(row.rcon_password))
-    return tuple(secret.encode() for secret in secrets)
+    sealed = (row.log_token, row.report_token, row.rcon_password if row.is_password_ours else None)
+    try:
+        return tuple(vault.open(secret).encode() for secret in sealed if secret is not None)
+    except ValueError:  # sealed with another key; the post is stored all the same
+        return ()
 
 
 async def _read(body: Body, limit: int = MAX_BODY_BYTES) -> bytes:

@@ -40,6 +40,7 @@ from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
+from matchpod.service.ingest_tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.metrics import Metrics
@@ -212,8 +213,7 @@ class Matches:
             callback_auth=None if auth is None else seal(auth),
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
-            log_token=identifiers.new_token(random_bytes(identifiers.TOKEN_RANDOM_BYTES)),
-            report_token=identifiers.new_token(random_bytes(identifiers.TOKEN_RANDOM_BYTES)),
+            **token_columns(new_tokens(random_bytes), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,
             next_at_ms=now_ms,

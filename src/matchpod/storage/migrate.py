@@ -6,10 +6,18 @@ Replicas may start at the same time: the first one to insert the row of a versio
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
-from matchpod.ports import Database, DuplicateError, Statement
+from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
 from matchpod.storage.rows import read_number, write_one
-from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.schema import HASHED_TOKENS, MIGRATIONS
+from matchpod.storage.token_migration import Seal, hash_tokens
+
+_CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitable[list[Statement]]]]] = {
+    HASHED_TOKENS: hash_tokens
+}
+"""By migration: what has to be computed from stored rows, and written after its statements."""
 
 
 class NewerSchemaError(Exception):
@@ -21,7 +29,7 @@ class NewerSchemaError(Exception):
         self.known = known
 
 
-async def migrate(db: Database) -> int:
+async def migrate(db: Database, seal: Seal) -> int:
     """Apply the missing migrations and return the version; NewerSchemaError if the database is newer."""
     # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
     with contextlib.suppress(DuplicateError):
@@ -29,9 +37,12 @@ async def migrate(db: Database) -> int:
     version = await current_version(db)
     while version < len(MIGRATIONS):
         mark = Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": version + 1})
-        # A duplicate means that another replica has just applied this version, and ours was rolled back.
-        with contextlib.suppress(DuplicateError):
-            await db.write([mark, *(Statement(sql) for sql in MIGRATIONS[version])])
+        convert = _CONVERSIONS.get(MIGRATIONS[version])
+        converted = await convert(db, seal) if convert else []
+        # A duplicate means that another replica has just applied this version, and ours was rolled back. Nothing
+        # changed means that rows have changed since they were converted: convert them again.
+        with contextlib.suppress(DuplicateError, NothingChangedError):
+            await db.write([mark, *(Statement(sql) for sql in MIGRATIONS[version]), *converted])
         version = await current_version(db)
     if version > len(MIGRATIONS):
         raise NewerSchemaError(version, len(MIGRATIONS))

@@ -268,5 +268,18 @@ _QUOTAS = (
 
 _PENDING = ("ALTER TABLE servers ADD COLUMN pending_until_ms BIGINT",)
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS, _PENDING)
+# The columns with tokens become columns with their hashes, next to sealed tokens. Those of open servers are converted
+# by `token_migration`; released ones need no tokens, and nothing must be found by theirs.
+HASHED_TOKENS = (
+    "ALTER TABLE servers RENAME COLUMN log_token TO log_token_hash",
+    "ALTER TABLE servers RENAME COLUMN report_token TO report_token_hash",
+    "ALTER TABLE servers ADD COLUMN log_token BLOB",
+    "ALTER TABLE servers ADD COLUMN report_token BLOB",
+    """
+    UPDATE servers SET log_token_hash = 'released ' || id, report_token_hash = 'released ' || id
+    WHERE phase = 'released'
+    """,
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS, _PENDING, HASHED_TOKENS)
 """The statements at index n migrate from version n to n + 1."""

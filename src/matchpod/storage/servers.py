@@ -6,6 +6,7 @@ a process that lost its lease matches no row and is rejected (NothingChangedErro
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -55,8 +56,11 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     """JSON of the game settings, without the server password."""
     callback_auth: bytes | None = None
     server_password: bytes | None = None
-    log_token: str
-    report_token: str
+    log_token_hash: str
+    """What `token_hash` makes of the token in the URL for the server's log."""
+    report_token_hash: str
+    log_token: bytes | None = None
+    report_token: bytes | None = None
     plugin_match_id: int
     slot: str | None = None
     rcon_host: str | None = None
@@ -193,14 +197,21 @@ async def external_id_exists(db: Database, external_id: str) -> bool:
     return await db.read_one(sql, {"external_id": external_id}) is not None
 
 
+def token_hash(token: str) -> str:
+    """Return what is stored of a token, to find it again."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 async def by_log_token(db: Database, token: str) -> ServerRow | None:
     """Return the server that posts its log with this token, even if its match has ended."""
-    return await rows.read_first(db, ServerRow, "FROM servers WHERE log_token = :token", {"token": token})
+    sql = "FROM servers WHERE log_token_hash = :token_hash"
+    return await rows.read_first(db, ServerRow, sql, {"token_hash": token_hash(token)})
 
 
 async def by_report_token(db: Database, token: str) -> ServerRow | None:
     """Return the server whose plugin reports with this token, even if its match has ended."""
-    return await rows.read_first(db, ServerRow, "FROM servers WHERE report_token = :token", {"token": token})
+    sql = "FROM servers WHERE report_token_hash = :token_hash"
+    return await rows.read_first(db, ServerRow, sql, {"token_hash": token_hash(token)})
 
 
 async def open_ids(db: Database) -> set[str]:
@@ -324,6 +335,8 @@ def mark_released(server_id: str, fence: int) -> Statement:
         callback_auth=None,
         rcon_password=None,
         server_password=None,
+        log_token=None,
+        report_token=None,
     )
 
 

@@ -15,6 +15,7 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.service.access import Access
 from matchpod.service.principals import OrganizationView
 from matchpod.storage.migrate import migrate
+from tests.vaults import VAULT
 
 
 def test_printed_commands_contain_a_valid_match_and_the_key() -> None:
@@ -36,7 +37,7 @@ def test_printed_commands_contain_a_valid_match_and_the_key() -> None:
 async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
     db = await SqliteDatabase.open(tmp_path / "db")
     try:
-        await migrate(db)
+        await migrate(db, VAULT.seal)
         access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
         key = await create_first_key(access)
         assert key is not None
@@ -56,7 +57,7 @@ async def test_two_concurrent_first_starts_create_one_key(tmp_path: Path) -> Non
 
     db = await SqliteDatabase.open(tmp_path / "db")
     try:
-        await migrate(db)
+        await migrate(db, VAULT.seal)
         access = StaleAccess(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
         keys = [await create_first_key(access) for _ in range(2)]
         assert keys[0] is not None

@@ -35,6 +35,7 @@ from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import DelegatingDatabase
 from tests.unit.cli.test_matches import server
+from tests.vaults import VAULT
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -54,7 +55,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: None)
     db = await SqliteDatabase.open(tmp_path / "db")
     live = LocalMatches()
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     yield Deps(
         db=db,
         clock=ManualClock(),

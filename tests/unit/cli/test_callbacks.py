@@ -18,6 +18,7 @@ from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
+from tests.vaults import VAULT
 
 AT_MS = 1_800_000_000_000
 
@@ -30,7 +31,7 @@ def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> No
     async def main() -> None:
         db = await SqliteDatabase.open(folder / "matchpod.sqlite3")
         try:
-            await migrate(db)
+            await migrate(db, VAULT.seal)
             await work(db)
         finally:
             await db.close()

@@ -22,6 +22,7 @@ from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
+from tests.vaults import VAULT, stored_tokens
 
 runner = command_runner.runner
 
@@ -38,8 +39,7 @@ def server(name: str, **fields: object) -> ServerRow:
         status=ServerStatus.ALLOCATING,
         settings=b'{"map":"de_dust2"}',
         rcon_password=b"sealed",
-        log_token=f"tok-log {name}",
-        report_token=f"tok-report {name}",
+        **stored_tokens(f"tok-log {name}", f"tok-report {name}"),
         plugin_match_id=1,
         created_at_ms=1_770_000_000_000,
         next_at_ms=0,
@@ -51,7 +51,7 @@ def on_database(runner: CommandRunner, work: Callable[[Database], Awaitable[None
     async def main() -> None:
         db = await SqliteDatabase.open(runner.data_dir / DATABASE_FILE)
         try:
-            await migrate(db)
+            await migrate(db, VAULT.seal)
             await work(db)
         finally:
             await db.close()

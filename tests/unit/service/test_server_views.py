@@ -8,6 +8,7 @@ import pytest
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.service.server_views import has_ended, match_view, server_view
 from matchpod.storage.servers import ServerRow
+from tests.vaults import stored_tokens
 
 ROW = ServerRow(
     id="srv_1",
@@ -20,8 +21,7 @@ ROW = ServerRow(
     callback_auth=b"auth",
     rcon_password=b"sealed",
     server_password=b"sealed",
-    log_token="log",
-    report_token="report",
+    **stored_tokens("log", "report"),
     plugin_match_id=1,
     ip="10.0.0.1",
     port=27015,

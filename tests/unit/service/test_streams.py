@@ -25,6 +25,7 @@ from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
 from tests.contract.databases import DelegatingDatabase
+from tests.vaults import VAULT
 
 TIMEOUT_S = 20.0
 SERVER = "srv_1"
@@ -119,7 +120,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     """Provide a world without polling; fail if a test leaves tasks behind."""
     monkeypatch.setattr(streams_module, "POLL_S", 3_600.0)
     db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     world = World(db)
     await db.write(history.insert(MatchHistory(tuple(world.rows))))
     yield world

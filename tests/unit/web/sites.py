@@ -44,6 +44,7 @@ from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from tests.contract.databases import DelegatingDatabase
+from tests.vaults import VAULT
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -130,7 +131,7 @@ class Site:
         self.runner = asyncio.Runner()
         self.clock = ManualClock()
         self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
-        self.run(migrate(self.db))
+        self.run(migrate(self.db, VAULT.seal))
         self.random_bytes = CountingBytes()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
         self.metrics = Registry()

@@ -11,6 +11,7 @@ from tests.golden.golden_files import FOLDER as GOLDEN
 from tests.golden.golden_files import check_golden
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import PLAYER, Site
+from tests.vaults import tokens_of
 
 site = sites.site
 ANN = int(PLAYER) - 76561197960265728
@@ -31,7 +32,7 @@ def live_server(site: Site) -> bytes:
     server_id = msgspec.json.decode(created(site))["serverId"]
     site.start(server_id)
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{ANN}]><>" entered the game\n'
-    site.request("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{tokens_of(site.row(server_id)).log}", content=line.encode())
     return site.get(f"/api/v1/servers/{server_id}").content
 
 

@@ -18,6 +18,7 @@ from tests.unit.web.histories import (
     set_status,
 )
 from tests.unit.web.sites import BODY, NOW_MS, PLAYER, Site, check_error, unavailable
+from tests.vaults import tokens_of
 
 site = sites.site
 API = "/api/v1/cs2"
@@ -229,7 +230,7 @@ def test_running_match_that_is_not_live_has_no_players(site: Site) -> None:
     site.start(server_id)
     number = int(PLAYER) - 76561197960265728
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{number}]><>" entered the game\n'
-    site.request("POST", f"/ingest/logs/{site.row(server_id).log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{tokens_of(site.row(server_id)).log}", content=line.encode())
     (map_id,) = map_ids(site, server_id)
     response = site.get(f"{API}/matches/{map_id}").json()
     assert (response["status"], response["players"], response["antiCheat"]) == ("upcoming", [], [])

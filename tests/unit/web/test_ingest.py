@@ -11,6 +11,7 @@ from matchpod.storage import raw_log
 from matchpod.storage.servers import ServerRow
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site, check_error, unavailable
+from tests.vaults import tokens_of
 
 site = sites.site
 LIMIT = 1024 * 1024
@@ -33,7 +34,7 @@ def test_log_lines_are_stored_with_the_relevant_headers(site: Site) -> None:
         "X-LogBytes-EndOffset": "5",
         "User-Agent": "Valve/Steam HTTP Client 1.0 (730)",
     }
-    response = site.request("POST", f"/ingest/logs/{row.log_token}", headers=headers, content=b"line\n")
+    response = site.request("POST", f"/ingest/logs/{tokens_of(row).log}", headers=headers, content=b"line\n")
     assert (response.status_code, response.content) == (200, b'{"ok":true}')
     (entry,) = stored(site, row.id)
     assert (entry.kind, entry.body) == ("log", b"line\n")
@@ -45,7 +46,7 @@ def test_log_lines_change_the_live_match(site: Site) -> None:
     row = new_row(site)
     site.start(row.id)
     line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{int(PLAYER) - 76561197960265728}]><>" entered the game\n'
-    site.request("POST", f"/ingest/logs/{row.log_token}", content=line.encode())
+    site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=line.encode())
     players = site.get(f"/api/v1/servers/{row.id}").json()["match"]["players"]
     assert [(player["steamId"], player["name"]) for player in players] == [(PLAYER, "Ann")]
 
@@ -72,12 +73,12 @@ def test_body_is_not_read_for_an_unknown_token(site: Site) -> None:
 def test_post_after_the_end_of_the_match_returns_410(site: Site) -> None:
     row = new_row(site)
     site.end(row.id, result=b"{}")
-    check_error(site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n"), 410, "GONE")
-    check_error(site.request("POST", f"/ingest/anticheat/{row.report_token}", content=b"{}"), 410, "GONE")
+    check_error(site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n"), 410, "GONE")
+    check_error(site.request("POST", f"/ingest/anticheat/{tokens_of(row).report}", content=b"{}"), 410, "GONE")
 
 
 def test_log_post_over_the_limit_is_rejected(site: Site) -> None:
-    path = f"/ingest/logs/{new_row(site).log_token}"
+    path = f"/ingest/logs/{tokens_of(new_row(site)).log}"
     check_error(site.request("POST", path, content=b"x" * (LIMIT + 1)), 413, "PAYLOAD_TOO_LARGE")
     assert site.request("POST", path, content=b"x" * LIMIT).status_code == 200
 
@@ -85,7 +86,7 @@ def test_log_post_over_the_limit_is_rejected(site: Site) -> None:
 def test_log_post_returns_503_while_the_database_is_unavailable(site: Site) -> None:
     row = new_row(site)
     site.db.failure = unavailable()
-    response = site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
+    response = site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n")
     check_error(response, 503, "SERVICE_UNAVAILABLE")
     site.db.failure = None
     assert stored(site, row.id) == []
@@ -94,27 +95,29 @@ def test_log_post_returns_503_while_the_database_is_unavailable(site: Site) -> N
 def test_report_of_the_match_plugin_is_stored(site: Site) -> None:
     row = new_row(site)
     report = b'{"event":"going_live"}'
-    response = site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token}, content=report)
+    response = site.request(
+        "POST", "/ingest/reports", headers={"X-Matchpod-Token": tokens_of(row).report}, content=report
+    )
     assert response.status_code == 200
     assert [(entry.kind, entry.body) for entry in stored(site, row.id)] == [("report", report)]
 
 
 def test_detection_is_stored(site: Site) -> None:
     row = new_row(site)
-    assert site.request("POST", f"/ingest/anticheat/{row.report_token}", content=b'{"a":1}').status_code == 200
+    assert site.request("POST", f"/ingest/anticheat/{tokens_of(row).report}", content=b'{"a":1}').status_code == 200
     assert [entry.kind for entry in stored(site, row.id)] == ["detection"]
 
 
 def test_shots_are_stored(site: Site) -> None:
     row = new_row(site)
     report = b'{"mapNumber":1,"rounds":[{"roundNumber":1,"players":[]}]}'
-    assert site.request("POST", f"/ingest/shots/{row.report_token}", content=report).status_code == 200
+    assert site.request("POST", f"/ingest/shots/{tokens_of(row).report}", content=report).status_code == 200
     assert [(entry.kind, entry.body) for entry in stored(site, row.id)] == [("shots", report)]
 
 
 def test_malformed_report_of_shots_is_rejected_with_the_reason(site: Site) -> None:
     row = new_row(site)
-    response = site.request("POST", f"/ingest/shots/{row.report_token}", content=b'{"mapNumber":9,"rounds":[]}')
+    response = site.request("POST", f"/ingest/shots/{tokens_of(row).report}", content=b'{"mapNumber":9,"rounds":[]}')
     check_error(response, 400, "INVALID_PARAMS")
     assert "`int` <= 5 - at `$.mapNumber`" in response.json()["message"]
     assert stored(site, row.id) == []
@@ -131,13 +134,13 @@ def test_plugin_without_a_valid_token_is_unauthorized(site: Site) -> None:
 
 def test_empty_report_is_rejected(site: Site) -> None:
     row = new_row(site)
-    response = site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": row.report_token})
+    response = site.request("POST", "/ingest/reports", headers={"X-Matchpod-Token": tokens_of(row).report})
     check_error(response, 400, "INVALID_PARAMS")
 
 
 def test_match_file_is_returned_for_the_token(site: Site) -> None:
     row = new_row(site)
-    response = site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": row.report_token})
+    response = site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": tokens_of(row).report})
     assert response.status_code == 200
     assert response.headers["cache-control"] == "no-store"
     assert response.json()["matchid"] == row.plugin_match_id
@@ -145,5 +148,7 @@ def test_match_file_is_returned_for_the_token(site: Site) -> None:
 
 def test_log_token_and_report_token_are_not_interchangeable(site: Site) -> None:
     row = new_row(site)
-    check_error(site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": row.log_token}), 401, "UNAUTHORIZED")
-    check_error(site.request("POST", f"/ingest/logs/{row.report_token}", content=b"x"), 410, "GONE")
+    check_error(
+        site.request("GET", "/ingest/match", headers={"X-Matchpod-Token": tokens_of(row).log}), 401, "UNAUTHORIZED"
+    )
+    check_error(site.request("POST", f"/ingest/logs/{tokens_of(row).report}", content=b"x"), 410, "GONE")

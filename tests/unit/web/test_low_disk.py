@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error
+from tests.vaults import tokens_of
 
 site = sites.site
 
@@ -23,7 +24,7 @@ def test_earlier_matches_go_on(site: Site) -> None:
     site.free_mb, site.clock.at_ms = 0, site.clock.at_ms + 5_000
     check_error(site.create(), 503, "SERVICE_UNAVAILABLE")
     assert site.create(None, "k-1").json() == created
-    token = site.row(created["serverId"]).log_token
+    token = tokens_of(site.row(created["serverId"])).log
     assert site.request("POST", f"/ingest/logs/{token}", content=b"line\n").status_code == 200
     assert site.cancel(created["serverId"]).status_code == 200
 

@@ -20,6 +20,7 @@ from matchpod.web.asgi import Message
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
+from tests.vaults import tokens_of
 
 site = sites.site
 SERVER = "/api/v1/servers/srv_0"
@@ -179,10 +180,10 @@ def test_operations_endpoints_are_available_while_the_process_stops(site: Site, 
 def test_log_lines_are_stored_while_the_process_stops_but_not_while_it_starts(site: Site) -> None:
     row = site.row(site.new_server())
     site.readiness.stop()
-    assert site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n").status_code == 200
+    assert site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n").status_code == 200
     starting = Readiness(db=site.db, clock=site.clock)
     site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Registry()))
-    response = site.request("POST", f"/ingest/logs/{row.log_token}", content=b"line\n")
+    response = site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n")
     check_error(response, 503, "SERVICE_UNAVAILABLE")
 
 

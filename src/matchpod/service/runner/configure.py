@@ -58,7 +58,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _clear_other_match(line)
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
     await _load_map(line, settings, is_fresh=is_fresh)
-    url = deps.ingest.logs(lease.row.log_token)
+    tokens = deps.tokens_of(lease.row)
+    url = deps.ingest.logs(tokens.log)
     if not await _is_registered(line, url):
         # Entries up to here are from a server that was replaced.
         await lease.change(log_from_seq=await raw_log.newest_seq(deps.db, lease.row.id))
@@ -67,10 +68,10 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if commands.uses_plugin_match(settings):
         # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
-        await _load_plugin_match(line, deps, lease)
+        await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
     await _prove(lease, deps, line, settings)
-    await line.run(commands.set_command(commands.SHOTS_ADDRESS, deps.ingest.shots(lease.row.report_token)))
+    await line.run(commands.set_command(commands.SHOTS_ADDRESS, deps.ingest.shots(tokens.report)))
     if not commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
     for command in commands.restart_commands(settings):
@@ -210,8 +211,8 @@ async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
     return answers.parse_log_listeners(await line.run(commands.LOG_LISTENERS))
 
 
-async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease) -> None:
-    load = commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=lease.row.report_token)
+async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, token: str) -> None:
+    load = commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=token)
     answer = ""
     with suppress(ConsoleLostError):  # the plugin may load the map right away
         answer = await line.run(load, timeout_s=PLUGIN_S)

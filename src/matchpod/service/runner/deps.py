@@ -10,6 +10,7 @@ from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
 from matchpod.service.history.streams import Streams
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.ingest_tokens import IngestTokens, open_tokens
 from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
@@ -43,6 +44,10 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     def settings_of(self, row: ServerRow) -> GameSettings:
         """The game settings of a server, including its password."""
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
+
+    def tokens_of(self, row: ServerRow) -> IngestTokens:
+        """The tokens with which a server and its plugins report."""
+        return open_tokens(row, self.vault)
 
     def new_callback_id(self) -> str:
         """An id for a callback."""

@@ -84,9 +84,10 @@ class EffectExecutor:
         self._settings = deps.settings_of(lease.row)
         self._metrics = deps.metrics
         self._server_id = lease.row.id
-        self._log_url = deps.ingest.logs(lease.row.log_token)
-        self._report_address = (deps.ingest.reports, lease.row.report_token)
-        self._shots_url = deps.ingest.shots(lease.row.report_token)
+        tokens = deps.tokens_of(lease.row)
+        self._log_url = deps.ingest.logs(tokens.log)
+        self._report_address = (deps.ingest.reports, tokens.report)
+        self._shots_url = deps.ingest.shots(tokens.report)
         self._on_failed = on_failed
         self._region = region
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)

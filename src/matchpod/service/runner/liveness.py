@@ -72,7 +72,7 @@ class LivenessProbe:
         self._line = line
         self._fold = fold
         self._match = fold.match
-        self._log_url = deps.ingest.logs(lease.row.log_token)
+        self._log_url = deps.ingest.logs(deps.tokens_of(lease.row).log)
         self._on_lost = on_lost
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms

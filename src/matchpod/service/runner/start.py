@@ -12,7 +12,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
 from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
-from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.ingest_tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions import Region
 from matchpod.service.runner.configure import ConfigurationError, configure
@@ -155,7 +155,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
         game_mode=game_mode,
         rcon_password=deps.vault.open(row.rcon_password) if row.rcon_password else "",
         players=settings.roster,
-        environment={DETECTIONS_VARIABLE: deps.ingest.anticheat(row.report_token)},
+        environment={DETECTIONS_VARIABLE: deps.ingest.anticheat(deps.tokens_of(row).report)},
     )
     lease.check()
     server = await region.fleet.allocate(order)
@@ -211,10 +211,10 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
     # New tokens: posts from the old server must no longer be accepted.
-    log_token, report_token = (new_token(deps.random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
+    tokens = token_columns(new_tokens(deps.random_bytes), deps.vault)
     cleared = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
     wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
-    await lease.change(slots.free(row.id), wake, log_token=log_token, report_token=report_token, **cleared)
+    await lease.change(slots.free(row.id), wake, **tokens, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, reason: CancelReason, error: str) -> None:

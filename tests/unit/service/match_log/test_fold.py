@@ -20,6 +20,7 @@ from matchpod.service.match_log.fold import Fold, SnapshotVersionError, settings
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+from tests.vaults import stored_tokens
 
 PLAYERS = tuple(str(76561198000000001 + number) for number in range(4))
 JOIN_MS = round(Timers().join_s * 1000)
@@ -77,8 +78,7 @@ def row_of(settings: GameSettings, **fields: object) -> ServerRow:
         phase=ServerPhase.RUNNING,
         status=ServerStatus.RUNNING,
         settings=msgspec.json.encode(settings),
-        log_token="l",
-        report_token="r",
+        **stored_tokens("l", "r"),
         plugin_match_id=27,
         created_at_ms=START_MS,
         allocated_at_ms=START_MS,
