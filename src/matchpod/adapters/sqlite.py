@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from matchpod.adapters.private_files import open_private
 from matchpod.ports import (
     DatabaseError,
     DatabaseUnavailableError,
@@ -83,6 +85,7 @@ class SqliteDatabase:
     """One SQLite file."""
 
     def __init__(self, path: Path, *, busy_s: float) -> None:
+        _create(path)
         self._path = path
         self._busy_s = busy_s
         self._writer = _connect(path, busy_s)
@@ -267,6 +270,13 @@ def _resolve_in_loop(jobs: Sequence[_Job]) -> None:
 def _fail(jobs: Sequence[_Job], error: DatabaseError) -> None:
     for job in jobs:
         job.error = error
+
+
+def _create(path: Path) -> None:
+    """Create a file that only its owner can read; SQLite gives the mode of this file to its journals too."""
+    # Never open an existing file: closing it would drop the locks that this process has on it.
+    with contextlib.suppress(OSError):  # SQLite reports the error
+        os.close(open_private(path, os.O_EXCL))
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:

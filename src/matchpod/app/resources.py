@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.private_files import SharedFolderError, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
@@ -19,8 +19,7 @@ from matchpod.storage import organizations
 from matchpod.storage.migrate import NewerSchemaError, migrate
 from matchpod.storage.time_check import database_ms
 
-_FOLDER_MODE: Final = 0o700
-"""The folder holds the key and all matches, so other users of the machine get no access."""
+_log = logging.getLogger(__name__)
 
 _log = logging.getLogger(__name__)
 
@@ -74,11 +73,15 @@ def _can_decrypt(vault: Vault, sealed: bytes) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the data folder if it does not exist."""
+    """Create the data folder if it does not exist. It holds the key and all matches: other users get no access."""
     try:
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        changed = make_data_folder(folder)
+    except SharedFolderError as exc:
+        raise ResourcesError(f"The data folder {folder} {exc}.") from exc
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be created: {exc.strerror or exc}.") from exc
+    if changed:
+        _log.warning("other users could read the data folder; their access was removed", extra={"paths": changed})
 
 
 def _open_vault(settings: Settings) -> Vault:

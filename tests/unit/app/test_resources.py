@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,40 @@ async def test_folder_database_and_key_are_created(tmp_path: Path) -> None:
         await resources.db.close()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "secret.key").stat().st_mode & 0o777 == 0o600
+
+
+async def test_everything_is_for_its_owner_only_without_a_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        resources = await open_resources(settings(tmp_path / "new" / "data"))
+        files = [path.name for path in (tmp_path / "new" / "data").iterdir()]
+        open_to_others = [path for path in tmp_path.rglob("*") if path.stat().st_mode & 0o077]
+        await resources.db.close()
+    finally:
+        os.umask(before)
+    assert {"matchpod.sqlite3", "matchpod.sqlite3-wal", "matchpod.sqlite3-shm", "secret.key"} <= set(files)
+    assert open_to_others == []
+
+
+async def test_access_of_others_is_removed_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await (await open_resources(settings(tmp_path))).db.close()
+    tmp_path.chmod(0o755)
+    (tmp_path / "matchpod.sqlite3").chmod(0o644)
+    await (await open_resources(settings(tmp_path))).db.close()
+    (record,) = caplog.records
+    assert record.message == "other users could read the data folder; their access was removed"
+    assert vars(record)["paths"] == [tmp_path, tmp_path / "matchpod.sqlite3"]
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "matchpod.sqlite3").stat().st_mode & 0o777 == 0o600
+
+
+async def test_folder_shared_with_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "report.doc").touch()
+    tmp_path.chmod(0o755)
+    message = await opening_error(settings(tmp_path))
+    assert message.startswith(f"The data folder {tmp_path} has files of others, and others have access to it; use ")
+    assert message.endswith(f"or run: chmod 700 {tmp_path}.")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.doc"]
 
 
 async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:

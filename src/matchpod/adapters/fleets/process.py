@@ -198,8 +198,7 @@ class ProcessFleet:
     def _spawn(self, order: ServerOrder) -> ProcessId:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         mark = {MARK_NAME: self._records.mark(order.server_id)}
-        # Appending, so that the file can be truncated while the server writes to it.
-        log = os.open(self._records.log_path(order.server_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = self._records.open_log(order.server_id)
         try:
             child = subprocess.Popen(
                 expand_command(self._options.command, self._values(order)),

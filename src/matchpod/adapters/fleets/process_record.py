@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from matchpod.adapters.private_files import create_folder, open_private
+
 MARK_NAME = "MATCHPOD_FLEET_SERVER"
 """The environment variable that marks the processes of a server."""
 
@@ -92,9 +94,10 @@ class RecordFolder:
         """Return the value of MARK_NAME for this server."""
         return f"{self._path}:{server_id}"
 
-    def log_path(self, server_id: str) -> Path:
-        """Return the path of this server's output."""
-        return self._file(server_id, "log")
+    def open_log(self, server_id: str) -> int:
+        """Open the file for a server's output, and return its descriptor."""
+        # Appending, so that the file can be truncated while the server writes to it.
+        return open_private(self._file(server_id, "log"), os.O_WRONLY | os.O_APPEND)
 
     def read(self, server_id: str) -> ProcessRecord | None:
         """Return the record of a server; None if it is missing or cannot be decoded."""
@@ -105,10 +108,10 @@ class RecordFolder:
 
     def write(self, record: ProcessRecord) -> None:
         """Write a record atomically and durably."""
-        self._path.mkdir(parents=True, exist_ok=True)
+        create_folder(self._path)
         target = self._file(record.server_id, "json")
         draft = target.with_suffix(".tmp")
-        with draft.open("wb") as file:
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(msgspec.json.encode(record))
             file.flush()
             os.fsync(file.fileno())
@@ -144,7 +147,7 @@ class RecordFolder:
 
     def shorten_log(self, server_id: str) -> None:
         """Drop the beginning of output that is too long; the server keeps appending after the rest."""
-        path = self.log_path(server_id)
+        path = self._file(server_id, "log")
         with suppress(FileNotFoundError):
             if path.stat().st_size > MAX_LOG_BYTES:
                 kept = self.log_tail(server_id, KEPT_LOG_BYTES)
@@ -155,7 +158,7 @@ class RecordFolder:
     def log_tail(self, server_id: str, max_bytes: int) -> bytes:
         """Return the last `max_bytes` of a server's output, or all of it if it is shorter."""
         try:
-            with self.log_path(server_id).open("rb") as file:
+            with self._file(server_id, "log").open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - max_bytes))
                 return file.read(max_bytes)

@@ -34,6 +34,19 @@ def test_record_is_written_read_back_and_removed(tmp_path: Path) -> None:
     assert folder.records() == []
 
 
+def test_records_and_output_are_for_their_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = RecordFolder(tmp_path / "fleets" / "eu")
+        folder.write(RECORD)
+        os.close(folder.open_log("srv_1"))
+    finally:
+        os.umask(before)
+    paths = [tmp_path / "fleets", *(tmp_path / "fleets").rglob("*")]
+    assert [path.name for path in paths if path.stat().st_mode & 0o077] == []
+    assert len(paths) == 4
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"server_id": 1}', b"\xff"])
 def test_damaged_record_counts_as_missing(tmp_path: Path, damage: bytes) -> None:
     folder = RecordFolder(tmp_path)
@@ -91,18 +104,18 @@ def test_unused_pid_identifies_no_process() -> None:
 def test_long_output_is_truncated_to_its_end(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path)
     folder.shorten_log("srv_1")
-    with folder.log_path("srv_1").open("ab") as server_output:
+    with os.fdopen(folder.open_log("srv_1"), "ab") as server_output:
         server_output.write(b"-" * MAX_LOG_BYTES + b"end")
         server_output.flush()
         folder.shorten_log("srv_1")
         server_output.write(b" and more")
-    assert folder.log_path("srv_1").stat().st_size == KEPT_LOG_BYTES + len(b" and more")
+    assert (tmp_path / "srv_1.log").stat().st_size == KEPT_LOG_BYTES + len(b" and more")
     assert folder.log_tail("srv_1", 12) == b"end and more"
 
 
 def test_output_of_normal_length_is_not_truncated(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path)
-    folder.log_path("srv_1").write_bytes(b"-" * MAX_LOG_BYTES)
+    (tmp_path / "srv_1.log").write_bytes(b"-" * MAX_LOG_BYTES)
     folder.shorten_log("srv_1")
-    assert folder.log_path("srv_1").stat().st_size == MAX_LOG_BYTES
+    assert (tmp_path / "srv_1.log").stat().st_size == MAX_LOG_BYTES
     assert folder.log_tail("srv_2", 10) == b""
