@@ -40,12 +40,13 @@ host = "0.0.0.0"
 public_ip = "203.0.113.7"
 ports = "27015-27024"
 working_dir = "/srv/cs2/game"
+cfg_dir = "/srv/cs2/game/csgo/cfg"
 environment = { LD_LIBRARY_PATH = "/srv/cs2/game/bin/linuxsteamrt64" }
 command = [
     "/srv/cs2/game/bin/linuxsteamrt64/cs2", "-dedicated", "-usercon",
     "-ip", "{ip}", "-port", "{port}",
     "+game_type", "{game_type}", "+game_mode", "{game_mode}",
-    "+rcon_password", "{rcon_password}", "+map", "{map}",
+    "+exec", "{cfg}", "+map", "{map}",
 ]
 
 [[regions]]
@@ -104,7 +105,9 @@ def _region_tables() -> list[str]:
         _keys("### `[[regions]]`", REGION),
         _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
         f"Placeholders in `command`: {placeholders}. `{{python}}` is the service's Python interpreter, `{{ip}}` is "
-        f"`host`, `{{players}}` the ids of the expected players, `{{speed}}` its region's speed. The simulator is:",
+        f"`host`, `{{cfg}}` the file in `cfg_dir`, `{{players}}` the ids of the expected players, `{{speed}}` its "
+        "region's speed. All servers have their RCON password in the environment variable `MATCHPOD_RCON_PASSWORD`; "
+        "`{rcon_password}` on a command line is visible to all users of the machine. The simulator is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
         "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -18,14 +20,14 @@ from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, Re
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles, probe_port
 from matchpod.cs2.console_answers import StatusPlayer, parse_status
+from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
 COMMAND = (
     *(*SIMULATE, "-port", "{port}", "-ip", "{ip}", "+map", "{map}", "+game_type", "{game_type}"),
-    *("+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}", "--players", "{players}"),
-    *("--speed", "{speed}", "--quiet"),
+    *("+game_mode", "{game_mode}", "--players", "{players}", "--speed", "{speed}", "--quiet"),
 )
 
 
@@ -401,10 +403,125 @@ async def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path)
         await fleet.release("srv_1", fleet.slots[0])
 
 
-async def test_password_that_looks_like_an_option_is_rejected(folder: Path) -> None:
+async def test_password_is_in_the_environment_of_a_server_and_not_on_its_command_line(folder: Path) -> None:
     fleet = process_fleet(folder)
+    server = await fleet.allocate(order(fleet))
+    assert "de_nuke" in await answer_of(server, "status")
+    process = Path(f"/proc/{recorded_pid(folder)}")
+    assert PASSWORD.encode() not in (process / "cmdline").read_bytes()
+    assert f"{PASSWORD_VARIABLE}={PASSWORD}".encode() in (process / "environ").read_bytes().split(b"\0")
+    await fleet.release("srv_1", fleet.slots[0])
+
+
+async def test_password_on_the_command_line_still_works(folder: Path) -> None:
+    fleet = process_fleet(folder, command=(*COMMAND, "+rcon_password", "{rcon_password}"))
+    assert "de_nuke" in await answer_of(await fleet.allocate(order(fleet)), "status")
+    await fleet.release("srv_1", fleet.slots[0])
+
+
+async def test_password_that_looks_like_an_option_is_rejected_on_a_command_line_only(folder: Path) -> None:
+    hidden = process_fleet(folder)
+    server = await hidden.allocate(msgspec.structs.replace(order(hidden), rcon_password="-secret"))
+    assert "de_nuke" in await answer_of(server, "status")
+    await hidden.release("srv_1", hidden.slots[0])
+    fleet = process_fleet(folder, command=(*COMMAND, "+rcon_password", "{rcon_password}"))
     with pytest.raises(FleetError, match="begins like an option"):
         await fleet.allocate(msgspec.structs.replace(order(fleet), rcon_password="-secret"))
+
+
+CFG_SERVER = """
+import os, socket, sys
+port, cfg, seen = sys.argv[1:]
+text = open(cfg).read()
+status = os.stat(cfg)
+with open(seen, "w") as file:
+    print(text, end="", file=file)
+    print(oct(status.st_mode), status.st_uid == os.geteuid(), os.geteuid(), file=file)
+listening = socket.create_server(("127.0.0.1", int(port)))
+while True:
+    listening.accept()[0].close()
+"""
+"""A server that reads its `.cfg` file, and records what it saw."""
+
+
+def cfg_fleet(folder: Path, tmp_path: Path, *, python: str = sys.executable, **changes: object) -> ProcessFleet:
+    (tmp_path / "cfg").mkdir()
+    command = (python, "-c", CFG_SERVER, "{port}", f"{tmp_path}/cfg/{{cfg}}", f"{tmp_path}/seen")
+    return process_fleet(folder, None, command=command, cfg_folder=tmp_path / "cfg", **changes)
+
+
+@pytest.mark.parametrize("tokens", [(), ("TOKENONE", "TOKENTWO")])
+async def test_server_reads_its_secrets_from_a_file_of_its_own(
+    folder: Path, tmp_path: Path, tokens: tuple[str, ...]
+) -> None:
+    before = os.umask(0)
+    try:
+        fleet = cfg_fleet(folder, tmp_path, steam_tokens=tokens)
+        await fleet.allocate(order(fleet, slot=1))
+    finally:
+        os.umask(before)
+    password, *token, status = (tmp_path / "seen").read_text().splitlines()
+    assert password == f'rcon_password "{PASSWORD}"'
+    assert token == (['sv_setsteamaccount "TOKENTWO"'] if tokens else [])
+    assert status.split()[:2] == ["0o100600", "True"]
+    assert [path.name for path in (tmp_path / "cfg").iterdir()] == ["matchpod_srv_1.cfg"]
+    assert b"TOKEN" not in Path(f"/proc/{recorded_pid(folder)}/cmdline").read_bytes()
+    await fleet.release("srv_1", fleet.slots[1])
+    assert list((tmp_path / "cfg").iterdir()) == []
+
+
+async def test_file_that_cannot_be_written_is_reported_without_its_content(folder: Path, tmp_path: Path) -> None:
+    fleet = cfg_fleet(folder, tmp_path)
+    (tmp_path / "cfg").rmdir()
+    with pytest.raises(FleetError, match=r"the file with its secrets cannot be written: .*matchpod_srv_1") as failed:
+        await fleet.allocate(order(fleet))
+    assert PASSWORD not in str(failed.value)
+
+
+OTHER_UID = 54321
+
+
+def python_of_other_users() -> str | None:
+    """A Python that other users may run: that of the tests may be in a private folder."""
+    for python in (sys.executable, str(Path(sys.executable).resolve()), "/usr/bin/python3"):
+        with suppress(OSError):
+            done = subprocess.run([python, "-c", ""], user=OTHER_UID, group=OTHER_UID, cwd="/", env={}, check=False)
+            if done.returncode == 0:
+                return python
+    return None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes as another user")
+async def test_servers_run_as_another_user_who_can_read_their_secrets(folder: Path) -> None:
+    python = python_of_other_users()
+    if python is None:
+        pytest.skip("there is no Python that other users may run")
+    changes = {"user": str(OTHER_UID), "working_directory": Path("/"), "environment": {"PYTHONPATH": ""}}
+    with TemporaryDirectory() as name:  # unlike `tmp_path`, its parents are open to others
+        shared = Path(name)
+        shared.chmod(0o755)
+        fleet = cfg_fleet(folder, shared, python=python, **changes)
+        (shared / "seen").touch()
+        for path in (shared / "cfg", shared / "seen"):
+            os.chown(path, OTHER_UID, OTHER_UID)
+        await fleet.allocate(order(fleet))
+        status = (shared / "seen").read_text().splitlines()[-1]
+        assert status.split() == ["0o100600", "True", str(OTHER_UID)]
+        assert await fleet.is_alive("srv_1", fleet.slots[0])
+        assert list(await fleet.servers()) == ["srv_1"]
+        await fleet.release("srv_1", fleet.slots[0])
+        assert list(await fleet.servers()) == []
+        assert list((shared / "cfg").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes as another user")
+async def test_program_that_the_user_may_not_run_is_reported(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    fleet = process_fleet(folder, command=(str(program), "{port}"), user=str(OTHER_UID), working_directory=Path("/"))
+    with pytest.raises(FleetError, match=f"cannot be started as user {OTHER_UID}: .*Permission denied"):
+        await fleet.allocate(order(fleet))
 
 
 # --- static servers -----------------------------------------------------------------------------------------------

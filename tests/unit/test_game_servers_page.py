@@ -9,6 +9,7 @@ import pytest
 
 from matchpod.adapters.fleets.process import expand_command
 from matchpod.cs2.console_commands import SHOTS_ADDRESS
+from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.runner.start import DETECTIONS_VARIABLE
@@ -30,7 +31,7 @@ def test_placeholders_of_a_command_on_the_page_are_all_replaced(block: str) -> N
     fleet = load_settings({"MATCHPOD_CONFIG": "matchpod.toml"}, lambda _: block.encode()).regions[0].fleet
     assert isinstance(fleet, ProcessFleetSettings)
     values = {"ip": fleet.host, "port": "27015", "map": "de_nuke", "game_type": "0", "game_mode": "1"}
-    arguments = expand_command(fleet.command, {**values, "rcon_password": "secret"})
+    arguments = expand_command(fleet.command, {**values, "cfg": "secrets.cfg"})
     assert len(arguments) == len(fleet.command)
     assert not any("{" in argument for argument in arguments)
 
@@ -38,7 +39,7 @@ def test_placeholders_of_a_command_on_the_page_are_all_replaced(block: str) -> N
 def test_every_variable_on_the_page_is_a_setting_or_passed_to_servers() -> None:
     named = set(re.findall(r"MATCHPOD_[A-Z_]+", PAGE))
     assert named
-    assert named <= {setting.variable for setting in SERVICE} | {DETECTIONS_VARIABLE}
+    assert named <= {setting.variable for setting in SERVICE} | {DETECTIONS_VARIABLE, PASSWORD_VARIABLE}
 
 
 def test_every_metric_on_the_page_exists() -> None:

@@ -95,7 +95,7 @@ def test_default_region_is_simulated() -> None:
     assert " ".join(sandbox.fleet.command) == (
         f"{sys.executable} "
         "-m matchpod simulate -port {port} -ip {ip} +map {map} +game_type {game_type} +game_mode {game_mode} "
-        "+rcon_password {rcon_password} --players {players} --speed {speed} --quiet"
+        "--players {players} --speed {speed} --quiet"
     )
 
 
@@ -275,6 +275,15 @@ def test_region_needs_only_a_code_and_a_fleet() -> None:
     assert eu.fleet.memory_bytes is None
 
 
+def test_secrets_of_servers_are_passed_in_a_file() -> None:
+    text = 'kind = "process"\nports = "1-2"\ncfg_dir = "/srv/cfg"\nsteam_tokens = ["ABCDEFGH", "IJKLMNOP"]\nuser = 1000'
+    (eu,) = load(text=region(f'{text}\ncommand = ["cs2", "{{port}}", "+exec", "{{cfg}}"]')).regions
+    assert isinstance(eu.fleet, ProcessFleetSettings)
+    assert (eu.fleet.cfg_dir, eu.fleet.user) == (Path("/srv/cfg"), "1000")
+    assert [token.reveal() for token in eu.fleet.steam_tokens] == ["ABCDEFGH", "IJKLMNOP"]
+    assert "ABCDEFGH" not in repr(eu)
+
+
 def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
     fleet = 'kind = "process"\nports = "1-1"\ncommand = ["{port}", "{rcon_password}"]'
     assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
@@ -299,8 +308,32 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
             "regions[1].fleet.command in var/matchpod.toml is a list;",
         ),
         (
-            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "-port", "{port}"]',
-            "regions[1].fleet.command in var/matchpod.toml is a list;",
+            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "+exec", "{cfg}"]\ncfg_dir = "cfg"',
+            "regions[1].fleet.command in var/matchpod.toml is a list; it must be a list of arguments that contains {port}",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncommand = ["cs2", "{port}", "+exec", "{cfg}"]',
+            "regions[1].fleet.cfg_dir in var/matchpod.toml is missing; the command has the placeholder {cfg}.",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\ncfg_dir = "cfg"',
+            "regions[1].fleet.cfg_dir in var/matchpod.toml has no effect; the command must contain the placeholder {cfg}.",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABCDEFGH", "IJKLMNOP"]',
+            "regions[1].fleet.steam_tokens in var/matchpod.toml has no effect; the command must contain",
+        ),
+        (
+            'kind = "process"\nports = "1-3"\ncfg_dir = "c"\ncommand = ["{port}{cfg}"]\nsteam_tokens = ["ABCDEFGH"]',
+            "regions[1].fleet.steam_tokens in var/matchpod.toml has 1 tokens for 3 ports; every port needs its own.",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\nsteam_tokens = ["ABC;quit"]',
+            "regions[1].fleet.steam_tokens in var/matchpod.toml has an invalid value (not shown);",
+        ),
+        (
+            'kind = "process"\nports = "1-2"\nuser = "a:b"',
+            'regions[1].fleet.user in var/matchpod.toml is "a:b"; it must be the name or number of a user.',
         ),
         (
             'kind = "process"\nports = "1-2"\nhost = "0.0.0.0"',

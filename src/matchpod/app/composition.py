@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,10 +13,11 @@ import msgspec
 
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
-from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
+from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
+from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.app.resources import Resources
+from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
@@ -41,6 +43,8 @@ from matchpod.service.supervisor import Supervisor
 from matchpod.settings import ProcessFleetSettings, RegionSettings, Settings, StaticFleetSettings
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.asgi import Application
+
+_log = logging.getLogger(__name__)
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +105,24 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     )
 
 
+def check_fleets(settings: Settings) -> None:
+    """Raise ResourcesError if a fleet can start no servers; warn if it shows their passwords to other users."""
+    for region in settings.regions:
+        fleet = region.fleet
+        if not isinstance(fleet, ProcessFleetSettings):
+            continue
+        try:
+            if fleet.user is not None:
+                find_user(fleet.user)
+        except ValueError as exc:
+            raise ResourcesError(f"The servers of region {region.code} cannot run as {fleet.user}: {exc}.") from exc
+        if any(PASSWORD_PLACEHOLDER in argument for argument in fleet.command):
+            _log.warning(
+                "all users of this machine can read the RCON passwords in the process list; use {cfg} in the command",
+                extra={"region": region.code},
+            )
+
+
 def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder."""
     return [
@@ -131,6 +153,9 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
             environment=fleet.environment,
             working_directory=fleet.working_dir,
             memory_bytes=fleet.memory_bytes,
+            user=fleet.user,
+            cfg_folder=fleet.cfg_dir,
+            steam_tokens=tuple(token.reveal() for token in fleet.steam_tokens),
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
     assert_never(fleet)

@@ -24,7 +24,7 @@ import uvloop
 
 from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
-from matchpod.app.composition import Service, compose
+from matchpod.app.composition import Service, check_fleets, compose
 from matchpod.app.first_run import create_first_key, welcome_text
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
@@ -92,6 +92,7 @@ def forced_exit_s(grace_s: int) -> int:
 
 async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None], command: str) -> int:
     async with AsyncExitStack() as stack:
+        check_fleets(settings)
         make_folder(settings.data_dir)
         if settings.database_url is None:
             stack.callback(_lock_folder(settings).release)

@@ -43,6 +43,9 @@ MAX_RESPONSE_SIZE = 8 * 1024 * 1024
 MAX_REQUEST_SIZE = 4096
 """Largest request accepted: the classic packet limit, low because clients send before they authenticate."""
 
+PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
+"""Environment variable of a game server: its RCON password. Other users of the machine do not see it there."""
+
 MAX_COMMAND_BYTES = 499
 """Most bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,10 +18,21 @@ EVERY_ADDRESS = "0.0.0.0"
 
 SIMULATOR_COMMAND = (
     *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
-    *("+game_type", "{game_type}", "+game_mode", "{game_mode}", "+rcon_password", "{rcon_password}"),
-    *("--players", "{players}", "--speed", "{speed}", "--quiet"),
+    *(
+        "+game_type",
+        "{game_type}",
+        "+game_mode",
+        "{game_mode}",
+        "--players",
+        "{players}",
+        "--speed",
+        "{speed}",
+        "--quiet",
+    ),
 )
-"""The command of a process fleet that does not define its own."""
+"""The command of a process fleet that does not define its own. It finds its RCON password in its environment."""
+
+CFG_PLACEHOLDER = "{cfg}"
 
 PROCESS_FLEET = (
     Setting(
@@ -57,6 +68,26 @@ PROCESS_FLEET = (
         meaning="The working directory of servers.",
     ),
     Setting(
+        key="user",
+        rule=rules.user(),
+        fallback="the user of the service",
+        meaning="The user that servers run as. The service must be root to start them as another user.",
+    ),
+    Setting(
+        key="cfg_dir",
+        rule=rules.path(),
+        fallback="none",
+        meaning="The game's folder for `.cfg` files. For each server a file with its secrets is written there, which "
+        "only its user can read; `{cfg}` is its name.",
+    ),
+    Setting(
+        key="steam_tokens",
+        rule=rules.steam_tokens(),
+        fallback="none",
+        is_secret=True,
+        meaning="Game server login tokens (GSLT), one per port, for the file in `cfg_dir`.",
+    ),
+    Setting(
         key="memory_mb",
         rule=rules.whole_number(16, 1_048_576),
         fallback="no limit",
@@ -80,6 +111,9 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     environment: Mapping[str, str]
     working_dir: Path | None
     memory_mb: int | None
+    user: str | None = None
+    cfg_dir: Path | None = None
+    steam_tokens: tuple[Secret, ...] = ()
 
     @property
     def capacity(self) -> int:
@@ -145,12 +179,27 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
     values = table.read(PROCESS_FLEET, raw, inside=inside, ignored=("kind",))
     if values.get("host") == EVERY_ADDRESS and "public_ip" not in raw:
         table.faults.append(f"{inside}public_ip{table.where} is missing; players cannot connect to {EVERY_ADDRESS}.")
+    command = msgspec.convert(values.get("command", SIMULATOR_COMMAND), tuple[str, ...])
+    if "command" in values or "command" not in raw:
+        table.faults += [f"{inside}{fault}" for fault in _cfg_faults(values, command, table.where)]
     if len(table.faults) > before:
         return None
-    command = msgspec.convert(values.get("command", SIMULATOR_COMMAND), tuple[str, ...])
     values["command"] = tuple(argument.replace("{python}", sys.executable) for argument in command)
     unset: Values = {"public_ip": values["host"], "environment": {}, "working_dir": None, "memory_mb": None}
     return msgspec.convert({**unset, **values, "kind": "process"}, ProcessFleetSettings)
+
+
+def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
+    """Check that the file with the secrets of a server is both written and executed."""
+    uses_cfg = any(CFG_PLACEHOLDER in argument for argument in command)
+    if uses_cfg and "cfg_dir" not in values:
+        yield f"cfg_dir{where} is missing; the command has the placeholder {CFG_PLACEHOLDER}."
+    for key in ("cfg_dir", "steam_tokens"):
+        if key in values and not uses_cfg:
+            yield f"{key}{where} has no effect; the command must contain the placeholder {CFG_PLACEHOLDER}."
+    tokens, ports = values.get("steam_tokens"), values.get("ports")
+    if isinstance(tokens, tuple) and isinstance(ports, tuple) and len(tokens) != len(ports):
+        yield f"steam_tokens{where} has {len(tokens)} tokens for {len(ports)} ports; every port needs its own."
 
 
 def _read_static_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> StaticFleetSettings | None:

@@ -27,11 +27,11 @@ MAX_TEXT = 4096
 
 MAX_PORT = 65535
 
-PLACEHOLDERS = ("python", "ip", "port", "map", "game_type", "game_mode", "rcon_password", "players", "speed")
+PLACEHOLDERS = ("python", "ip", "port", "map", "game_type", "game_mode", "cfg", "rcon_password", "players", "speed")
 """Names that may be used in braces in the arguments of a fleet's command."""
 
-REQUIRED_PLACEHOLDERS = ("port", "rcon_password")
-"""Both differ for each server: a command without them starts a server that cannot be reached."""
+REQUIRED_PLACEHOLDERS = ("port",)
+"""It differs for each server: a command without it starts servers that cannot be reached."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
@@ -40,6 +40,8 @@ _ADDRESS = re.compile(r"([0-9.]+):([0-9]{1,5})")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
+_STEAM_TOKEN = re.compile(r"[0-9A-Za-z]{8,64}")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -234,6 +236,26 @@ def command() -> Rule:
 
     required, known = (" ".join(f"{{{name}}}" for name in names) for names in (REQUIRED_PLACEHOLDERS, PLACEHOLDERS))
     return Rule(f"a list of arguments that contains {required} and no other placeholders than {known}", read)
+
+
+def steam_tokens() -> Rule:
+    """Login tokens of game servers."""
+
+    def read(value: object) -> tuple[Secret, ...]:
+        return tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value))
+
+    return Rule("a list of tokens of 8 to 64 letters and digits", read)
+
+
+def user() -> Rule:
+    """A user of this machine, by name or number."""
+
+    def read(value: object) -> str:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            value = str(value)
+        return _matching(_USER, value)[0]
+
+    return Rule("the name or number of a user", read)
 
 
 def variables() -> Rule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from pathlib import Path
 
 import httpx
@@ -10,7 +12,8 @@ import pytest
 from matchpod.adapters.fleets.process import ProcessFleet
 from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.app.composition import Service, compose, compose_regions
+from matchpod.app import ResourcesError
+from matchpod.app.composition import Service, check_fleets, compose, compose_regions
 from matchpod.app.resources import open_resources
 from matchpod.service.principals import Role, Scope
 from matchpod.settings import load_settings
@@ -81,3 +84,28 @@ async def test_matches_beyond_a_limit_in_the_settings_are_rejected(
         assert message in rejected.json()["message"]
     finally:
         await resources.db.close()
+
+
+def check(fleet: str) -> None:
+    text = f'[[regions]]\ncode = "eu"\n[regions.fleet]\nkind = "process"\nports = "27100-27102"\n{fleet}\n'
+    check_fleets(load_settings({}, lambda _: text.encode()))
+
+
+def test_password_on_the_command_line_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        check("")
+        check('cfg_dir = "cfg"\ncommand = ["cs2", "{port}", "+exec", "{cfg}"]')
+        assert caplog.records == []
+        check('command = ["cs2", "{port}", "+rcon_password", "{rcon_password}"]')
+    (record,) = caplog.records
+    assert record.message.startswith("all users of this machine can read the RCON passwords in the process list;")
+    assert vars(record)["region"] == "eu"
+
+
+def test_user_that_servers_cannot_run_as_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(f"user = {os.geteuid()}")
+    with pytest.raises(ResourcesError, match=r"^The servers of region eu cannot run as nix: there is no user nix\.$"):
+        check('user = "nix"')
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(ResourcesError, match="cannot run as root: only root can start servers as another user"):
+        check('user = "root"')

@@ -27,7 +27,10 @@ from matchpod.adapters.fleets.process_record import (
     identify,
     is_running,
 )
+from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
+from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
+from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import FleetError, GameServer, ServerOrder
 
 START_S = 60.0
@@ -54,7 +57,10 @@ SHOWN_BYTES = 2000
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
 """Environment variables that servers inherit; the others may hold secrets of the service."""
 
-_PLACEHOLDERS = frozenset({"port", "map", "game_type", "game_mode", "rcon_password", "players", "speed", "ip"})
+PASSWORD_PLACEHOLDER = "{rcon_password}"
+"""Puts the password on the command line, which all users of the machine can read."""
+
+_PLACEHOLDERS = frozenset({"port", "map", "game_type", "game_mode", "rcon_password", "cfg", "players", "speed", "ip"})
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -86,6 +92,12 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     working_directory: Path | None = None
     memory_bytes: int | None = None
+    user: str | None = None
+    """The user that servers run as: name or number; None for the user of the service."""
+    cfg_folder: Path | None = None
+    """The folder of the game for a `.cfg` file with the secrets of each server."""
+    steam_tokens: tuple[str, ...] = ()
+    """The login tokens of the ports, in their order."""
     start_s: float = START_S
 
 
@@ -99,6 +111,7 @@ class ProcessFleet:
         self._records = RecordFolder(folder)
         self._options = options
         self._slots = tuple(str(port) for port in options.ports)
+        self._shows_password = any(PASSWORD_PLACEHOLDER in argument for argument in options.command)
         # Held while a record and its process change together. Cancelling a call does not stop its thread, so the next
         # call waits here and then finds the server that the first one started.
         self._changing = threading.Lock()
@@ -116,7 +129,7 @@ class ProcessFleet:
         """
         if order.slot not in self._slots:
             raise FleetError(f"this fleet has no port {order.slot}")
-        if order.rcon_password[:1] in ("-", "+"):
+        if self._shows_password and order.rcon_password[:1] in ("-", "+"):
             raise FleetError("the RCON password begins like an option, so it cannot be passed on a command line")
         port = int(order.slot)
         process = await asyncio.to_thread(self._find, order)
@@ -189,15 +202,17 @@ class ProcessFleet:
             self._records.write(record)
             process = self._spawn(order)
             self._records.write(ProcessRecord(server_id=order.server_id, slot=order.slot, process=process))
-        except (OSError, ValueError, OverflowError) as exc:  # OverflowError: the memory limit is too large
+        # OverflowError: the memory limit is too large.
+        except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
             # The message may quote the program name, which may contain a placeholder.
             reason = _without_secret(str(exc), order.rcon_password)
-            raise FleetError(f"the server cannot be started: {reason}") from exc
+            whose = f" as user {self._options.user}" if self._options.user else ""
+            raise FleetError(f"the server cannot be started{whose}: {reason}") from exc
         return process
 
     def _spawn(self, order: ServerOrder) -> ProcessId:
-        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        mark = {MARK_NAME: self._records.mark(order.server_id)}
+        user = find_user(self._options.user) if self._options.user else None
+        self._write_cfg(order, user)
         log = self._records.open_log(order.server_id)
         try:
             child = subprocess.Popen(
@@ -206,8 +221,11 @@ class ProcessFleet:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._options.working_directory,
-                env={**inherited, **self._options.environment, **order.environment, **mark},
+                env=self._environment(order, user),
                 start_new_session=True,
+                user=user.uid if user else None,
+                group=user.gid if user else None,
+                extra_groups=user.groups if user else None,
             )
         finally:
             os.close(log)
@@ -225,6 +243,25 @@ class ProcessFleet:
         self._children.add(child.pid)
         return process
 
+    def _write_cfg(self, order: ServerOrder, user: ServerUser | None) -> None:
+        if self._options.cfg_folder is None:
+            return
+        commands = {"rcon_password": order.rcon_password}
+        if self._options.steam_tokens:
+            commands["sv_setsteamaccount"] = self._options.steam_tokens[self._slots.index(order.slot)]
+        write_cfg(self._options.cfg_folder, order.server_id, commands, user)
+
+    def _environment(self, order: ServerOrder, user: ServerUser | None) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        own = {PASSWORD_VARIABLE: order.rcon_password, MARK_NAME: self._records.mark(order.server_id)}
+        return {
+            **inherited,
+            **(user.environment if user else {}),
+            **self._options.environment,
+            **order.environment,
+            **own,
+        }
+
     def _values(self, order: ServerOrder) -> dict[str, str]:
         return {
             "port": order.slot,
@@ -232,6 +269,7 @@ class ProcessFleet:
             "game_type": str(order.game_type),
             "game_mode": str(order.game_mode),
             "rcon_password": order.rcon_password,
+            "cfg": cfg_name(order.server_id),
             "players": ",".join(order.players),
             "speed": f"{self._options.speed:g}",
             "ip": self._options.host,
@@ -321,6 +359,8 @@ class ProcessFleet:
         with self._changing:
             if self._records.processes(server_id):
                 return False
+            if self._options.cfg_folder is not None:
+                remove_cfg(self._options.cfg_folder, server_id)
             self._records.remove(server_id)
             return True
 

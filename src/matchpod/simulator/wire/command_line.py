@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
+from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.wire.farm import Farm
 from matchpod.simulator.wire.launch import HELP, Launch, LaunchError, parse_arguments, scenario_list
@@ -36,7 +37,7 @@ GC_THRESHOLD = 50_000
 def main(arguments: Sequence[str], make_machine: MachineFactory = Machine) -> int:
     """Run the command with the arguments after `simulate`. Return the exit code."""
     try:
-        launch = parse_arguments(arguments)
+        launch = parse_arguments(arguments, rcon_password=os.environ.get(PASSWORD_VARIABLE, ""))
     except LaunchError as fault:
         _write(sys.stderr, f"matchpod simulate: {fault}\n")
         return 2

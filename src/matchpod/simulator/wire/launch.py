@@ -30,7 +30,8 @@ Run a simulated CS2 server: RCON, log posts, match plugin, generated players.
   -ip ADDRESS        address to listen on (default 127.0.0.1)
   -maxplayers N      maximum number of players
   +map NAME          first map (default de_dust2)
-  +rcon_password X   RCON password; without it, RCON rejects every client
+  +rcon_password X   RCON password (default: the variable MATCHPOD_RCON_PASSWORD, which other users do not see);
+                     without it, RCON rejects every client
   +game_type N +game_mode N
   +name value        any console command, run at startup
   -name [value]      other options of the game are accepted and ignored
@@ -81,12 +82,13 @@ class _ParsedOptions:
         self.flags: set[str] = set()
 
 
-def parse_arguments(arguments: Sequence[str]) -> Launch:
-    """Parse a command line. Raise LaunchError at the first invalid argument."""
+def parse_arguments(arguments: Sequence[str], *, rcon_password: str = "") -> Launch:
+    """Parse a command line; `rcon_password` applies if it has none. Raise LaunchError at the first invalid argument."""
     for argument in arguments:
         if not _is_text(argument):
             raise LaunchError(f"`{argument}` is not valid UTF-8")
     parsed = _ParsedOptions()
+    parsed.values["rcon_password"] = rcon_password
     at = 0
     while at < len(arguments):
         option = arguments[at]

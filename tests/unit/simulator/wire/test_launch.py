@@ -35,6 +35,12 @@ def test_command_line_of_a_real_server_is_accepted() -> None:
     )
 
 
+def test_password_from_outside_applies_unless_the_command_line_has_one() -> None:
+    for arguments, password in (([], "outside"), (["+rcon_password", "own"], "own")):
+        (server,) = parse_arguments(arguments, rcon_password="outside").servers
+        assert server.rcon_password == password
+
+
 def test_console_commands_keep_their_order_and_arguments() -> None:
     arguments = [
         "+hostname",

@@ -1,0 +1,53 @@
+"""Write the secrets of a game server into a `.cfg` file that only the server can read.
+
+On a command line all users of the machine would see them. The file is written by a shell that runs as the user of the
+server: the folder belongs to that user, who could replace it by a link, and as root we would follow it anywhere.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from matchpod.adapters.fleets.server_user import ServerUser
+
+WRITE_S: Final = 10.0
+"""Time limit for writing the file."""
+
+_SCRIPT: Final = 'umask 077 && rm -f -- "$1" && set -C && cat > "$1"'
+
+
+def cfg_name(server_id: str) -> str:
+    """Return the name of the file, as `exec` needs it."""
+    return f"matchpod_{server_id}.cfg"
+
+
+def write_cfg(folder: Path, server_id: str, commands: Mapping[str, str], user: ServerUser | None) -> None:
+    """Write a file with a line per console command and its value; raise OSError if that fails."""
+    for value in commands.values():
+        if '"' in value or not value.isprintable():
+            raise ValueError("a value in a .cfg file may not contain quotes or unprintable characters")
+    text = "".join(f'{name} "{value}"\n' for name, value in commands.items())
+    done = subprocess.run(
+        ["/bin/sh", "-c", _SCRIPT, "sh", str(folder / cfg_name(server_id))],
+        input=text.encode(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={},
+        timeout=WRITE_S,
+        check=False,
+        user=user.uid if user else None,
+        group=user.gid if user else None,
+        extra_groups=user.groups if user else None,
+    )
+    if done.returncode != 0:
+        raise OSError(f"the file with its secrets cannot be written: {done.stderr.decode(errors='replace').strip()}")
+
+
+def remove_cfg(folder: Path, server_id: str) -> None:
+    """Delete the file of a server that has ended."""
+    with suppress(OSError):
+        (folder / cfg_name(server_id)).unlink(missing_ok=True)
