@@ -30,6 +30,7 @@ if __name__ == "__main__":
 
 from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request
 from tests.bench.pinned_process import PinnedProcess, cores, free_port
+from tests.first_key import first_key
 
 ROUNDS = 5
 ROUND_S = 1.0
@@ -173,7 +174,8 @@ def start_matchpod(folder: Path) -> Running:
     process = PinnedProcess([*command, "serve"], own / "matchpod.log", environment=settings)
     running = Running(process, "", game_server)
     try:
-        running.key = process.wait_for(r"(mk_live_[\w-]{43})", START_S)
+        process.wait_for("listening", START_S)
+        running.key = first_key(own) or ""
         game_server.wait_for(r"listening on 127\.0\.0\.1", START_S)
     except RuntimeError:
         running.end()

@@ -22,6 +22,7 @@ from matchpod.service.history.naming import map_id
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores
 from tests.bench.watched_service import PUBLICATIONS, SAMPLES
+from tests.first_key import first_key
 
 START_S = 60.0
 REGION = "bench"
@@ -128,6 +129,7 @@ class Site:
     """A farm of simulated servers and a service that uses it; call `end` afterwards."""
 
     def __init__(self, folder: Path, servers: int, *, speed: float, is_sampled: bool = False) -> None:
+        self.folder = folder
         command = [sys.executable, "-m", "matchpod"]
         arguments = f"simulate --farm {servers} -port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
         self.farm = MeasuredProcess([*command, *arguments.split()], folder / "farm.log", on=cores()[1:])
@@ -149,8 +151,8 @@ class Site:
 
     def begin(self) -> None:
         """Wait until the service listens; set `key` and `port`."""
-        self.key = self.service.wait_for(r"(mk_live_[\w-]{43})", START_S)
         self.port = int(self.service.wait_for(r"listening.*http://127\.0\.0\.1:(\d+)", START_S))
+        self.key = first_key(self.folder) or ""
 
     def end(self) -> None:
         """Stop both processes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
+from tests.first_key import first_key
 
 START_S = 180.0
 STOP_S = 180.0
@@ -32,7 +32,7 @@ ports = "{port}-{port}"
 class ServeProcess:
     """One process of `matchpod serve`; its output goes to files, so that it never blocks on a pipe."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], stdout: int | None = None) -> None:
         folder.mkdir(exist_ok=True)
         number = len(list(folder.glob("*.out")))
         self.folder = folder
@@ -41,7 +41,7 @@ class ServeProcess:
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "matchpod", "serve"],
-                stdout=out,
+                stdout=out if stdout is None else stdout,
                 stderr=err,
                 env=environment(folder, settings),
                 cwd=folder,
@@ -74,11 +74,11 @@ class ServeProcess:
 
     @property
     def key(self) -> str:
-        """The key that the first start prints."""
-        assert self.url  # the key is printed before it listens
-        found = re.search(r"mk_live_[\w-]{43}", self.out)
-        assert found, self.out
-        return found[0]
+        """The key that the first start writes into a file."""
+        assert self.url  # the key is written before it listens
+        key = first_key(self.folder / "data")
+        assert key is not None
+        return key
 
     def wait(self) -> int:
         """Wait until the process has ended, and return its exit code."""
@@ -91,9 +91,9 @@ class ServeProcess:
 
 
 @contextmanager
-def serving(folder: Path, **settings: str) -> Iterator[ServeProcess]:
+def serving(folder: Path, *, stdout: int | None = None, **settings: str) -> Iterator[ServeProcess]:
     """Run a service until the block ends; settings are named as in the settings file."""
-    service = ServeProcess(folder, settings)
+    service = ServeProcess(folder, settings, stdout)
     try:
         yield service
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -20,7 +21,7 @@ from threading import Thread
 import httpx
 import pytest
 
-from matchpod.app.first_run import EXTERNAL_ID
+from matchpod.app.first_run import EXTERNAL_ID, KEY_FILE
 from tests.e2e.serve_process import ServeProcess, end_servers, matchpod, one_region, serving
 
 MATCH_S = 400.0
@@ -110,24 +111,46 @@ def receiver() -> Iterator[tuple[str, list[dict[str, object]]]]:
 # --- starting -------------------------------------------------------------------------------------------------------
 
 
-def test_key_is_printed_only_at_the_first_start(tmp_path: Path) -> None:
+def test_key_is_written_to_a_private_file_only_at_the_first_start(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         key = first.key
-        assert first.out.count(key) > 1
-        assert key not in first.err
+        file = tmp_path / "data" / KEY_FILE
+        assert file.read_text().count(key) > 1
+        assert file.stat().st_mode & 0o777 == 0o600
+        (record,) = [record for record in first.records() if "first API key" in str(record["message"])]
+        assert record["file"] == str(file)
+        assert key not in first.out + first.err
         response = httpx.get(f"{first.url}/api/v1/servers/srv_none", headers=authorization(key))
         assert response.status_code == 404
         assert first.stop() == 0
+        file.unlink()
     with serving(tmp_path) as second:
         assert httpx.get(f"{second.url}/readyz").status_code == 200
         assert second.out == ""
+        assert not file.exists()
+
+
+def test_key_is_printed_on_a_terminal_and_not_written(tmp_path: Path) -> None:
+    terminal, stdout = pty.openpty()
+    with serving(tmp_path, stdout=stdout) as service:
+        os.close(stdout)
+        assert service.url
+        shown = os.read(terminal, 100_000).decode()
+        found = re.search(r"Its API key is shown only once:\s+(mk_live_[\w-]{43})\s", shown)
+        assert found
+        assert httpx.get(f"{service.url}/api/v1/servers/x", headers=authorization(found[1])).status_code == 404
+        assert not (tmp_path / "data" / KEY_FILE).exists()
+        assert found[1] not in service.err
+    os.close(terminal)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands use curl")
 def test_commands_printed_at_the_first_start_work(tmp_path: Path) -> None:
     with serving(tmp_path, config=one_region(tmp_path)) as service:
-        assert service.url in service.out
-        lines = [line.strip() for line in service.out.splitlines() if re.match(" +(curl|SERVER=)", line)]
+        assert service.key
+        shown = (tmp_path / "data" / KEY_FILE).read_text()
+        assert service.url in shown
+        lines = [line.strip() for line in shown.splitlines() if re.match(" +(curl|SERVER=)", line)]
         script = "; echo; ".join(lines)
         done = subprocess.run(script, shell=True, capture_output=True, timeout=CALL_S, check=True)
         created, by_external_id, server = [json.loads(line) for line in done.stdout.splitlines() if line]

@@ -1,16 +1,22 @@
-"""Create the first organization and API key, and print commands to try the service with.
+"""Create the first organization and API key, and show commands to try the service with.
 
-Runs only if the database has no organization. The key is printed once, since only its hash is stored.
+Runs only if the database has no organization. The key is shown once, since only its hash is stored: on the terminal, or
+in a file for its owner only. Without a terminal, output often goes to a log that more people can read.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Final
 
+from matchpod.adapters.private_files import open_private
 from matchpod.service.access import Access, AccessError
 
 ORGANIZATION: Final = "demo"
+KEY_FILE: Final = "first-key.txt"
+"""The file in the data folder with the first key."""
 EXTERNAL_ID: Final = "demo-1"
 LISTENER: Final = "http://127.0.0.1:9000/"
 """The default address of `matchpod listen`."""
@@ -27,11 +33,19 @@ async def create_first_key(access: Access) -> str | None:
     try:
         return (await access.create_organization_with_key(ORGANIZATION, key_name="first key")).text
     except AccessError:
-        return None  # another process started at the same moment and prints its key
+        return None  # another process started at the same moment and shows its key
+
+
+def write_key_file(folder: Path, text: str) -> Path:
+    """Write the text with the key into a file that only its owner can read, and return its path."""
+    path = folder / KEY_FILE
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
 
 
 def welcome_text(key: str, *, base_url: str, region: str, command: str) -> str:
-    """Return the text to print with the key; `command` is how to run this program."""
+    """Return the text to show with the key; `command` is how to run this program."""
     authorization = f"-H 'Authorization: Bearer {key}'"
     body = json.dumps(_match_body(region))
     return f"""

@@ -25,7 +25,7 @@ import uvloop
 from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, check_fleets, compose
-from matchpod.app.first_run import create_first_key, welcome_text
+from matchpod.app.first_run import ORGANIZATION, create_first_key, welcome_text, write_key_file
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
@@ -50,10 +50,10 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
-def run_service(settings: Settings, *, announce: Callable[[str], None], command: str = "matchpod") -> int:
+def run_service(settings: Settings, *, announce: Callable[[str], None] | None, command: str = "matchpod") -> int:
     """Run the service until it is signalled to stop; return the exit code.
 
-    `announce` prints the first API key, `command` is how to run this program.
+    `announce` prints the first API key on a terminal; None if there is none. `command` is how to run this program.
     """
     limits = connection_limits(settings, _allow_open_files())
     try:
@@ -90,7 +90,9 @@ def forced_exit_s(grace_s: int) -> int:
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 
 
-async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None], command: str) -> int:
+async def _serve(
+    settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None] | None, command: str
+) -> int:
     async with AsyncExitStack() as stack:
         check_fleets(settings)
         make_folder(settings.data_dir)
@@ -113,7 +115,8 @@ async def _serve(settings: Settings, limits: ConnectionLimits, announce: Callabl
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
-            announce(welcome_text(key, base_url=url, region=settings.regions[0].code, command=command))
+            text = welcome_text(key, base_url=url, region=settings.regions[0].code, command=command)
+            _show_key(settings, text, announce)
         return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s).run()
 
 
@@ -217,6 +220,20 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | None) -> None:
+    if announce is not None:
+        announce(text)
+        return
+    try:
+        path = write_key_file(settings.data_dir, text)
+    except OSError as exc:
+        hint = f"Create another one: matchpod keys create --org {ORGANIZATION} --role owner."
+        raise ResourcesError(f"The first API key cannot be written: {exc.strerror or exc}. {hint}") from exc
+    _log.warning(
+        "first API key written to a file; keep the key in a safe place and delete the file", extra={"file": path}
+    )
 
 
 async def _open_begun_entry(resources: Resources) -> BegunEntryFile:

@@ -26,7 +26,8 @@ def serve() -> None:
     settings = load_process_settings()
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
     try:
-        code = run_service(settings, announce=typer.echo, command=_own_command())
+        announce = typer.echo if sys.stdout.isatty() else None
+        code = run_service(settings, announce=announce, command=_own_command())
     except ResourcesError as exc:
         fail(str(exc))
     raise typer.Exit(code)

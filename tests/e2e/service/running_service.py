@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from matchpod.adapters.fleets.process_record import MARK_NAME
 from matchpod.settings.fleets import SIMULATOR_COMMAND
+from tests.first_key import first_key
 
 START_S = 240.0
 """Timeout from the start of the process until it is ready; the machine may be busy with many game servers."""
@@ -125,8 +125,7 @@ class RunningService:
                 cwd=self.folder,
             )
         wait_until(self._is_ready, "the service is ready", within_s=START_S)
-        found = re.search(r"mk_live_[\w-]{43}", self._output("out").read_text())
-        self.key = found[0] if found else self.key
+        self.key = first_key(self.data_dir) or self.key
 
     def kill(self) -> None:
         """Kill the process, as a power failure would; its game servers keep running."""
