@@ -11,8 +11,9 @@ import math
 import re
 from collections.abc import Mapping
 
-from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, Team, TeamRoster
 from matchpod.core.text_rules import map_fault, team_name_fault, unprintable_in
+from matchpod.cs2.plugin_names import plugin_name
 from matchpod.cs2.rcon import MAX_COMMAND_BYTES
 
 MAX_PLUGIN_MATCH_ID = 2**31 - 1
@@ -258,20 +259,20 @@ def matchzy_match(
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
         "min_players_to_ready": players_per_team,
-        "team1": _plugin_team(settings.team1),
-        "team2": _plugin_team(settings.team2),
+        "team1": _plugin_team(Team.TEAM1, settings.team1),
+        "team2": _plugin_team(Team.TEAM2, settings.team2),
         # Some versions of the plugin fail if this object is missing.
         "spectators": {"players": {}},
         "cvars": _plugin_cvars(settings, (log_url, log_header_name, log_header_value)),
     }
 
 
-def _plugin_team(team: TeamRoster) -> dict[str, object]:
+def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
     # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than `quoted`.
-    if team_name_fault(team.name):
+    if team_name_fault(roster.name):
         raise ValueError("the team name is not safe to pass to the plugin")
     # The plugin rejects an array of players; an empty name keeps the player's own name.
-    return {"name": team.name, "players": {bare(player_id): "" for player_id in team.players}}
+    return {"name": plugin_name(team, roster.name), "players": {bare(player_id): "" for player_id in roster.players}}
 
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
+from matchpod.cs2.plugin_names import plain_name, plugin_name
 
 MAX_MEMBERS = 1024
 """Most players whose team is kept, far more than join a server during one match."""
@@ -23,7 +24,7 @@ class Sides(msgspec.Struct):
 
     listed: dict[PlayerId, Team] = {}
     names: dict[Team, str] = {}
-    """The caller's team names, reduced to the characters that the match plugin shows."""
+    """The names of the teams for the match plugin."""
     members: dict[PlayerId, Team] = {}
     player_sides: dict[PlayerId, Side] = {}
     seen: dict[PlayerId, Side] = {}
@@ -36,7 +37,7 @@ class Sides(msgspec.Struct):
         named = {Team.TEAM1: settings.team1, Team.TEAM2: settings.team2}
         return Sides(
             listed={player: team for player in settings.roster if (team := settings.team_of(player))},
-            names={team: _plain(roster.name) for team, roster in named.items() if roster is not None},
+            names={team: plugin_name(team, roster.name) for team, roster in named.items() if roster is not None},
         )
 
     @property
@@ -129,7 +130,7 @@ class Sides(msgspec.Struct):
         return balance
 
     def _name_balance(self, side_names: Mapping[Side, str | None]) -> int:
-        shown = (_plain(side_names.get(Side.CT) or ""), _plain(side_names.get(Side.T) or ""))
+        shown = (plain_name(side_names.get(Side.CT) or ""), plain_name(side_names.get(Side.T) or ""))
         ours = (self.names.get(Team.TEAM1, ""), self.names.get(Team.TEAM2, ""))
         if not all(ours) or ours[0] == ours[1]:
             return 0
@@ -143,8 +144,3 @@ class Sides(msgspec.Struct):
 
 def _has_not_decreased(before: tuple[int, int], after: tuple[int, int]) -> bool:
     return before[0] <= after[0] and before[1] <= after[1]
-
-
-def _plain(name: str) -> str:
-    """Reduce a team name to what the match plugin shows: letters, digits, spaces, `_` and `-`."""
-    return "".join(char for char in name if char.isalnum() or char in " _-").strip()
