@@ -1,0 +1,88 @@
+"""The settings, commands and limits in docs/security.md exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from matchpod.app.first_run import KEY_FILE
+from matchpod.cli import app
+from matchpod.core.secret_names import is_secret_name
+from matchpod.service.callbacks import MAX_IN_FLIGHT
+from matchpod.service.history.streams import MAX_READERS
+from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
+from matchpod.service.ingest_budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
+from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
+from matchpod.settings.table import SERVICE
+from matchpod.web.event_streams import CHECK_KEY_S, HEARTBEAT_S
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (FOLDER / "security.md").read_text("utf-8")
+TEXT = " ".join(PAGE.split())
+COMMANDS = sorted({line.strip() for line in re.findall(r"^ *matchpod .*", PAGE, re.MULTILINE)})
+
+
+def test_settings_on_the_page_exist() -> None:
+    named = set(re.findall(r"MATCHPOD_[A-Z_]+", PAGE))
+    assert named
+    assert named <= {setting.variable for setting in SERVICE}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_on_the_page_has_known_options(command: str, tmp_path: Path) -> None:
+    # On an empty data folder its subject is unknown, which is reported in a sentence; a wrong option would be too, but
+    # with the usage of the command.
+    done = CliRunner().invoke(app, shlex.split(command)[1:], env={"MATCHPOD_DATA_DIR": str(tmp_path)})
+    assert done.exit_code in (0, 2), done.output
+    assert "Usage" not in done.stderr
+
+
+def test_page_has_commands() -> None:
+    assert len(COMMANDS) > 8
+
+
+def test_links_on_the_page_lead_to_headings() -> None:
+    for target, _, heading in re.findall(r"\]\(([\w./-]+)(#([\w-]+))?\)", PAGE):
+        text = (FOLDER / target).read_text("utf-8")
+        anchors = [title.lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.MULTILINE)]
+        assert not heading or heading in anchors
+
+
+@pytest.mark.parametrize("name", ["password", "secret", "steamaccount", "header_value", "authorization", "apikey"])
+def test_names_of_secrets_on_the_page_are_redacted(name: str) -> None:
+    assert f"`{name}`" in TEXT
+    assert is_secret_name(f"a_{name.upper()}_b")
+
+
+def test_limits_on_the_page_are_those_of_the_code() -> None:
+    for text in (
+        f"{BYTES_PER_S // 1024} KiB per second after a burst of {BURST_BYTES // 1024**2} MiB, {MAX_AT_ONCE} posts at once",
+        f"{MAX_BODY_BYTES // 1024**2} MiB per log post, {MAX_REPORT_BYTES // 1024} KiB per report",
+        f"the post waits up to {MAX_WAIT_S:g} s, then 429",
+        f"{MAX_IN_FLIGHT} attempts at once for all receivers",
+        f"{MAX_READERS:,} of all organizations",
+        f"a comment every {HEARTBEAT_S:g} s",
+        f"open streams end within {CHECK_KEY_S:g} seconds",
+        f"`{TOKEN_HEADER}`",
+        f"`{KEY_FILE}`",
+    ):
+        assert text in TEXT
+    for path in (LOGS_PATH, SHOTS_PATH, ANTICHEAT_PATH):
+        assert f"`{path.removesuffix('{token}')}`" in TEXT
+    defaults = {setting.variable: setting.default for setting in SERVICE}
+    for variable, text in (
+        ("MATCHPOD_MAX_CONNECTIONS_PER_ADDRESS", "1,024 per address"),
+        ("MATCHPOD_MAX_BODY_BYTES", "bodies of 256 KiB"),
+        ("MATCHPOD_MAX_LIVE_MATCHES", "1,000 matches that have not ended"),
+        ("MATCHPOD_MAX_CREATIONS_PER_MINUTE", "600 new matches per minute"),
+        ("MATCHPOD_MAX_STREAMS", "1,000 open streams"),
+        ("MATCHPOD_MAX_MATCH_LOG_MB", "256 MB of log"),
+        ("MATCHPOD_MIN_FREE_DISK_MB", "512 MiB of free disk"),
+    ):
+        number = int(str(defaults[variable]))
+        assert text in TEXT
+        assert int(text.split()[0 if text[0].isdigit() else 2].replace(",", "")) in (number, number // 1024)
