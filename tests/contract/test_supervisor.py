@@ -26,7 +26,7 @@ from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
 from matchpod.service import supervisor
 from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.service.regions import Region, Regions
-from matchpod.service.runner import start
+from matchpod.service.runner import liveness, start
 from matchpod.service.runner.liveness import LOST_MS
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
@@ -444,6 +444,27 @@ async def test_lease_that_cannot_be_released_does_not_block_draining(
         await process.supervisor.drain()
         assert len(process.supervisor) == 0
         assert (await world.row()).lease_owner == "one", "it expires"
+
+
+async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the leases are renewed after the stall, before the task of the match notices it."""
+    monkeypatch.setattr(liveness, "PROBE_S", 0.1)
+    monkeypatch.setattr(liveness, "QUIET_MS", 0)
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING)
+        await world.until_driven()
+        (drive,) = process.supervisor._drives.values()
+        drive.lease.until_ms = 0
+
+        async def is_driven_again() -> bool:
+            drives = process.supervisor._drives.values()
+            return all(one is not drive for one in drives) and process.live.get("srv_1") is not None
+
+        await world.until(is_driven_again, "the match is driven again", within_s=supervisor.RENEW_S * 1.5)
 
 
 async def test_task_that_does_not_stop_holds_up_no_match(

@@ -146,9 +146,9 @@ class Supervisor:
 
     async def _acquire_due(self) -> None:
         for server_id in tuple(self._notified):
+            self._notified.discard(server_id)  # before the row is read: it may change again meanwhile
             if server_id in self._drives:
                 await self._check(server_id)
-            self._notified.discard(server_id)
         while not self._is_draining:
             now_ms = self._deps.clock.now_ms()
             rows = await servers.claim_due(self._deps.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
@@ -213,7 +213,8 @@ class Supervisor:
             self._crashes.pop(row.id, None)
         except LeaseLostError:
             self._crashes.pop(row.id, None)
-            await self._confirm_handover(lease)
+            # Unless another process has the match, the lease may have been renewed in the meantime: end it.
+            await self._release(lease, self._deps.clock.now_ms())
         except asyncio.CancelledError:
             await self._release(lease, self._deps.clock.now_ms())
             raise
