@@ -111,6 +111,26 @@ class InterleavingDatabase(databases.DelegatingDatabase):
         return await super().write(statements)
 
 
+class InterruptedDatabase(databases.DelegatingDatabase):
+    """A database whose writes are committed, but their answers are lost; the next `failing_reads` reads fail too."""
+
+    def __init__(self, db: Database, *, failing_reads: int = 0) -> None:
+        super().__init__(db)
+        self._failing_reads = failing_reads
+        self._is_interrupted = False
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        if self._is_interrupted and self._failing_reads:
+            self._failing_reads -= 1
+            raise DatabaseUnavailableError("interrupted")
+        return await super().read(sql, params)
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        await super().write(statements)
+        self._is_interrupted = True
+        raise DatabaseUnavailableError("interrupted")
+
+
 class UnavailableDatabase:
     """A database that is always unavailable."""
 
@@ -617,6 +637,25 @@ async def test_malformed_external_id_is_rejected(world: World, external_id: str)
 
 
 # --- database outage ----------------------------------------------------------------------------------------------
+
+
+async def test_match_whose_commit_was_interrupted_is_created_once(world: World) -> None:
+    interrupted = World(InterruptedDatabase(world.db))
+    first = await interrupted.create()
+    assert (await world.matches.get(OWNER, first.server_id)).server_id == first.server_id
+    assert await world.count("servers") == 1
+    assert interrupted.notified == [first.server_id]
+
+
+async def test_request_whose_commit_was_interrupted_can_be_repeated(world: World) -> None:
+    with pytest.raises(UnavailableError):
+        await World(InterruptedDatabase(world.db, failing_reads=1)).create("once")
+    again = await world.create("once")
+    assert await world.count("servers") == 1
+    with pytest.raises(UnavailableError):
+        await World(InterruptedDatabase(world.db)).matches.cancel(OWNER, again.server_id)
+    await world.matches.cancel(OWNER, again.server_id)
+    assert await world.count("outcomes") == 1
 
 
 async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:

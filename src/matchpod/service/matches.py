@@ -33,7 +33,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
-from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError, Vault
+from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
 from matchpod.service import identifiers
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.disk_space import DiskSpace
@@ -182,6 +182,10 @@ class Matches:
             if isinstance(exc, DuplicateError):
                 raise
             raise _too_many_live(self._max_live) from None
+        except DatabaseUnavailableError:
+            # An interrupted COMMIT may have succeeded, and a caller without a key would create a second match.
+            if await servers.get(self._db, row.id) is None:
+                raise
         self._report_created(row, request)
         return self._view(principal, row)
 
