@@ -8,7 +8,6 @@ Only the status counts: once it has been read, nothing the receiver does afterwa
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 import ssl
 import threading
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 
+from matchpod.adapters.public_addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
 
 TOTAL_S = 10.0
@@ -43,21 +43,12 @@ _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _URL = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)
 _RESERVED_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
 
+_NOT_PUBLIC = (
+    "the receiver has an address that is not public; to allow private addresses, set MATCHPOD_CALLBACK_PRIVATE=allow"
+)
+
 _RESET_CONTENT = 205
 """Has no body, like 204 and 304, but the parser would wait for one."""
-
-_IPV6_GLOBAL = ipaddress.IPv6Network("2000::/3")
-# Special addresses that the standard library of Python 3.11 counts as global (IANA registries, November 2026).
-_IPV6_SPECIAL = (
-    ipaddress.IPv6Network("2002::/16"),  # 6to4: an IPv4 address inside
-    ipaddress.IPv6Network("3fff::/20"),  # documentation
-)
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_IPV4_SPECIAL = (
-    ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; one cloud serves its metadata here
-    ipaddress.IPv4Network("192.88.99.0/24"),  # 6to4 relays
-    ipaddress.IPv4Network("168.63.129.16/32"),  # looks public, but is the host of a cloud's virtual machines
-)
 
 
 class HttpCallbackSender:
@@ -117,7 +108,7 @@ class HttpCallbackSender:
             raise _NotSentError("the sender is closed")
         addresses = await _resolve(receiver.host)
         if not self._allow_private and not all(map(is_public, addresses)):
-            raise _NotSentError("the receiver has an address that is not public")
+            raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:
             with suppress(OSError):  # includes timeouts; try the next address
@@ -132,19 +123,6 @@ class HttpCallbackSender:
             self._trust = ssl.create_default_context()
         name = receiver.host.removesuffix(".")  # names in certificates have no trailing dot
         return await asyncio.open_connection(address, receiver.port, ssl=self._trust, server_hostname=name)
-
-
-def is_public(address: str) -> bool:
-    """True for an address on the public internet, not in a private or special network."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip in _NAT64:  # an IPv4 address as seen from an IPv6-only network
-            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-        return ip in _IPV6_GLOBAL and ip.is_global and not any(ip in network for network in _IPV6_SPECIAL)
-    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _IPV4_SPECIAL)
 
 
 class _Receiver(msgspec.Struct, frozen=True):
