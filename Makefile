@@ -65,11 +65,12 @@ golden: $(READY) ## Write the golden files again; review the difference before c
 	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
 	@git --no-pager diff --stat -- tests/golden
 
-bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, and a farm of simulated servers
+bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callbacks, and a farm of simulated servers
 	@$(BIN)/python tests/bench/run.py
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/streams.py
+	@$(BIN)/python tests/bench/callbacks.py
 	@$(BIN)/python tests/bench/farm.py
 
 # --- setup: three files, each created once ------------------------------------------------------------------------

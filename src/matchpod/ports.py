@@ -168,6 +168,8 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     headers: Mapping[str, str]
     body: bytes
+    org_id: str = ""
+    """The organization whose callback it is: what hangs for one must not delay the others."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +187,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 class CallbackSender(Protocol):
     """Sends callbacks."""
+
+    @property
+    def capacity(self) -> int:
+        """How many attempts it can make at a time."""
 
     async def send(self, request: CallbackRequest) -> Delivery:
         """Make one attempt, which takes at most 10 s in total; never raise, never follow a redirect."""

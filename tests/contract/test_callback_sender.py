@@ -419,16 +419,24 @@ def test_host_with_one_private_address_is_rejected(monkeypatch: pytest.MonkeyPat
     def mixed(*_: object, **__: object) -> list[AddressInfo]:
         return [address_info("8.8.8.8"), address_info("127.0.0.1")]
 
-    monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", mixed)
+    monkeypatch.setattr("matchpod.adapters.host_lookups.getaddrinfo", mixed)
     delivery = try_url("http://receiver.example/", allow_private=False)
     assert delivery.error == NOT_PUBLIC
+
+
+@pytest.mark.parametrize(("open_files", "capacity"), [(1_024, 256), (16_384, 4_096), (65_536, 4_096), (-1, 4_096)])
+def test_capacity_leaves_open_files_for_the_rest_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, open_files: int, capacity: int
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (open_files, -1))
+    assert HttpCallbackSender().capacity == capacity
 
 
 def test_next_address_is_tried_if_one_refuses_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     def several(*_: object, **__: object) -> list[AddressInfo]:
         return [address_info("127.0.0.2"), address_info("127.0.0.1")]
 
-    monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", several)
+    monkeypatch.setattr("matchpod.adapters.host_lookups.getaddrinfo", several)
     assert attempt(responding(b"HTTP/1.1 204 Done\r\n\r\n")).status == 204
 
 
@@ -442,7 +450,7 @@ def slow_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.E
         proceed.wait(PATIENCE_S)
         return [address_info("127.0.0.1")]
 
-    monkeypatch.setattr("matchpod.adapters.callback_sender.getaddrinfo", resolve)
+    monkeypatch.setattr("matchpod.adapters.host_lookups.getaddrinfo", resolve)
     try:
         yield called, proceed
     finally:

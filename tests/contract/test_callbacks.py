@@ -23,7 +23,7 @@ from matchpod.ports import (
     Value,
 )
 from matchpod.service import callbacks
-from matchpod.service.callbacks import MAX_IN_FLIGHT, RETRY_AFTER_MS, CallbackDispatcher
+from matchpod.service.callbacks import MAX_PER_HOST, RETRY_AFTER_MS, CallbackDispatcher
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.webhook_signature import new_secret, verify
@@ -55,6 +55,7 @@ class Receivers:
     """Fake receivers: they answer 200 unless configured otherwise, and only after their gate, if any, is open."""
 
     def __init__(self) -> None:
+        self.capacity = 1_000
         self.requests: list[CallbackRequest] = []
         self.answers: dict[str, list[Delivery]] = {}
         self.gates: dict[str, asyncio.Event] = {}
@@ -120,16 +121,20 @@ class World:
             wall_s=lambda: self.clock.ms / 1000 if self.wall_s is None else self.wall_s,
         )  # fmt: skip
 
-    async def add(self, *names: str, url: str = GOOD, auth: str | None = None, org_id: str = "org_1") -> None:
-        if await organizations.get(self.db, "org_1") is None:
-            sealed = VAULT.seal(SECRET)
-            await organizations.create(
-                self.db, Organization(id="org_1", name="acme", webhook_secret=sealed, created_at_ms=1)
-            )
+    async def add(
+        self, *names: str, url: str = GOOD, auth: str | None = None, org_id: str = "org_1", due_in_ms: int = 0
+    ) -> None:
+        for known in ("org_1", "org_2"):
+            if await organizations.get(self.db, known) is None:
+                sealed = VAULT.seal(SECRET)
+                await organizations.create(
+                    self.db, Organization(id=known, name=known, webhook_secret=sealed, created_at_ms=1)
+                )
         for name in names:
             row = CallbackRow(
-                id=name, server_id=f"srv_{name}", org_id=org_id, url=url, auth=VAULT.seal(auth) if auth else None,
-                body=b'{"of":"%b"}' % name.encode(), created_at_ms=self.clock.ms, next_at_ms=self.clock.ms,
+                id=name, server_id=f"srv_{name}", org_id=org_id, host=outbox.host_of(url), url=url,
+                auth=VAULT.seal(auth) if auth else None, body=b'{"of":"%b"}' % name.encode(),
+                created_at_ms=self.clock.ms, next_at_ms=self.clock.ms + due_in_ms,
             )  # fmt: skip
             await self.db.write([insert("callbacks", row)])
 
@@ -263,22 +268,87 @@ async def test_slow_receiver_does_not_delay_others(db: Database) -> None:
         await world.until_attempts(1, "slow_19")
 
 
-async def test_number_of_attempts_in_flight_is_limited(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "MAX_IN_FLIGHT", 2)
-
-    assert MAX_IN_FLIGHT > 2
+async def test_number_of_attempts_in_flight_is_limited(db: Database) -> None:
     world = World(db)
     gate = world.receivers.block(SLOW)
-    await world.add("a", "b", "c", "d", "e", url=SLOW)
+    await world.add("a", "b", "c", url=SLOW)
+    await world.add("d", "e", "f", url=SLOW, org_id="org_2")
+    world.receivers.capacity = 7
     dispatcher = world.dispatcher()
     async with running(dispatcher):
-        await until(lambda: len(world.receivers.requests) == 2)
-        await poll_without_result(dispatcher)
-        assert len(world.receivers.requests) == 2
-        # The others are available to other processes.
-        assert len(await outbox.claim_callbacks(db, owner="you", now_ms=world.clock.ms, limit=1)) == 1
-        gate.set()
         await until(lambda: len(world.receivers.requests) == 4)
+        await poll_without_result(dispatcher)
+        assert {request.headers["webhook-id"] for request in world.receivers.requests} == {"a", "b", "d", "e"}
+        # The others are available to other processes.
+        others = await outbox.due_callbacks(db, now_ms=world.clock.ms, limit=9)
+        assert [one.id for one in others] == ["c", "f"]
+        gate.set()
+        await until(lambda: len(world.receivers.requests) == 6)
+
+
+async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_hosts_do_not(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "MAX_PER_HOST", 3)
+    monkeypatch.setattr(callbacks, "CANDIDATES", 4)
+
+    assert MAX_PER_HOST > 3
+    world = World(db)
+    gate = world.receivers.block(SLOW)
+    await world.add(*(f"slow_{number:02}" for number in range(20)), url=SLOW)
+    await world.add("cb_1")
+    await world.add("cb_2", url=SLOW, org_id="org_2")
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        await until(lambda: len(world.receivers.requests) == 5)
+        await poll_without_result(dispatcher)
+        names = [request.headers["webhook-id"] for request in world.receivers.requests]
+        assert sorted(names) == ["cb_1", "cb_2", "slow_00", "slow_01", "slow_02"]
+        gate.set()  # each attempt that ends makes room for the next one
+        for number in range(20):
+            await world.until_attempts(1, f"slow_{number:02}")
+
+
+async def test_organization_with_many_slow_hosts_leaves_room_for_others(db: Database) -> None:
+    world = World(db)
+    urls = [f"https://slow{number}.example/" for number in range(20)]
+    for number, url in enumerate(urls):
+        world.receivers.block(url)
+        await world.add(f"slow_{number}", url=url)
+    await world.add("cb_1", org_id="org_2")
+    world.receivers.capacity = 10
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        await until(lambda: len(world.receivers.requests) == 6)
+        await poll_without_result(dispatcher)
+        assert len(world.receivers.requests) == 6
+        for url in urls:
+            world.receivers.gates[url].set()
+        await until(lambda: len(world.receivers.requests) == 21)
+
+
+async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "PAGE", 1)
+    world = World(db)
+    world.receivers.fail(None, url=SLOW)
+    await world.add("cb_1")
+    await world.add("slow_1", url=SLOW)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        await world.until_attempts(1, "slow_1")
+        world.receivers.requests.clear()
+        await world.add("slow_2", url=SLOW, due_in_ms=1)
+        await world.add("new_1", url="https://new.example/", due_in_ms=1)
+        await world.add("cb_2", due_in_ms=1)
+        world.clock.ms += 1
+        dispatcher.wake()
+        await world.until_attempts(1, "slow_2")
+    assert [request.headers["webhook-id"] for request in world.receivers.requests] == ["cb_2", "new_1", "slow_2"]
 
 
 async def test_attempts_are_counted_across_a_restart(db: Database) -> None:

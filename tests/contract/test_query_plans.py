@@ -17,7 +17,7 @@ from matchpod.adapters.sql_text import number_parameters
 from matchpod.core.history_query import ListQuery
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import history, map_events, servers
+from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.history_counts import DAY_MS, add
 from matchpod.storage.history_lists import list_maps, list_series
 from tests.contract import databases
@@ -27,7 +27,7 @@ from tests.contract.match_histories import ORG
 PART_ROWS = 2_000
 """Rows per insert."""
 
-TABLES = ("maps", "series", "history_counts", "map_events", "servers")
+TABLES = ("maps", "series", "history_counts", "map_events", "servers", "callbacks")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -53,6 +53,9 @@ LIVE_OF_MATCHES = 100
 """One match of this many has not ended."""
 BATCHES = 2_000
 BATCH_ITEMS = 3
+CALLBACKS = 10_000
+DUE_EVERY = 20
+"""One callback in 20 is due; the others are delivered."""
 FROM_MS = (FIRST_DAY + 3) * DAY_MS + DAY_MS // 3
 BEFORE_MS = (FIRST_DAY + 33) * DAY_MS + DAY_MS // 2
 
@@ -116,6 +119,12 @@ async def fill(db: Database) -> None:
             f" SELECT 'srv_' || n, 'x', {org_id}, 'eu', CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
             " = 1 THEN 'ending' ELSE 'released' END, 'stopped', CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, n, 0, n, 0,"
             " 0, 0, 1 FROM numbers",
+        ),
+        *numbered(
+            CALLBACKS,
+            "INSERT INTO callbacks (id, server_id, org_id, host, url, body, created_at_ms, attempts, next_at_ms)"
+            " SELECT 'cb_' || n, 'srv_' || n, 'org_' || (n % 7), 'host_' || (n % 30), 'x', CAST('x' AS BLOB), n, 0,"
+            f" CASE WHEN n % {DUE_EVERY} = 0 THEN n END FROM numbers",
         ),
         # PostgreSQL does this automatically in regular use, and only then supports index-only scans.
         *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
@@ -294,3 +303,22 @@ async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(
         cost = await cost_of(harness, methodcaller("read", check.sql, check.params))(db)
         assert "servers_live" in cost.indexes, cost.plans
         assert cost.rows <= min(limit, MATCHES // LIVE_OF_MATCHES) + 2, cost.plans
+
+
+async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.Harness, db: Database) -> None:
+    for orgs, hosts, limit in (
+        ((), (), 20),
+        (("org_1", "org_2", "org_3"), (("org_4", "host_10"), ("org_5", "host_20")), 20),
+        ((), (), 1_000),
+    ):
+        due = partial(outbox.due_callbacks, now_ms=CALLBACKS, limit=limit, without_orgs=orgs, without_hosts=hosts)
+        cost = await cost_of(harness, due)(db)
+        assert cost.indexes == {"callbacks_due"}, cost.plans
+        if harness.is_sqlite:
+            assert all("COVERING INDEX" in step for step in sqlite_steps(cost) if "callbacks" in step), cost.plans
+        # Skipped callbacks are read; delivered ones are not.
+        assert cost.rows <= (limit if not orgs else CALLBACKS // DUE_EVERY), cost.plans
+
+
+def sqlite_steps(cost: QueryCost) -> list[str]:
+    return [step for steps in cost.plans if isinstance(steps, list) for step in steps]

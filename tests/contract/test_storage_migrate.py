@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import servers
+from matchpod.storage import outbox, servers
 from matchpod.storage.migrate import NewerSchemaError, current_version, migrate
 from matchpod.storage.schema import MIGRATIONS
 from tests.contract import databases
@@ -20,6 +20,29 @@ harness = databases.harness
 
 async def test_migrating_again_changes_nothing(db: Database) -> None:
     assert await migrate(db, VAULT.seal) == await current_version(db) == len(MIGRATIONS)
+
+
+async def test_callbacks_of_an_older_version_are_due_after_the_migration(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        for sql in (sql for statements in MIGRATIONS[:2] for sql in statements):
+            await db.write([Statement(sql)])
+        await db.write(
+            [
+                Statement("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)"),
+                Statement("INSERT INTO schema_versions (version) VALUES (1), (2)"),
+                Statement(
+                    "INSERT INTO callbacks (id, server_id, org_id, url, body, created_at_ms, attempts, next_at_ms)"
+                    " VALUES ('cb_1', 's', 'org_1', 'http://caller.example/', CAST('x' AS BLOB), 1, 1, 5)"
+                ),
+            ]
+        )
+        await migrate(db, VAULT.seal)
+        (due,) = await outbox.due_callbacks(db, now_ms=5, limit=9, without_hosts=[("org_1", "caller.example:80")])
+        (row,) = await outbox.claim_callbacks(db, [due.id], owner="me", now_ms=5)
+    finally:
+        await db.close()
+    assert (row.id, row.host, row.attempts, row.url) == ("cb_1", "", 1, "http://caller.example/")
 
 
 async def test_concurrent_migrations_all_succeed(harness: databases.Harness) -> None:

@@ -61,6 +61,12 @@ async def record(db: Database, number: int, *, next_at_ms: int | None = None, de
     await db.write(outbox.record_attempt("cb_1", delivery, number=number, at_ms=60, next_at_ms=next_at_ms))
 
 
+async def claim(db: Database, *, owner: str, now_ms: int, limit: int) -> list[CallbackRow]:
+    """Claim what is due, without any limits for receivers."""
+    due = await outbox.due_callbacks(db, now_ms=now_ms, limit=limit)
+    return await outbox.claim_callbacks(db, [one.id for one in due], owner=owner, now_ms=now_ms) if due else []
+
+
 async def only_callback(db: Database) -> CallbackRow:
     (row,) = await outbox.list_callbacks(db, org_id=None, state=None, limit=10)
     return row
@@ -143,7 +149,7 @@ async def test_concurrent_claims_never_return_the_same_callback(replicas: databa
     async def claim_all(handle: Database, owner: str) -> list[str]:
         claimed: list[str] = []
         for _ in range(20):
-            claimed += [row.id for row in await outbox.claim_callbacks(handle, owner=owner, now_ms=99, limit=5)]
+            claimed += [row.id for row in await claim(handle, owner=owner, now_ms=99, limit=5)]
         return claimed
 
     claims = await asyncio.gather(*(claim_all((db, peer)[number % 2], f"owner {number}") for number in range(6)))
@@ -153,26 +159,70 @@ async def test_concurrent_claims_never_return_the_same_callback(replicas: databa
 
 async def test_claimed_callback_can_be_claimed_again_after_its_lease(db: Database) -> None:
     await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=50_000))
-    assert await outbox.claim_callbacks(db, owner="me", now_ms=49, limit=9) == []
-    (mine,) = await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)
+    assert await claim(db, owner="me", now_ms=49, limit=9) == []
+    (mine,) = await claim(db, owner="me", now_ms=50, limit=9)
     assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
-    assert await outbox.claim_callbacks(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
-    (yours,) = await outbox.claim_callbacks(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
+    assert await claim(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
+    (yours,) = await claim(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
     assert (yours.id, yours.attempts) == ("cb_1", 0)
     await servers.drop_leases(db, 0)
-    assert len(await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=9)) == 1
+    assert len(await claim(db, owner="me", now_ms=50, limit=9)) == 1
+
+
+async def test_due_callbacks_skip_full_organizations_and_hosts(db: Database) -> None:
+    receivers = [("org_1", "x"), ("org_1", "y"), ("org_2", "x"), ("org_2", "y"), ("org_3", ""), ("org_3", "x")]
+    rows = [
+        callback(f"cb_{number}", org_id=org_id, host=host, next_at_ms=number)
+        for number, (org_id, host) in enumerate(receivers * 2)
+    ]
+    await store(db, *reversed(rows))
+
+    async def due(orgs: list[str], hosts: list[tuple[str, str]], limit: int = 99) -> list[tuple[str, str]]:
+        found = await outbox.due_callbacks(db, now_ms=99, limit=limit, without_orgs=orgs, without_hosts=hosts)
+        return [(one.org_id, one.host) for one in found]
+
+    assert await due([], []) == receivers * 2
+    assert await due(["org_1"], []) == receivers[2:] * 2
+    assert await due(["org_1", "org_3"], [("org_2", "y")]) == [("org_2", "x")] * 2
+    assert await due([], receivers[:3], limit=4) == [*receivers[3:], receivers[3]]
+    assert await due(["org_1", "org_2", "org_3"], []) == []
+    assert await due([], [("org_3", "")]) == [*receivers[:4], receivers[5]] * 2
+
+
+async def test_only_callbacks_that_are_still_due_and_without_a_lease_are_claimed(db: Database) -> None:
+    await store(
+        db, callback("a"), callback("leased", lease_until_ms=99), callback("later", next_at_ms=99), callback("b")
+    )
+    ids = ["b", "leased", "none", "later", "a"]
+    claimed = await outbox.claim_callbacks(db, ids, owner="me", now_ms=50)
+    assert [row.id for row in claimed] == ["b", "a"]
+    assert await outbox.claim_callbacks(db, ids, owner="you", now_ms=50) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://caller.example/over", "caller.example:443"),
+        ("http://caller.example", "caller.example:80"),
+        ("HTTPS://Caller.Example.:8443/over?a=b:1#c", "caller.example:8443"),
+        ("http://127.0.0.1:9000/", "127.0.0.1:9000"),
+        ("https://[2606:4700::1111]/", "2606:4700::1111:443"),
+    ],
+)
+def test_host_of_a_url_has_its_port(url: str, host: str) -> None:
+    assert outbox.host_of(url) == host
 
 
 async def test_callback_is_due_after_a_restart_with_the_clock_set_back(db: Database) -> None:
     await store(db, callback("cb_1", next_at_ms=3_600_000))
     await servers.drop_leases(db, 1_000)
-    (claimed,) = await outbox.claim_callbacks(db, owner="me", now_ms=1_000, limit=9)
+    (claimed,) = await claim(db, owner="me", now_ms=1_000, limit=9)
     assert claimed.id == "cb_1"
 
 
 async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Database) -> None:
     await store(db, callback())
-    await outbox.claim_callbacks(db, owner="me", now_ms=50, limit=1)
+    await claim(db, owner="me", now_ms=50, limit=1)
     await record(db, 1, next_at_ms=5_060)
     assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
     await record(db, 2, delivered=True)
@@ -199,7 +249,7 @@ async def test_given_up_callback_can_be_redelivered_on_request(db: Database) -> 
     assert await only_callback(db) == callback(attempts=1, next_at_ms=None, auth=None)
     assert await outbox.redeliver(db, "cb_1", 900)
     assert not await outbox.redeliver(db, "cb_2", 900)
-    assert [row.id for row in await outbox.claim_callbacks(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
+    assert [row.id for row in await claim(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
 
 
 async def test_callbacks_are_listed_by_organization_and_state_newest_first(db: Database) -> None:

@@ -31,6 +31,7 @@ from matchpod.service.runner.liveness import LOST_MS
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
+from matchpod.storage.outbox import CallbackState
 from matchpod.storage.servers import LEASE_MS, RENEW_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
@@ -78,7 +79,7 @@ async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
         assert (row.status, row.rcon_password, row.lease_owner) == (ServerStatus.STOPPED, None, None)
         assert process.matches_ended == 1
         assert process.live.get("srv_1") is None
-        callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=5)
+        callbacks = await outbox.list_callbacks(db, org_id=None, state=CallbackState.WAITING, limit=5)
         assert [one.server_id for one in callbacks] == ["srv_1"]
 
 
@@ -722,5 +723,5 @@ async def test_match_survives_a_crash_before_and_after_each_write(db: Database) 
         world.start("survivor")
         outcome = await world.outcome()
         assert_same_match(callback_fields(outcome), expected)
-        callbacks = await outbox.claim_callbacks(db, owner="test", now_ms=world.clock.now_ms(), limit=99)
+        callbacks = await outbox.list_callbacks(db, org_id=None, state=CallbackState.WAITING, limit=99)
         assert [one.server_id for one in callbacks].count("srv_1") == 1

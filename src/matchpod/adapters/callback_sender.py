@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import ssl
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from socket import SOCK_STREAM, gaierror, getaddrinfo
 from urllib.parse import urlsplit
 
 import httptools
 import msgspec
 
+from matchpod.adapters.host_lookups import HostLookups, LookupFailedError
 from matchpod.adapters.public_addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
 
@@ -34,6 +34,10 @@ REST_S = 1.0
 
 MAX_ADDRESSES = 4
 """Addresses of a receiver that are tried per attempt; all of its addresses are checked."""
+
+MAX_ATTEMPTS = 4_096
+"""Attempts at a time, each with a connection. One organization gets at most half of them: if 1,000 of its receivers
+hang, there is room for the others. Less if the process may not open four times as many files."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -60,8 +64,15 @@ class HttpCallbackSender:
         self._allow_private = allow_private
         self._total_s = total_s
         self._trust = trust
+        self._capacity = _capacity()
+        self._lookups = HostLookups()
         self._open_writers: set[asyncio.StreamWriter] = set()
         self._is_closed = False
+
+    @property
+    def capacity(self) -> int:
+        """How many attempts it can make at a time."""
+        return self._capacity
 
     async def send(self, request: CallbackRequest) -> Delivery:
         """Make one attempt within the total time limit; never raise, never follow a redirect."""
@@ -88,7 +99,7 @@ class HttpCallbackSender:
     async def _attempt(self, request: CallbackRequest, response: _Response) -> None:
         receiver = _receiver_of(request.url)
         message = _encode(receiver, request)
-        reader, writer = await self._connect(receiver)
+        reader, writer = await self._connect(receiver, request.org_id)
         self._open_writers.add(writer)
         try:
             if self._is_closed:
@@ -102,11 +113,14 @@ class HttpCallbackSender:
             writer.transport.abort()
             await asyncio.sleep(0)
 
-    async def _connect(self, receiver: _Receiver) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, receiver: _Receiver, org_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the receiver's addresses, after checking all of them."""
         if self._is_closed:
             raise _NotSentError("the sender is closed")
-        addresses = await _resolve(receiver.host)
+        try:
+            addresses = await self._lookups.addresses(receiver.host, org_id=org_id)
+        except LookupFailedError as exc:
+            raise _NotSentError(str(exc)) from exc
         if not self._allow_private and not all(map(is_public, addresses)):
             raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
@@ -123,6 +137,11 @@ class HttpCallbackSender:
             self._trust = ssl.create_default_context()
         name = receiver.host.removesuffix(".")  # names in certificates have no trailing dot
         return await asyncio.open_connection(address, receiver.port, ssl=self._trust, server_hostname=name)
+
+
+def _capacity() -> int:
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 
 class _Receiver(msgspec.Struct, frozen=True):
@@ -218,34 +237,6 @@ def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not _VALUE.fullmatch(value):
             raise _NotSentError(f"the header {name} contains an invalid character")
     return headers
-
-
-async def _resolve(host: str) -> Sequence[str]:
-    """Return the addresses of a name, at least one. Daemon thread: the loop's executor would delay process exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
-
-    def set_result(result: Sequence[str] | OSError) -> None:
-        if not future.done():  # done if the attempt has timed out
-            future.set_result(result)
-
-    def resolve() -> None:
-        result: Sequence[str] | OSError
-        try:
-            result = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
-        except (OSError, UnicodeError) as exc:
-            result = exc if isinstance(exc, OSError) else gaierror(str(exc))
-        with suppress(RuntimeError):  # the loop was closed in the meantime
-            loop.call_soon_threadsafe(set_result, result)
-
-    try:
-        threading.Thread(target=resolve, name="callback-lookup", daemon=True).start()
-    except RuntimeError as exc:
-        raise _NotSentError("no thread to resolve the host name") from exc
-    result = await future
-    if isinstance(result, OSError) or not result:
-        raise _NotSentError("the host name was not found")
-    return result
 
 
 async def _read_status(reader: asyncio.StreamReader, response: _Response) -> None:

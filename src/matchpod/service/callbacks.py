@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
+from matchpod.core.fair_shares import FairShares, Receiver
 from matchpod.ports import (
     CallbackRequest,
     CallbackSender,
@@ -28,7 +29,7 @@ from matchpod.ports import (
 from matchpod.service.metrics import Metrics
 from matchpod.service.webhook_signature import attempt_headers
 from matchpod.storage import organizations, outbox
-from matchpod.storage.outbox import CallbackRow
+from matchpod.storage.outbox import CallbackRow, DueCallback
 
 MAX_ATTEMPTS: Final = 2
 """Attempts per callback, unless an operator requests more; documented for callers."""
@@ -36,8 +37,17 @@ MAX_ATTEMPTS: Final = 2
 RETRY_AFTER_MS: Final = 5_000
 """Time from the end of a failed attempt to the next one; a restarting receiver is back by then."""
 
-MAX_IN_FLIGHT: Final = 256
-"""Maximum number of concurrent attempts, each with a connection: 25 per second even if all receivers hang."""
+MAX_PER_HOST: Final = 256
+"""Maximum number of concurrent attempts to one host of an organization: 25 per second even if it hangs."""
+
+PAGE: Final = 64
+"""Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
+
+CANDIDATES: Final = 1_024
+"""Due callbacks that a page is chosen from."""
+
+KNOWN_RECEIVERS: Final = 10_000
+"""Receivers of which the dispatcher remembers whether they answered."""
 
 ATTEMPT_S: Final = 15.0
 """Timeout of an attempt, above the sender's own 10 s and below the lease: only one process may send a callback."""
@@ -77,6 +87,9 @@ class CallbackDispatcher:
         self._version = version
         self._wall_s = wall_s
         self._in_flight: dict[str, asyncio.Task[None]] = {}
+        self._shares = FairShares(sender.capacity, per_host=MAX_PER_HOST)
+        self._has_answered: dict[Receiver, bool] = {}
+        self._is_limited = False  # callbacks that are due may be waiting until attempts in flight end
         self._retries: deque[int] = deque()  # when the retries of our failed attempts are due, earliest first
         self._woken = asyncio.Event()
         self._is_draining = False
@@ -120,7 +133,7 @@ class CallbackDispatcher:
             now_ms = self._clock.now_ms()
             while self._retries and self._retries[0] <= now_ms:
                 self._retries.popleft()
-            await self._claim(now_ms)
+            await self._claim()
             self._is_waiting_for_database = False
             await self._wait()
         except DatabaseUnavailableError:
@@ -133,22 +146,46 @@ class CallbackDispatcher:
             self._metrics.crashes.inc("callbacks")
             await asyncio.sleep(DATABASE_RETRY_S)
 
-    async def _claim(self, now_ms: int) -> None:
-        room = MAX_IN_FLIGHT - len(self._in_flight)
-        if room <= 0:
-            return
-        for row in await outbox.claim_callbacks(self._db, owner=self._owner, now_ms=now_ms, limit=room):
-            # A row is claimed again if its lease expired while its attempt waits to be recorded: do not send it twice.
-            # The lease of a row that is claimed after draining is left to expire.
-            if row.id not in self._in_flight and not self._is_over:
-                task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
-                self._in_flight[row.id] = task
-                task.add_done_callback(partial(self._forget, row.id))
+    async def _claim(self) -> None:
+        while not self._is_draining and await self._claim_page():
+            pass
 
-    def _forget(self, callback_id: str, _: asyncio.Task[None]) -> None:
-        if len(self._in_flight) >= MAX_IN_FLIGHT:
-            self._woken.set()  # there was no room until now
-        del self._in_flight[callback_id]
+    async def _claim_page(self) -> bool:
+        """Claim and start due callbacks that have room, at most a page; False if there are no others."""
+        full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
+        self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
+        if self._shares.free <= 0:
+            return False
+        now_ms = self._clock.now_ms()
+        find = partial(outbox.due_callbacks, self._db, now_ms=now_ms, limit=CANDIDATES, without_hosts=full_hosts)
+        due = await find(without_orgs=full_orgs)
+        if len(due) == CANDIDATES:  # do not overlook other organizations
+            due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
+        turns = self._shares.choose([_receiver(row) for row in due], PAGE, rank=self._rank)
+        ids = [due[position].id for position in turns]
+        if ids:
+            for row in await outbox.claim_callbacks(self._db, ids, owner=self._owner, now_ms=now_ms):
+                self._start(row)
+        return len(ids) < len(due)
+
+    def _rank(self, receiver: Receiver) -> int:
+        """Receivers that answered last time come first, those that did not come last."""
+        return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
+
+    def _start(self, row: CallbackRow) -> None:
+        # A row is claimed again if its lease expired while its attempt waits to be recorded: do not send it twice.
+        # The lease of a row that is claimed after draining is left to expire.
+        if row.id not in self._in_flight and not self._is_over:
+            task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
+            self._in_flight[row.id] = task
+            self._shares.hold(_receiver(row))
+            task.add_done_callback(partial(self._forget, row))
+
+    def _forget(self, row: CallbackRow, _: asyncio.Task[None]) -> None:
+        del self._in_flight[row.id]
+        self._shares.release(_receiver(row))
+        if self._is_limited:
+            self._woken.set()
 
     async def _wait(self) -> None:
         wait_s = POLL_S
@@ -210,7 +247,7 @@ class CallbackDispatcher:
             )
         except ValueError as exc:
             return self._unsendable(row, str(exc))
-        return CallbackRequest(url=row.url, headers=headers, body=row.body)
+        return CallbackRequest(url=row.url, headers=headers, body=row.body, org_id=row.org_id)
 
     def _unsendable(self, row: CallbackRow, why: str) -> Delivery:
         _log.error("callback cannot be signed", extra=_log_fields(row) | {"org_id": row.org_id, "error": why})
@@ -228,6 +265,9 @@ class CallbackDispatcher:
             return Delivery(error="internal error")
 
     async def _record(self, row: CallbackRow, delivery: Delivery, began_ms: int) -> None:
+        self._has_answered[_receiver(row)] = delivery.status is not None
+        if len(self._has_answered) > KNOWN_RECEIVERS:
+            del self._has_answered[next(iter(self._has_answered))]
         number = row.attempts + 1
         # An attempt that an operator requested has a higher number, so it is not repeated.
         is_last = delivery.is_success or number >= MAX_ATTEMPTS
@@ -242,7 +282,8 @@ class CallbackDispatcher:
             return
         if next_at_ms is not None:
             self._retries.append(next_at_ms)
-            self._woken.set()  # the current wait may be too long
+            if RETRY_AFTER_MS < POLL_S * 1000:
+                self._woken.set()  # the current wait may be too long
 
     def _report(self, row: CallbackRow, delivery: Delivery, *, is_given_up: bool) -> None:
         fields = _log_fields(row) | {"status": delivery.status, "error": delivery.error, "is_given_up": is_given_up}
@@ -252,6 +293,10 @@ class CallbackDispatcher:
             _log.warning("callback attempt failed", extra=fields)
         self._metrics.callback_attempts.inc(_outcome(delivery))
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
+
+
+def _receiver(row: CallbackRow | DueCallback) -> Receiver:
+    return Receiver(row.org_id, row.host)
 
 
 def _log_fields(row: CallbackRow) -> dict[str, str | int | bool | None]:

@@ -74,6 +74,7 @@ def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> 
         id=callback_id,
         server_id=row.id,
         org_id=row.org_id,
+        host=outbox.host_of(row.callback_url),
         url=row.callback_url,
         auth=row.callback_auth,
         body=body,

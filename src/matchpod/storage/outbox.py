@@ -6,8 +6,10 @@ the callback is sent again with the same id and the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -40,6 +42,8 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     server_id: str
     org_id: str
+    host: str = ""
+    """`host_of` its URL; empty in rows of older versions."""
     url: str
     auth: bytes | None = None
     """Sealed; deleted once the callback is delivered or given up."""
@@ -51,6 +55,14 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     delivered_at_ms: int | None = None
     lease_owner: str | None = None
     lease_until_ms: int | None = None
+
+
+class DueCallback(NamedTuple):
+    """A callback that may be claimed, and the receiver it is for."""
+
+    id: str
+    org_id: str
+    host: str
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +83,8 @@ class CallbackState(StrEnum):
     DELIVERED = "delivered"
     GIVEN_UP = "given_up"
 
+
+_IS_DUE: Final = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
 
 _STATE_CONDITIONS: Final = {
     CallbackState.WAITING: "next_at_ms IS NOT NULL",
@@ -124,19 +138,48 @@ async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
 # --- callbacks ----------------------------------------------------------------------------------------------------
 
 
-async def claim_callbacks(db: Database, *, owner: str, now_ms: int, limit: int) -> list[CallbackRow]:
-    """Claim due callbacks without a valid lease, longest overdue first; no two processes get the same one."""
-    # The condition is repeated for the same reason as in servers.claim_due.
-    is_due = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+def host_of(url: str) -> str:
+    """Return the host and port of a valid URL: `caller.example:443`."""
+    parts = urlsplit(url)
+    return f"{(parts.hostname or '').removesuffix('.')}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+async def due_callbacks(
+    db: Database,
+    *,
+    now_ms: int,
+    limit: int,
+    without_orgs: Sequence[str] = (),
+    without_hosts: Sequence[tuple[str, str]] = (),
+) -> list[DueCallback]:
+    """Return due callbacks without a valid lease, longest overdue first.
+
+    Those of some organizations, and of some organizations' hosts (pairs of both), are skipped.
+    """
+    orgs, org_params = rows.parameter_list("org", without_orgs)
+    hosts, host_params = rows.parameter_list("host", [f"{org_id} {host}" for org_id, host in without_hosts])
+    sql = (
+        f"SELECT id, org_id, host FROM callbacks WHERE {_IS_DUE} AND org_id NOT IN {orgs}"
+        f" AND org_id || ' ' || host NOT IN {hosts} ORDER BY next_at_ms, id LIMIT :limit"
+    )
+    params = {"now_ms": now_ms, "limit": limit, **org_params, **host_params}
+    return msgspec.convert(await db.read(sql, params), list[DueCallback])
+
+
+async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_ms: int) -> list[CallbackRow]:
+    """Claim those of these callbacks that are still due and without a lease, in their order.
+
+    No two processes get the same one.
+    """
+    listed, params = rows.parameter_list("id", ids)
     claimed = await rows.write_one(
         db,
         "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms"
-        f" WHERE id IN (SELECT id FROM callbacks WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
-        f" RETURNING {rows.column_list(CallbackRow)}",
-        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, "limit": limit},
+        f" WHERE id IN {listed} AND {_IS_DUE} RETURNING {rows.column_list(CallbackRow)}",
+        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
     )
-    callbacks = [rows.from_row(CallbackRow, row) for row in claimed]
-    return sorted(callbacks, key=lambda row: (row.next_at_ms or 0, row.id))
+    by_id = {row.id: row for row in (rows.from_row(CallbackRow, values) for values in claimed)}
+    return [by_id[callback_id] for callback_id in ids if callback_id in by_id]
 
 
 def record_attempt(

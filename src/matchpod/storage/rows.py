@@ -5,9 +5,10 @@ Booleans are stored as 0 and 1, tuples of words as one text separated by spaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
+from itertools import repeat
 from typing import TypeVar
 
 import msgspec
@@ -44,6 +45,17 @@ def insert(table: str, value: msgspec.Struct) -> Statement:
     """Insert a row; DuplicateError if its key exists."""
     parameters = ", ".join(f":{name}" for name in value.__struct_fields__)
     return Statement(f"INSERT INTO {table} ({column_list(type(value))}) VALUES ({parameters})", to_params(value))
+
+
+def parameter_list(name: str, values: Sequence[str]) -> tuple[str, dict[str, Value]]:
+    """Return the parameters `(:name_0, …)` of an IN condition and their values; no values give one empty text.
+
+    Their number is a power of two, so that there are few different statements: values are repeated to fill it.
+    """
+    known = values or ("",)
+    padded = [*known, *repeat(known[-1], (1 << (len(known) - 1).bit_length()) - len(known))]
+    params: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(padded)}
+    return f"({', '.join(f':{parameter}' for parameter in params)})", params
 
 
 @cache

@@ -281,5 +281,22 @@ HASHED_TOKENS = (
     """,
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _HISTORY, _LIMITS, _QUOTAS, _PENDING, HASHED_TOKENS)
+# The number of callbacks that are sent to one host at a time is limited. In older rows it is empty, like one more host.
+# The index has all columns that select due callbacks: in a row they come after its body, which is large.
+_CALLBACK_HOSTS = (
+    "ALTER TABLE callbacks ADD COLUMN host TEXT NOT NULL DEFAULT ''",
+    "DROP INDEX callbacks_due",
+    "CREATE INDEX callbacks_due ON callbacks (next_at_ms, id, lease_until_ms, org_id, host)"
+    " WHERE next_at_ms IS NOT NULL",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    _FIRST,
+    _HISTORY,
+    _LIMITS,
+    _QUOTAS,
+    _PENDING,
+    HASHED_TOKENS,
+    _CALLBACK_HOSTS,
+)
 """The statements at index n migrate from version n to n + 1."""

@@ -9,6 +9,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.service.principals import Role, Scope
 from matchpod.storage import outbox
+from matchpod.storage.outbox import CallbackState
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site, check_error
 
@@ -116,7 +117,7 @@ def test_canceling_again_returns_the_same_and_sends_no_second_callback(site: Sit
     first, second = site.cancel(server_id), site.cancel(server_id)
     assert (first.status_code, second.status_code) == (200, 200)
     assert first.content == second.content
-    due = site.run(outbox.claim_callbacks(site.db, owner="test", now_ms=site.clock.at_ms, limit=10))
+    due = site.run(outbox.list_callbacks(site.db, org_id=None, state=CallbackState.WAITING, limit=10))
     assert len(due) == 1
 
 

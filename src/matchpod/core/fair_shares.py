@@ -1,0 +1,96 @@
+"""Divide a limited number of places among organizations and the hosts that they send callbacks to.
+
+An organization holds at most as many places as are free, one of its hosts at most as many as are then left for the
+organization. So a single organization gets half of the places, two get a third each, and there is room for one more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Receiver(NamedTuple):
+    """A host, as one organization uses it."""
+
+    org_id: str
+    host: str
+
+
+class FairShares:
+    """The places that are held, per organization and per host."""
+
+    def __init__(self, places: int, *, per_host: int) -> None:
+        """`per_host` is how many places one host of an organization may hold, even if more are free."""
+        self._per_host = per_host
+        self._of_org: Counter[str] = Counter()
+        self._of_host: Counter[Receiver] = Counter()
+        self._free = places
+
+    @property
+    def free(self) -> int:
+        """The number of places that are not held."""
+        return self._free
+
+    def room(self, receiver: Receiver) -> int:
+        """How many more places this receiver may hold now; at most 0 if none."""
+        return min(self._per_host, self._left_for(receiver.org_id)) - self._of_host[receiver]
+
+    def hold(self, receiver: Receiver) -> None:
+        """Hold a place, even if there is no room."""
+        self._free -= 1
+        self._of_org[receiver.org_id] += 1
+        self._of_host[receiver] += 1
+
+    def release(self, receiver: Receiver) -> None:
+        """Give up a place."""
+        self._free += 1
+        _decrement(self._of_org, receiver.org_id)
+        _decrement(self._of_host, receiver)
+
+    def full_organizations(self) -> list[str]:
+        """Return the organizations whose receivers have no room at all."""
+        return [org_id for org_id in self._of_org if self._left_for(org_id) <= 0]
+
+    def full_receivers(self) -> list[Receiver]:
+        """Return the receivers without room, of organizations that have room."""
+        left = {org_id: self._left_for(org_id) for org_id in self._of_org}
+        return [one for one, held in self._of_host.items() if held >= min(self._per_host, left[one.org_id]) > 0]
+
+    def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
+        """Return the positions of those that may hold a place now, at most `limit`, in the order of their turns.
+
+        Organizations take turns, the one that holds the fewest places first. Within an organization the lowest rank is
+        first, then the host that holds the fewest places, then the first position.
+        """
+        of_org, of_host = self._of_org.copy(), self._of_host.copy()
+        order: list[tuple[int, int, int]] = []
+        for position, receiver in enumerate(receivers):
+            order.append((rank(receiver), of_host[receiver], position))
+            of_host[receiver] += 1
+        turns: list[tuple[int, int]] = []
+        for _, _, position in sorted(order):
+            org_id = receivers[position].org_id
+            turns.append((of_org[org_id], position))
+            of_org[org_id] += 1
+        chosen: list[int] = []
+        for _, position in sorted(turns, key=itemgetter(0)):
+            if len(chosen) < limit and self.room(receivers[position]) > 0:
+                self.hold(receivers[position])
+                chosen.append(position)
+        for position in chosen:
+            self.release(receivers[position])
+        return chosen
+
+    def _left_for(self, org_id: str) -> int:
+        return self._free - self._of_org[org_id]
+
+
+def _decrement(held: Counter[_T], key: _T) -> None:
+    held[key] -= 1
+    if not held[key]:
+        del held[key]

@@ -1,0 +1,105 @@
+"""Receivers that accept connections and never answer do not delay callbacks to other receivers, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from matchpod.adapters.callback_sender import HttpCallbackSender
+from matchpod.adapters.clock import SystemClock
+from matchpod.adapters.vault import KeyFileVault
+from matchpod.ports import Database
+from matchpod.service.callbacks import CallbackDispatcher
+from matchpod.service.metrics import Metrics
+from matchpod.service.prometheus import Registry
+from matchpod.service.webhook_signature import new_secret
+from matchpod.storage import organizations, outbox, rows
+from matchpod.storage.organizations import Organization
+from matchpod.storage.outbox import CallbackRow, CallbackState
+from tests.contract import databases
+
+harness = databases.sqlite_harness
+
+HANGING = 300
+GOOD = 20
+PATIENCE_S = 60.0
+VAULT = KeyFileVault(b"k" * 32)
+
+
+class GoodReceiver(asyncio.Protocol):
+    """Answers 200 as soon as a request begins."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, _: bytes) -> None:
+        self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+@asynccontextmanager
+async def listening(protocol: type[asyncio.Protocol], count: int) -> AsyncIterator[list[str]]:
+    """Listen on a number of ports; yield a URL for each."""
+    loop = asyncio.get_running_loop()
+    servers = [await loop.create_server(protocol, "127.0.0.1", 0, backlog=HANGING) for _ in range(count)]
+    try:
+        yield [f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/" for server in servers]
+    finally:
+        for server in servers:
+            server.close()
+
+
+@asynccontextmanager
+async def dispatching(db: Database) -> AsyncIterator[CallbackDispatcher]:
+    sender = HttpCallbackSender(allow_private=True)
+    dispatcher = CallbackDispatcher(
+        db=db, clock=SystemClock(), vault=VAULT, sender=sender, metrics=Metrics(Registry()), owner="me", version="1"
+    )
+    task = asyncio.create_task(dispatcher.run())
+    try:
+        yield dispatcher
+    finally:
+        await dispatcher.drain(0)
+        await task
+        await sender.close()
+
+
+def callback(name: str, *, org_id: str, url: str) -> CallbackRow:
+    return CallbackRow(
+        id=name, server_id=name, org_id=org_id, host=outbox.host_of(url), url=url, body=b"{}",
+        created_at_ms=SystemClock().now_ms(), next_at_ms=SystemClock().now_ms(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("orgs", "hosts"), [(1, 1), (1, HANGING), (30, 30)], ids=["one host", "many hosts", "many organizations"]
+)
+async def test_hanging_receivers_do_not_delay_others(db: Database, orgs: int, hosts: int) -> None:
+    secret = VAULT.seal(new_secret(bytes(32)))
+    for number in range(orgs + 1):
+        organization = Organization(id=f"org_{number}", name=f"{number}", webhook_secret=secret, created_at_ms=1)
+        await organizations.create(db, organization)
+    # A plain protocol accepts, reads, and never answers.
+    async with listening(asyncio.Protocol, hosts) as hanging, listening(GoodReceiver, 1) as (good,):
+        callbacks = [
+            callback(f"hanging_{number}", org_id=f"org_{number % orgs}", url=hanging[number % hosts])
+            for number in range(HANGING)
+        ]
+        await db.write([rows.insert("callbacks", row) for row in callbacks])
+        async with dispatching(db) as dispatcher, asyncio.timeout(PATIENCE_S):
+            for number in range(GOOD):
+                # Half of them are from an organization with hanging receivers.
+                row = callback(f"good_{number}", org_id=("org_0", f"org_{orgs}")[number % 2], url=good)
+                await db.write([rows.insert("callbacks", row)])
+                dispatcher.wake()
+            delivered: list[CallbackRow] = []
+            while len(delivered) < GOOD:
+                await asyncio.sleep(0.05)
+                delivered = await outbox.list_callbacks(db, org_id=None, state=CallbackState.DELIVERED, limit=GOOD)
+            # No attempt to reach a hanging receiver has timed out, so no good callback can have waited for one.
+            waiting = await outbox.list_callbacks(db, org_id=None, state=CallbackState.WAITING, limit=HANGING)
+            assert {row.attempts for row in waiting} == {0}
+            assert len(waiting) == HANGING
