@@ -29,7 +29,7 @@ from matchpod.service.prometheus import Registry
 from matchpod.service.webhook_signature import new_secret, verify
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
-from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState
+from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow, CallbackRow, CallbackState
 from matchpod.storage.rows import insert
 from tests.contract import databases
 
@@ -333,22 +333,29 @@ async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "PAGE", 1)
+    claimed: list[Value] = []
+
+    class ClaimLog(FlakyDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            claimed.extend(value for name, value in statements[0].params.items() if name == "id_0")
+            return await super().write(statements)
+
     world = World(db)
     world.receivers.fail(None, url=SLOW)
     await world.add("cb_1")
     await world.add("slow_1", url=SLOW)
-    dispatcher = world.dispatcher()
+    dispatcher = world.dispatcher(db=ClaimLog(db))
     async with running(dispatcher):
         await world.until_attempts(1)
         await world.until_attempts(1, "slow_1")
-        world.receivers.requests.clear()
+        claimed.clear()
         await world.add("slow_2", url=SLOW, due_in_ms=1)
         await world.add("new_1", url="https://new.example/", due_in_ms=1)
         await world.add("cb_2", due_in_ms=1)
         world.clock.ms += 1
         dispatcher.wake()
         await world.until_attempts(1, "slow_2")
-    assert [request.headers["webhook-id"] for request in world.receivers.requests] == ["cb_2", "new_1", "slow_2"]
+    assert claimed == ["cb_2", "new_1", "slow_2"]
 
 
 async def test_attempts_are_counted_across_a_restart(db: Database) -> None:
@@ -384,6 +391,32 @@ async def test_attempt_interrupted_by_a_crash_is_repeated_and_not_counted(db: Da
     assert world.receivers.attempts == ["1", "1"]
     assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
     assert second.headers["Authorization"] == "Bearer t"
+
+
+async def test_attempt_interrupted_repeatedly_is_postponed_and_then_delivered(
+    db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(db)
+    world.receivers.block(GOOD)
+    await world.add("cb_1")
+    for count in (1, 2):
+        task = asyncio.create_task(world.dispatcher(f"process {count}").run())
+        await until(lambda count=count: len(world.receivers.requests) == count)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        world.clock.ms += CALLBACK_LEASE_MS
+    world.receivers.gates.clear()
+    dispatcher = world.dispatcher("last process")
+    async with running(dispatcher):
+        await poll_without_result(dispatcher)
+        assert len(world.receivers.requests) == 2
+        world.clock.ms += REPEAT_AFTER_MS[1] - CALLBACK_LEASE_MS
+        dispatcher.wake()
+        await world.until_attempts(1)
+    assert world.receivers.attempts == ["1", "1", "1"]
+    assert len({(request.body, request.headers["webhook-id"]) for request in world.receivers.requests}) == 1
+    assert await world.state() is CallbackState.DELIVERED
+    assert caplog.text.count("callback repeated, its attempt was not recorded") == 2
 
 
 async def test_two_processes_on_one_database_send_each_callback_once(replicas: databases.Replicas) -> None:

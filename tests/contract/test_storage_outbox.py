@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -10,7 +11,14 @@ import pytest
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
-from matchpod.storage.outbox import CALLBACK_LEASE_MS, AttemptRow, CallbackRow, CallbackState, OutcomeRow
+from matchpod.storage.outbox import (
+    CALLBACK_LEASE_MS,
+    REPEAT_AFTER_MS,
+    AttemptRow,
+    CallbackRow,
+    CallbackState,
+    OutcomeRow,
+)
 from matchpod.storage.servers import HANDOVER_MS, ServerRow
 from tests.contract import databases
 from tests.vaults import stored_tokens
@@ -161,12 +169,17 @@ async def test_claimed_callback_can_be_claimed_again_after_its_lease(db: Databas
     await store(db, callback("cb_1"), callback("cb_done", next_at_ms=None), callback("cb_later", next_at_ms=50_000))
     assert await claim(db, owner="me", now_ms=49, limit=9) == []
     (mine,) = await claim(db, owner="me", now_ms=50, limit=9)
-    assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS)
+    assert mine == callback("cb_1", lease_owner="me", lease_until_ms=50 + CALLBACK_LEASE_MS, unrecorded=1)
     assert await claim(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=9) == []
     (yours,) = await claim(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=9)
     assert (yours.id, yours.attempts) == ("cb_1", 0)
-    await servers.drop_leases(db, 0)
-    assert len(await claim(db, owner="me", now_ms=50, limit=9)) == 1
+
+
+async def test_callback_whose_lease_was_dropped_can_be_claimed_at_once(db: Database) -> None:
+    await store(db, callback("cb_1"))
+    for owner in ("me", "you"):
+        await servers.drop_leases(db, 50)
+        assert len(await claim(db, owner=owner, now_ms=50, limit=9)) == 1
 
 
 async def test_due_callbacks_skip_full_organizations_and_hosts(db: Database) -> None:
@@ -218,6 +231,81 @@ async def test_callback_is_due_after_a_restart_with_the_clock_set_back(db: Datab
     await servers.drop_leases(db, 1_000)
     (claimed,) = await claim(db, owner="me", now_ms=1_000, limit=9)
     assert claimed.id == "cb_1"
+
+
+async def begin_until_dead(db: Database, from_ms: int, until_ms: int, step_ms: int) -> list[int]:
+    """Let processes start again and again and die during an attempt; return the times of the attempts."""
+    begun = []
+    for now_ms in range(from_ms, until_ms, step_ms):
+        await servers.drop_leases(db, now_ms)
+        begun += [now_ms for _ in await claim(db, owner="me", now_ms=now_ms, limit=1)]
+    return begun
+
+
+async def test_repeats_in_a_crash_loop_become_rare_and_end_with_delivery(db: Database) -> None:
+    minute, hour = 60_000, 3_600_000
+    await store(db, callback(next_at_ms=0))
+    begun = await begin_until_dead(db, 0, 2 * hour, minute // 2)
+    # The first repeat is immediate, that is, at the next start.
+    assert [at_ms / minute for at_ms in begun[:8]] == [0, 0.5, 1.5, 3.5, 7.5, 15.5, 30.5, 45.5]
+    assert {after - before for before, after in pairwise(begun[5:])} == {REPEAT_AFTER_MS[-1]}
+    for start_ms in begun:
+        assert sum(start_ms < at_ms <= start_ms + hour for at_ms in begun) <= 8
+    # The retry after the recorded attempt is due as usual. It was not begun before, and is not lost either.
+    retry_ms = 2 * hour + 5_000
+    await record(db, 1, next_at_ms=retry_ms)
+    assert await begin_until_dead(db, retry_ms - 1, retry_ms + 1, 1) == [retry_ms]
+    assert len(await begin_until_dead(db, retry_ms + minute, retry_ms + hour, minute)) == 3
+    await servers.drop_leases(db, 4 * hour)
+    assert len(await claim(db, owner="me", now_ms=4 * hour, limit=1)) == 1
+    await record(db, 2, delivered=True)
+    assert await claim(db, owner="me", now_ms=9 * hour, limit=1) == []
+    assert (await only_callback(db)).delivered_at_ms == 60
+
+
+async def test_recorded_attempts_are_not_counted_as_repeats(db: Database) -> None:
+    await store(db, callback(next_at_ms=0))
+    for number in range(1, 9):
+        (claimed,) = await claim(db, owner="me", now_ms=number, limit=1)
+        assert (claimed.unrecorded, claimed.next_at_ms) == (1, number - 1)
+        await record(db, number, next_at_ms=number)
+    assert (await only_callback(db)).unrecorded == 0
+
+
+async def test_claim_without_an_attempt_is_not_counted(db: Database) -> None:
+    await store(db, callback(next_at_ms=0))
+    for now_ms in range(0, 10 * CALLBACK_LEASE_MS, CALLBACK_LEASE_MS):
+        (claimed,) = await claim(db, owner="me", now_ms=now_ms, limit=1)
+        assert claimed.unrecorded == 1
+        assert await claim(db, owner="you", now_ms=now_ms, limit=1) == []
+        await db.write([outbox.unclaim(claimed, now_ms + 1)])
+        # Its lease lasts: another process would not be able to decrypt it either.
+        assert await claim(db, owner="you", now_ms=now_ms + 1, limit=1) == []
+
+
+async def test_lost_lease_cannot_be_unclaimed(db: Database) -> None:
+    await store(db, callback())
+    (lost,) = await claim(db, owner="me", now_ms=50, limit=1)
+    await claim(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=1)
+    before = await only_callback(db)
+    await db.write([outbox.unclaim(lost, 60)])
+    assert await only_callback(db) == before
+
+
+async def test_requested_redelivery_is_due_even_if_it_was_postponed(db: Database) -> None:
+    await store(db, callback(next_at_ms=0))
+    last_ms = (await begin_until_dead(db, 0, 3_600_000, 60_000))[-1]
+    await servers.drop_leases(db, last_ms)
+    assert await claim(db, owner="me", now_ms=last_ms, limit=1) == []
+    await outbox.redeliver(db, "cb_1", last_ms)
+    (claimed,) = await claim(db, owner="me", now_ms=last_ms, limit=1)
+    assert claimed.unrecorded == 1
+
+
+async def test_postponed_repeat_is_due_after_a_restart_with_the_clock_set_back(db: Database) -> None:
+    await store(db, callback(next_at_ms=9_000_000, unrecorded=5), callback("cb_2", next_at_ms=1_000_000, unrecorded=5))
+    await servers.drop_leases(db, 500_000)
+    assert [row.id for row in await claim(db, owner="me", now_ms=500_000, limit=9)] == ["cb_1"]
 
 
 async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Database) -> None:

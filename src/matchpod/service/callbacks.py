@@ -1,7 +1,8 @@
 """Deliver the callbacks in the outbox that are due, each in its own task.
 
 A callback gets two attempts, the second 5 s after the first one failed, and one more per operator request. An attempt
-is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number.
+is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number; the claim
+of a callback limits how often.
 """
 
 from __future__ import annotations
@@ -209,12 +210,13 @@ class CallbackDispatcher:
     async def _deliver(self, row: CallbackRow) -> None:
         try:
             request = await self._request(row)
-            if request is None:
-                return  # retried when its lease has expired
-            # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
-            if self._clock.now_ms() + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
-                return
             began_ms = self._clock.now_ms()
+            # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
+            if request is None or began_ms + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
+                await _retry_while_unavailable(lambda: self._db.write([outbox.unclaim(row, began_ms)]))
+                return
+            if row.unrecorded > 1:
+                _log.warning("callback repeated, its attempt was not recorded", extra=_log_fields(row))
             delivery = request if isinstance(request, Delivery) else await self._send(request)
             await self._record(row, delivery, began_ms)
         except Exception:  # noqa: BLE001 - one callback must not end the others
@@ -224,7 +226,7 @@ class CallbackDispatcher:
     async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery | None:
         """The request to send, or a failed delivery if the callback can never be signed.
 
-        None if its secrets cannot be decrypted: no attempt is recorded, so it is delivered once the vault key is right.
+        None if its secrets cannot be decrypted: no attempt is made, so it is delivered once the vault key is right.
         """
         organization = await _retry_while_unavailable(lambda: organizations.get(self._db, row.org_id))
         if organization is None:

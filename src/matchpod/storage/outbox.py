@@ -1,7 +1,8 @@
 """Store match outcomes and their callbacks, both written in one transaction.
 
 A callback is claimed under a lease, sent, and the attempt recorded afterwards: if the process crashes in between,
-the callback is sent again with the same id and the same bytes.
+the callback is sent again with the same id and the same bytes. How often that happens is limited by the claim: it
+counts attempts that are not recorded yet, and postpones the next one in case this one is not recorded either.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Database, Delivery, Statement, Value
 from matchpod.storage import rows
-from matchpod.storage.servers import HANDOVER_MS
+from matchpod.storage.servers import HANDOVER_MS, LATEST_REPEAT_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
 """How long the lease of a callback lasts: an attempt takes at most 15 s."""
+
+REPEAT_AFTER_MS: Final = (0, 60_000, 120_000, 240_000, 480_000, LATEST_REPEAT_MS)
+"""How long after an attempt that was not recorded it is repeated, by the number of attempts not recorded before it.
+
+The first repeat is due at once: usually a single process died. At most 8 repeats are made in any hour.
+"""
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +62,8 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     delivered_at_ms: int | None = None
     lease_owner: str | None = None
     lease_until_ms: int | None = None
+    unrecorded: int = 0
+    """Attempts that were begun and not recorded: the current one, and those during which a process died."""
 
 
 class DueCallback(NamedTuple):
@@ -85,6 +94,15 @@ class CallbackState(StrEnum):
 
 
 _IS_DUE: Final = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+
+_POSTPONED: Final = (
+    "CASE"
+    + "".join(
+        f" WHEN unrecorded >= {before} THEN CAST(:now_ms AS BIGINT) + {after_ms}"
+        for before, after_ms in reversed([*enumerate(REPEAT_AFTER_MS)][1:])
+    )
+    + " ELSE next_at_ms END"
+)
 
 _STATE_CONDITIONS: Final = {
     CallbackState.WAITING: "next_at_ms IS NOT NULL",
@@ -174,12 +192,21 @@ async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_m
     listed, params = rows.parameter_list("id", ids)
     claimed = await rows.write_one(
         db,
-        "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms"
-        f" WHERE id IN {listed} AND {_IS_DUE} RETURNING {rows.column_list(CallbackRow)}",
+        "UPDATE callbacks SET lease_owner = :owner, lease_until_ms = :until_ms, unrecorded = unrecorded + 1,"
+        f" next_at_ms = {_POSTPONED} WHERE id IN {listed} AND {_IS_DUE} RETURNING {rows.column_list(CallbackRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
     )
     by_id = {row.id: row for row in (rows.from_row(CallbackRow, values) for values in claimed)}
     return [by_id[callback_id] for callback_id in ids if callback_id in by_id]
+
+
+def unclaim(row: CallbackRow, now_ms: int) -> Statement:
+    """Note that no attempt was made under this lease. The callback is due again when the lease expires."""
+    return Statement(
+        "UPDATE callbacks SET unrecorded = unrecorded - 1, next_at_ms = :now_ms"
+        " WHERE id = :id AND lease_owner = :owner AND lease_until_ms = :until_ms",
+        {"id": row.id, "owner": row.lease_owner, "until_ms": row.lease_until_ms, "now_ms": now_ms},
+    )
 
 
 def record_attempt(
@@ -200,7 +227,8 @@ def record_attempt(
     is_last = delivery.is_success or next_at_ms is None
     update = Statement(
         "UPDATE callbacks SET attempts = :number, next_at_ms = :next_at_ms, delivered_at_ms = :delivered_at_ms,"
-        f"{' auth = NULL,' if is_last else ''} lease_owner = NULL, lease_until_ms = NULL"
+        f"{' auth = NULL,' if is_last else ''} lease_owner = NULL, lease_until_ms = NULL,"
+        " unrecorded = CASE WHEN unrecorded > 0 THEN unrecorded - 1 ELSE 0 END"
         " WHERE id = :id AND attempts = :attempts_before",
         {
             "id": callback_id,
@@ -243,6 +271,9 @@ async def list_callbacks(
 
 
 async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
-    """Make a callback due again, in any state; False if it does not exist."""
-    update = "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL WHERE id = :id RETURNING id"
+    """Make a callback due again, in any state, even if it was postponed; False if it does not exist."""
+    update = (
+        "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
+        " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END WHERE id = :id RETURNING id"
+    )
     return bool(await rows.write_one(db, update, {"id": callback_id, "now_ms": now_ms}))

@@ -290,6 +290,8 @@ _CALLBACK_HOSTS = (
     " WHERE next_at_ms IS NOT NULL",
 )
 
+_CALLBACK_REPEATS = ("ALTER TABLE callbacks ADD COLUMN unrecorded BIGINT NOT NULL DEFAULT 0",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -298,5 +300,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _PENDING,
     HASHED_TOKENS,
     _CALLBACK_HOSTS,
+    _CALLBACK_REPEATS,
 )
 """The statements at index n migrate from version n to n + 1."""

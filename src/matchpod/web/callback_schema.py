@@ -15,10 +15,11 @@ _AT: Final = "#/components/schemas/"
 _PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
 _HEADERS: Final = {
     "Authorization": "The `callbackAuthToken` given at creation; left out if there was none.",
-    "webhook-id": "The same for both attempts.",
+    "webhook-id": "The same whenever this callback is sent: use it to ignore one that arrives again.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
     "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
-    "X-Matchpod-Attempt": "1, or 2 for the retry.",
+    "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time the operator of "
+    "the service sends the callback again. An attempt that is repeated has the same number.",
 }
 
 
@@ -58,7 +59,9 @@ def _webhook(name: str, summary: str, schema: str) -> Schema:
             "operationId": name,
             "summary": summary,
             "description": "Sent once to the `callbackUrl`, and again 5 s later if there was no 2xx response within "
-            "10 s. Redirects are not followed.",
+            "10 s. Redirects are not followed. It can arrive more than twice in two cases, always with the same "
+            "`webhook-id` and the same bytes: an attempt during which the service itself stopped is repeated, at most "
+            "8 times per hour, and the operator of the service can send a callback again.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()
