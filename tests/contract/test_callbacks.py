@@ -290,7 +290,9 @@ async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_host
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "MAX_PER_HOST", 3)
+    monkeypatch.setattr(callbacks, "PAGE", 2)
     monkeypatch.setattr(callbacks, "CANDIDATES", 4)
+    monkeypatch.setattr(callbacks, "POLL_S", 3600.0)
 
     assert MAX_PER_HOST > 3
     world = World(db)

@@ -45,7 +45,7 @@ PAGE: Final = 64
 """Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
 
 CANDIDATES: Final = 1_024
-"""Due callbacks that a page is chosen from."""
+"""Due callbacks that a page is chosen from: more than a page, so that those that were chosen are never all."""
 
 KNOWN_RECEIVERS: Final = 10_000
 """Receivers of which the dispatcher remembers whether they answered."""
@@ -55,6 +55,9 @@ ATTEMPT_S: Final = 15.0
 
 POLL_S: Final = 1.0
 """How often the outbox is polled without a call of `wake`: other processes end matches too."""
+
+ROOM_S: Final = 0.1
+"""Pause before the outbox is polled because attempts have ended: a poll passes over all callbacks that have no room."""
 
 DATABASE_RETRY_S: Final = 1.0
 """Pause after an error, before the database is used again."""
@@ -186,7 +189,8 @@ class CallbackDispatcher:
         del self._in_flight[row.id]
         self._shares.release(_receiver(row))
         if self._is_limited:
-            self._woken.set()
+            self._is_limited = False  # until the next claim: all attempts that end in the meantime cause one poll
+            asyncio.get_running_loop().call_later(ROOM_S, self._woken.set)
 
     async def _wait(self) -> None:
         wait_s = POLL_S
