@@ -37,7 +37,7 @@ MAX_ADDRESSES = 4
 
 MAX_ATTEMPTS = 4_096
 """Attempts at a time, each with a connection. One organization gets at most half of them: if 1,000 of its receivers
-hang, there is room for the others. Less if the process may not open four times as many files."""
+hang, there is room for the others."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024
@@ -64,7 +64,7 @@ class HttpCallbackSender:
         self._allow_private = allow_private
         self._total_s = total_s
         self._trust = trust
-        self._capacity = _capacity()
+        self._capacity = max_attempts(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._lookups = HostLookups()
         self._open_writers: set[asyncio.StreamWriter] = set()
         self._is_closed = False
@@ -139,8 +139,8 @@ class HttpCallbackSender:
         return await asyncio.open_connection(address, receiver.port, ssl=self._trust, server_hostname=name)
 
 
-def _capacity() -> int:
-    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+def max_attempts(open_files: int) -> int:
+    """Return how many attempts a process makes at a time that may have `open_files`: it uses a quarter of them."""
     return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 

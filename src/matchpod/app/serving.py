@@ -23,6 +23,7 @@ import msgspec
 import uvloop
 
 from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
+from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, check_fleets, compose
 from matchpod.app.first_run import ORGANIZATION, create_first_key, welcome_text, write_key_file
@@ -73,7 +74,7 @@ def run_service(settings: Settings, *, announce: Callable[[str], None] | None, c
 def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
     """Return the limits of HTTP connections: those in the settings, as far as the limit on open files allows them."""
     servers_count = sum(region.fleet.capacity for region in settings.regions)
-    possible = max_connections(open_files, servers_count)
+    possible = max_connections(open_files, servers=servers_count, callbacks=max_attempts(open_files))
     wanted = MAX_CONNECTIONS if settings.max_connections is None else settings.max_connections
     if settings.max_connections is not None and wanted > possible:
         _log.warning(

@@ -21,8 +21,8 @@ ADDRESS_EXCESS: Final = 2
 """An address may have this multiple of its limit; only a request shows if it is a game server's, and an answer explains
 more than a closed connection. Further connections are closed at once."""
 
-RESERVED_FILES: Final = 320
-"""Open files kept for other purposes: 256 callbacks in progress, the database, the log, the fleets."""
+RESERVED_FILES: Final = 64
+"""Open files kept for other purposes: the database, the log, the fleets."""
 RESERVED_FILES_PER_SERVER: Final = 2
 """Open files kept for each game server: its console, and one for a short time, for example at its start."""
 
@@ -60,9 +60,12 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 
-def max_connections(open_files: int, servers: int) -> int:
-    """Return how many connections a process can serve that may have `open_files` and drives up to `servers`."""
-    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers
+def max_connections(open_files: int, *, servers: int, callbacks: int) -> int:
+    """Return how many connections a process can serve that may have `open_files`.
+
+    It drives up to `servers` game servers, and sends up to `callbacks` at a time.
+    """
+    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + callbacks
     return max(open_files - reserved, open_files // 2)
 
 

@@ -27,14 +27,14 @@ def settings(**values: str) -> Settings:
 def test_number_of_connections_is_the_default_or_what_open_files_allow(caplog: pytest.LogCaptureFixture) -> None:
     servers = settings().regions[0].fleet.capacity
     assert connection_limits(settings(), 65_536).total == MAX_CONNECTIONS
-    assert connection_limits(settings(), 2048).total == 2048 - RESERVED_FILES - 2 * servers
+    assert connection_limits(settings(), 2048).total == 2048 - 512 - RESERVED_FILES - 2 * servers
     assert connection_limits(settings(max_connections="20000"), 65_536).total == 20_000
     assert not caplog.records
 
 
 def test_configured_number_of_connections_is_reduced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     servers = settings().regions[0].fleet.capacity
-    assert connection_limits(settings(max_connections="2000"), 2048).total == 2048 - RESERVED_FILES - 2 * servers
+    assert connection_limits(settings(max_connections="2000"), 2048).total == 2048 - 512 - RESERVED_FILES - 2 * servers
     (warning,) = caplog.records
     assert (warning.levelno, vars(warning)["open_files"]) == (logging.WARNING, 2048)
 

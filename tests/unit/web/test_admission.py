@@ -55,9 +55,9 @@ def test_requests_of_game_servers_and_probes_have_priority_and_those_of_callers_
 
 
 def test_number_of_connections_leaves_open_files_for_the_rest() -> None:
-    assert max_connections(65_536, 100) == 65_536 - RESERVED_FILES - 200
-    assert max_connections(1024, 0) == 1024 - RESERVED_FILES
-    assert max_connections(1024, 5000) == 512  # too few for that fleet: half for each
+    assert max_connections(65_536, servers=100, callbacks=4096) == 65_536 - RESERVED_FILES - 200 - 4096
+    assert max_connections(1024, servers=0, callbacks=0) == 1024 - RESERVED_FILES
+    assert max_connections(1024, servers=5000, callbacks=256) == 512  # too few for that fleet: half for each
 
 
 def test_streams_leave_places_for_other_requests() -> None:
