@@ -16,9 +16,9 @@ from rich.text import Text
 from matchpod.core.match import Match
 from matchpod.core.model import MatchType, Team, is_human
 from matchpod.core.played_map import MapStatus, PlayedMap
-from matchpod.core.result import player_name, team_name
+from matchpod.core.result import overall_lines, player_name, team_name
 from matchpod.core.stats import derived
-from matchpod.core.stats.player_line import PlayerLine, sum_lines
+from matchpod.core.stats.player_line import PlayerLine
 from matchpod.cs2.match_reader import MatchReader
 
 MAX_NAME_CHARS = 24
@@ -58,7 +58,7 @@ def scoreboard(reader: MatchReader) -> RenderableType:
     for one in played:
         parts += [Text(), _map_headline(match, one), _players(match, one.ledger.lines())]
     if len(played) > 1:
-        total = sum_lines(line for one in played for line in one.ledger.lines())
+        total = overall_lines(played)
         parts += [Text(), Text("All maps", style="bold"), _players(match, total)]
     parts += [Text(), *_leads(match), *_notes(reader, played)]
     return Group(*parts)
@@ -137,7 +137,7 @@ def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableT
     notes = [] if is_deathmatch else [_LEGEND]
     notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} unknown."]
     for one in played:
-        checked = sum(record.has_game_mvps for record in one.ledger.rounds)
+        checked = sum(record.has_game_counts for record in one.ledger.rounds)
         if not one.ledger.is_complete:
             lost = sorted({*one.ledger.missing_rounds, *one.ledger.torn_rounds})
             notes.append(f"Map {one.number}: parts of the log are missing in rounds {', '.join(map(str, lost))}.")

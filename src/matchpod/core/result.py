@@ -6,7 +6,7 @@ unlisted players who took part before they were kicked. Assists include flash as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -34,6 +34,7 @@ from matchpod.core.result_shapes import (
     TeamEntry,
 )
 from matchpod.core.stats import derived
+from matchpod.core.stats.ledger import RoundPhase
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 
 GAME = "cs2"
@@ -50,7 +51,7 @@ def build_result(match: Match) -> Result:
         return _deathmatch(match)
     played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
     won1, won2 = match.series_score
-    overall = sum_lines(line for played in played for line in played.ledger.lines())
+    overall = overall_lines(played)
     return SeriesResult(
         game_mode=match.settings.match_type,
         format=match.settings.series_format,
@@ -113,6 +114,25 @@ def iso_time(ms: int) -> str:
     """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
     seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest_ms:03d}Z"
+
+
+def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
+    """Return the statistics of all players over these maps, most kills first.
+
+    What only reports contain is None for a player of whom nothing is known on a map with lost rounds.
+    """
+    by_map = [played.ledger.lines() for played in maps]
+    seen = [
+        {line.player_id for line in lines}
+        for played, lines in zip(maps, by_map, strict=True)
+        if not played.ledger.is_complete or (played.is_finished and played.ledger.phase is RoundPhase.BEFORE)
+    ]
+    return [
+        line
+        if all(line.player_id in players for players in seen)
+        else msgspec.structs.replace(line, mvps=None, shots_fired=None, shots_hit=None)
+        for line in sum_lines(line for lines in by_map for line in lines)
+    ]
 
 
 def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:

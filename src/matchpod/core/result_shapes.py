@@ -63,7 +63,7 @@ class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     enemies_flashed: Annotated[int, Meta(description="Enemies blinded.")]
     mvps: Annotated[
         int | UnsetType,
-        Meta(description="Rounds as most valuable player; left out if not counted."),
+        Meta(description="Rounds as most valuable player; left out if unknown."),
     ] = UNSET
     bomb_plants: BombPlants
     bomb_defuses: BombDefuses
@@ -100,7 +100,7 @@ class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
     team: PlayerTeam
     adr: Annotated[float, Meta(description="Average damage per round.")]
     rounds_played: Annotated[int, Meta(description="Rounds the player took part in.")]
-    mvps: Annotated[int | None, Meta(description="Rounds as most valuable player; null if not counted.")]
+    mvps: Annotated[int | None, Meta(description="Rounds as most valuable player; null if unknown.")]
 
 
 class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):

@@ -204,15 +204,16 @@ def test_plugin_report_of_the_last_round_is_applied_after_the_end() -> None:
         f'MatchStatus: Score: 1:0 on map "{MAP}" RoundsPlayed: 1',
         'World triggered "Round_End"',
     )
-    poster.reader.read_report(MAP_RESULT, RECEIVED_MS)
+    result = report("map_result", team1={"score": 1}, team2={"score": 0}, winner={"side": "3", "team": "team1"})
+    poster.reader.read_report(result, RECEIVED_MS)
     poster.reader.tick(RECEIVED_MS + CONFIRM_TIMEOUT_MS)
     assert poster.reader.match.phase is MatchPhase.OVER
-    player = {"steamid": id64(1), "name": "p1", "stats": {"mvp": 3}}
+    player = {"steamid": id64(1), "name": "p1", "stats": {"mvp": 1}}
     teams = {"team1": {"score": 1, "players": [player]}, "team2": {"score": 0, "players": []}}
     late = report("round_end", round_number=1, reason=8, winner={"side": "3", "team": "team1"}, **teams)
     poster.reader.read_report(late, RECEIVED_MS + CONFIRM_TIMEOUT_MS + 500)
     mvps = {line.player_id: line.mvps for line in poster.reader.match.current_map.ledger.lines()}
-    assert mvps[id64(1)] == 3
+    assert mvps[id64(1)] == 1
 
 
 def test_invalid_report_is_ignored() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from matchpod.core.model import GameSettings
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader
+from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.agenda_steps import run_next
 
 from .played_match import START_MS, PlayedMatch
@@ -21,8 +22,8 @@ SILENCE_MS = 3_600_000
 class InterruptedMatch(PlayedMatch):
     """A match whose service can go down and come back. Meanwhile the match goes on, even to the next map."""
 
-    def __init__(self, settings: GameSettings, *, seed: int) -> None:
-        super().__init__(settings, seed=seed)
+    def __init__(self, settings: GameSettings, *, seed: int, scenario: Scenario = Scenario.FULL_MATCH) -> None:
+        super().__init__(settings, seed=seed, scenario=scenario)
         self.is_down = False
         self.received: list[tuple[int, Mapping[str, str] | None, bytes]] = []
         """Received log posts and plugin reports in order: time, headers of a post or None for a report, body."""

@@ -17,6 +17,7 @@ from matchpod.core import events as ev
 from matchpod.core.model import PlayerId
 from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
+from matchpod.core.stats.mvps import MvpReports
 from matchpod.core.stats.player_line import PlayerLine, RoundShots, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord, Shots
@@ -81,6 +82,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     died_at_ms: dict[PlayerId, int] = {}
     shots: dict[int, dict[PlayerId, Shots]] = {}
     """Shots by round. Reports may overtake the log, so a round may be here before its record."""
+    mvps: MvpReports = msgspec.field(default_factory=MvpReports)
+    may_lack_end: bool = False
+    """Rounds may have been played after the last record."""
 
     def apply(self, event: ev.Event) -> None:
         """Apply an event; events without effect on statistics are ignored."""
@@ -96,14 +100,17 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def lines(self) -> list[PlayerLine]:
         """Return the totals of all players including the open round, most kills first."""
-        rounds = self.rounds
+        rounds = finished = self.rounds
         if self.open_round is not None:
             # Compute totals on a copy: reading must not change the stored round.
             players = {player_id: msgspec.structs.replace(row) for player_id, row in self.open_round.players.items()}
             provisional = msgspec.structs.replace(self.open_round, players=players)
             compute_totals(provisional)
             rounds = [*rounds, provisional]
-        return sum_rounds(rounds, self._complete_shots(), has_teams=not self.is_free_for_all)
+            finished = rounds if provisional.is_decided else finished
+        has_mvps = not (self.has_respawns or self.is_free_for_all)
+        mvps = self.mvps.known(finished, self.player_ids()) if has_mvps else {}
+        return sum_rounds(rounds, self._complete_shots(), mvps=mvps, has_teams=not self.is_free_for_all)
 
     def live_counts(self) -> dict[PlayerId, LiveCount]:
         """Return kills, deaths and assists of all players including the open round; cheaper than `lines`."""
@@ -164,7 +171,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if self.open_round is not None and self.open_round.is_decided:
             self._close()
         self._drop_after(event.rounds_kept)
-        self.phase = RoundPhase.LIVE
+        self.phase, self.may_lack_end = RoundPhase.LIVE, False
         if self.rounds:
             self.rounds[-1].remove_suicides(event.at_ms - RESTORE_MOMENT_MS)
             compute_totals(self.rounds[-1])
@@ -174,7 +181,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if not event.is_complete:
             self._mark_torn()
         self._close(is_loss=False)  # a deathmatch round is never decided, and a map may end during a round
-        self.phase = RoundPhase.ENDED
+        self.phase, self.may_lack_end = RoundPhase.ENDED, not event.is_complete
 
     def _log_lost(self, _event: ev.LogGap | ev.ServerRestarted) -> None:
         self._mark_torn()
@@ -202,19 +209,23 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.torn_rounds = [torn for torn in self.torn_rounds if torn <= number]
         self.discrepancies = [found for found in self.discrepancies if found.round_number <= number]
         self.shots = {counted: shots for counted, shots in self.shots.items() if counted <= number}
+        self.mvps.drop_after(number)
 
     def _last_number(self) -> int:
         return max([0, *self.missing_rounds[-1:], *(record.number for record in self.rounds[-1:])])
 
     def _mark_missing_before(self, number: int) -> None:
         """Record all rounds before this number that are not in the log as missing."""
-        first = self._last_number() + 1
-        self.missing_rounds.extend(range(first, min(number, MAX_ROUND_NUMBER)))
+        missing = range(self._last_number() + 1, min(number, MAX_ROUND_NUMBER))
+        if missing:
+            self.missing_rounds.extend(missing)
+            self.mvps.forget()
 
     def _mark_torn(self) -> None:
         number = self._last_number() + 1 if self.open_round is None else self.open_round.number
         if number not in self.torn_rounds:
             self.torn_rounds.append(number)
+        self.mvps.forget()
 
     # --- combat -------------------------------------------------------------------------------------------------
 
@@ -312,24 +323,23 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self._close()
         if self.open_round is None:
             self._mark_missing_before(event.round_number)
+        if 0 < played < MAX_ROUND_NUMBER:
+            self.mvps.game[played] = {player.player_id: player.mvps for player in event.players}
         if not self.rounds or self.rounds[-1].number != played:
             return
-        last = self.rounds[-1]
-        last.mvps = {player.player_id: player.mvps for player in event.players}
-        last.has_game_mvps = True
+        self.rounds[-1].has_game_counts = True
         if self.is_complete and not any(record.has_respawns for record in self.rounds):
             lines = sum_rounds(self.rounds)
             new = crosscheck.compare(lines, event.players, self.discrepancies, round_number=played)
             self.discrepancies.extend(new)
 
     def _mvp_named(self, event: ev.MvpNamed) -> None:
-        record = self._record_of(event.round_number)
-        if record is not None and not record.has_game_mvps:
-            record.mvps[event.player_id] = event.mvps
+        if 0 < event.round_number < MAX_ROUND_NUMBER:
+            self.mvps.count_by_plugin(event.round_number, event.player_id, event.mvps)
 
     def _mvp_named_late(self, event: ev.MvpNamed) -> None:
         # The plugin reports over its own connection, so the MVP of the last round may arrive after the map ended.
-        if self.rounds and self.rounds[-1].number == event.round_number:
+        if self.rounds and self.rounds[-1].number == event.round_number and not self.may_lack_end:
             self._mvp_named(event)
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
@@ -343,9 +353,6 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         # During play the report of the latest round may still be on its way.
         expected = numbers if self.phase is RoundPhase.ENDED else numbers[:-1]
         return self.shots if all(self.shots.get(number) for number in expected) else {}
-
-    def _record_of(self, number: int) -> RoundRecord | None:
-        return next((record for record in reversed(self._records()) if record.number == number), None)
 
 
 # Each handler accepts its own event type, which a common signature cannot express.

@@ -48,7 +48,11 @@ _COUNTERS = len(PlayerRound.__struct_fields__)
 
 
 def sum_rounds(
-    rounds: Sequence[RoundRecord], shots: RoundShots | None = None, *, has_teams: bool = True
+    rounds: Sequence[RoundRecord],
+    shots: RoundShots | None = None,
+    *,
+    mvps: Mapping[PlayerId, int] | None = None,
+    has_teams: bool = True,
 ) -> list[PlayerLine]:
     """Return one line per player of these rounds, sorted by most kills, then most damage, then id."""
     rows: dict[PlayerId, list[PlayerRound]] = {}
@@ -59,14 +63,14 @@ def sum_rounds(
         for player_id, kills in record.weapon_kills.items():
             _add_kills(weapons.setdefault(player_id, {}), kills)
     teams = _last_teams(rounds) if has_teams else {}
-    mvps = _latest_mvps(rounds)
+    mvps = mvps or {}
     totals = _sum_shots(rounds, shots or {})
     lines = [
         PlayerLine(
             *_sum_columns(counts),
             player_id=player_id,
             team=teams.get(player_id),
-            mvps=None if mvps is None else mvps.get(player_id, 0),
+            mvps=mvps.get(player_id),
             shots_fired=totals[player_id].fired if player_id in totals else None,
             shots_hit=totals[player_id].hit if player_id in totals else None,
             weapon_kills=weapons.get(player_id, {}),
@@ -87,7 +91,7 @@ def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerI
 
 
 def sum_lines(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
-    """Sum the lines of several maps per player. The team is the last known one; a number of None is not added."""
+    """Sum the lines of several maps per player. The team is the last known one; a sum with None is None."""
     overall: dict[PlayerId, PlayerLine] = {}
     for line in lines:
         former = overall.get(line.player_id)
@@ -120,9 +124,7 @@ def _add_kills(total: dict[str, int], kills: dict[str, int]) -> None:
 
 
 def _add_counted(first: int | None, second: int | None) -> int | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return first + second
+    return None if first is None or second is None else first + second
 
 
 def _last_teams(rounds: Sequence[RoundRecord]) -> dict[PlayerId, Team]:
@@ -131,14 +133,6 @@ def _last_teams(rounds: Sequence[RoundRecord]) -> dict[PlayerId, Team]:
         teams.update(dict.fromkeys(record.team1, Team.TEAM1))
         teams.update(dict.fromkeys(record.team2, Team.TEAM2))
     return teams
-
-
-def _latest_mvps(rounds: Sequence[RoundRecord]) -> dict[PlayerId, int] | None:
-    """Return the latest total of each player; None if no MVPs were reported."""
-    totals: dict[PlayerId, int] = {}
-    for record in rounds:
-        totals.update(record.mvps)
-    return totals or None
 
 
 def _by_kills(line: PlayerLine) -> tuple[int, int, PlayerId]:

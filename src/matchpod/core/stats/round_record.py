@@ -45,9 +45,8 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
     weapon_kills: dict[PlayerId, dict[str, int]] = {}
-    # MVP totals of the map after this round, and whether the game itself reported them.
-    mvps: dict[PlayerId, int] = {}
-    has_game_mvps: bool = False
+    # The game printed its own statistics after this round.
+    has_game_counts: bool = False
 
     def start(self, team1: tuple[PlayerId, ...], team2: tuple[PlayerId, ...]) -> None:
         """Start the round with these line-ups, at the end of freeze time."""

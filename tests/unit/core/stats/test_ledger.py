@@ -342,17 +342,45 @@ def test_live_counts_include_the_open_round() -> None:
 # --- reports of the game and its plugins ---
 
 
+def mvps_of(builder: EventBuilder, *players: str) -> list[int | None]:
+    return [line_of(builder.ledger(), who).mvps for who in players]
+
+
+def counted(builder: EventBuilder, next_round: int, **totals: int) -> EventBuilder:
+    """The game's own totals, of both teams."""
+    ids = {"anna": ANNA, "ben": BEN, "carl": CARL, "xena": XENA, "yuri": YURI, "zoe": ZOE}
+    return builder.game_counts(next_round, *(game_count(ids[name], mvps=totals.get(name, 0)) for name in ids))
+
+
 def test_mvps_come_from_the_game_totals() -> None:
-    builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1), game_count(BEN)).start(2).decide(2).end()
-    ledger = builder.ledger()
-    assert [line_of(ledger, who).mvps for who in (ANNA, BEN)] == [1, 0]
+    builder = counted(live().decide(1), 2, anna=1)
+    assert mvps_of(builder, ANNA, BEN, XENA) == [1, 0, 0]
+    assert mvps_of(builder.start(2), ANNA, BEN, XENA) == [1, 0, 0], "the open round has no MVP yet"
+
+
+def test_mvps_of_the_winners_are_unknown_if_the_mvp_of_the_last_round_was_not_reported() -> None:
+    builder = counted(live().decide(1), 2, anna=1).start(2).decide(2, Team.TEAM2)
+    assert mvps_of(builder, ANNA, BEN, XENA, YURI) == [1, 0, None, None]
+    assert mvps_of(builder.end(), ANNA, BEN, XENA, YURI) == [1, 0, None, None]
 
 
 def test_plugin_may_report_the_mvp_of_the_last_round_after_the_end() -> None:
-    builder = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2)
-    assert line_of(builder.mvp(2, ANNA, 2).end().ledger(), ANNA).mvps == 2
-    late = live().decide(1).game_counts(2, game_count(ANNA, mvps=1)).start(2).decide(2).end()
-    assert line_of(late.mvp(2, ANNA, 2).ledger(), ANNA).mvps == 2
+    def builder() -> EventBuilder:
+        return counted(live().decide(1), 2, anna=1).start(2).decide(2)
+
+    assert mvps_of(builder().mvp(2, ANNA, 2).end(), ANNA, BEN) == [2, 0]
+    assert mvps_of(builder().end().mvp(2, ANNA, 2), ANNA, BEN) == [2, 0]
+
+
+def test_mvp_report_may_arrive_before_the_log_of_its_round() -> None:
+    assert mvps_of(live().mvp(2, ANNA, 1).mvp(2, BEN, 1).decide(1).start(2).decide(2).end(), ANNA, BEN) == [1, 1]
+
+
+def test_mvps_are_unknown_if_the_map_may_have_gone_on_after_the_last_round() -> None:
+    builder = counted(live().decide(1), 2, anna=1)
+    assert mvps_of(builder.end(is_complete=False), ANNA, XENA) == [None, None]
+    again = counted(builder.restore(1).start(2).decide(2), 3, anna=2)
+    assert mvps_of(again, ANNA, XENA) == [2, 0]
 
 
 def test_after_the_end_only_the_mvp_of_the_last_round_is_accepted() -> None:

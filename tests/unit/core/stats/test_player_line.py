@@ -63,12 +63,9 @@ def test_kills_by_weapon_are_summed() -> None:
     assert line_of(sum_rounds([first, second]), ANNA).weapon_kills == {"ak47": 3, "awp": 1}
 
 
-def test_mvps_are_the_latest_total() -> None:
-    first, second = played(1), played(2)
-    first.mvps = {ANNA: 1, BEN: 0}
-    second.mvps = {BEN: 1}
-    lines = sum_rounds([first, second])
-    assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 1, 0]
+def test_mvps_are_none_for_players_of_whom_they_are_unknown() -> None:
+    lines = sum_rounds([played(1)], mvps={ANNA: 1, BEN: 0})
+    assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 0, None]
 
 
 def test_mvps_and_shots_are_none_if_not_counted() -> None:
@@ -96,12 +93,12 @@ def test_overall_lines_sum_the_maps_of_each_player() -> None:
     assert overall[0].weapon_kills == {"awp": 10, "ak47": 1}
 
 
-def test_map_without_counts_does_not_change_the_sum() -> None:
-    counted = PlayerLine(player_id=ANNA, shots_fired=10, shots_hit=4)
+def test_sum_with_an_uncounted_map_is_unknown() -> None:
+    counted = PlayerLine(player_id=ANNA, shots_fired=10, shots_hit=4, mvps=2)
     uncounted = PlayerLine(player_id=ANNA)
     for maps in ([counted, uncounted], [uncounted, counted]):
         (line,) = sum_lines(maps)
-        assert (line.shots_fired, line.shots_hit, line.mvps) == (10, 4, None)
+        assert (line.shots_fired, line.shots_hit, line.mvps) == (None, None, None)
 
 
 def test_summing_does_not_modify_its_inputs() -> None:

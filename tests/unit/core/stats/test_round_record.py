@@ -72,5 +72,5 @@ def test_record_round_trips() -> None:
     record = started()
     record.add_fall(Fall(5, XENA))
     record.decide(None)
-    record.mvps[ANNA] = 2
+    record.has_game_counts = True
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=RoundRecord) == record

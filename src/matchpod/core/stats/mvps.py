@@ -1,0 +1,73 @@
+"""Determine how often each player was the most valuable player (MVP) of a round, as far as that is known.
+
+The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, who is on the
+team that won it (in all 14 reported rounds of a real match). So a total stays right as long as the player has lost
+every round since it was reported, and if all totals together equal the number of rounds, all of them are right. Lost
+log lines may hide a restored backup, which changes totals: after them, only later reports count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.model import PlayerId, Team
+from matchpod.core.stats.round_record import RoundRecord
+
+_NEVER: Final = -1
+
+
+class MvpReports(msgspec.Struct, omit_defaults=True):
+    """The reported MVP totals of a map, by round number and player."""
+
+    game: dict[int, dict[PlayerId, int]] = {}
+    plugin: dict[int, dict[PlayerId, int]] = {}
+    """Reports of the plugin may overtake the log, so a round may be here before its record."""
+    is_whole: bool = True
+    """False once log lines were lost: totals without a report are unknown then."""
+
+    def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
+        """Store a total that the plugin reported at the end of this round."""
+        self.plugin.setdefault(number, {})[player_id] = total
+
+    def drop_after(self, number: int) -> None:
+        """Drop the reports of all rounds after this one, which are played again."""
+        self.game = {counted: totals for counted, totals in self.game.items() if counted <= number}
+        self.plugin = {counted: totals for counted, totals in self.plugin.items() if counted <= number}
+
+    def forget(self) -> None:
+        """Drop all reports because log lines were lost after them."""
+        self.game, self.plugin, self.is_whole = {}, {}, False
+
+    def known(self, rounds: Sequence[RoundRecord], players: Collection[PlayerId]) -> dict[PlayerId, int]:
+        """Return the MVPs of these players after these rounds; those of whom they are unknown are left out."""
+        records = {record.number: record for record in rounds}
+        totals: dict[PlayerId, int] = {}
+        known_at: dict[PlayerId, int] = {}
+        all_known_at = 0 if self.is_whole else _NEVER
+        for number in sorted(self.game.keys() | (self.plugin.keys() & records.keys())):
+            # The plugin reports when the round ends: its total may be too early to include the MVP of that round.
+            is_early = number not in self.game
+            report = self.plugin[number] if is_early else self.game[number]
+            totals.update(report)
+            if sum(totals.values()) == number:
+                all_known_at = number
+            known_at |= {who: number for who in report if not (is_early and _may_be_mvp(who, records[number]))}
+        if not totals:
+            return {}  # no source
+        since = {who: max(all_known_at, known_at.get(who, _NEVER)) for who in players}
+        return {
+            who: totals.get(who, 0)
+            for who in players
+            if since[who] != _NEVER
+            and not any(_may_be_mvp(who, record) for record in rounds if record.number > since[who])
+        }
+
+
+def _may_be_mvp(player_id: PlayerId, record: RoundRecord) -> bool:
+    if record.winner is None or not record.is_started:
+        return True
+    losers = record.team2 if record.winner is Team.TEAM1 else record.team1
+    return player_id in record.players and player_id not in losers
