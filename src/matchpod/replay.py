@@ -13,11 +13,12 @@ import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.played_map import MapStatus
-from matchpod.cs2.log_batches import LogCursor, LogPost, split_lines
+from matchpod.cs2.log_batches import LogPost, split_lines
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
 from matchpod.cs2.map_flow import MapPhase
 from matchpod.cs2.match_reader import MatchReader
+from matchpod.cs2.post_order import read_in_order
 from matchpod.cs2.recorded_posts import RecordingError, detect_form, read_posts
 
 CHUNK_BYTES = 1 << 20
@@ -130,8 +131,7 @@ def survey(recordings: Sequence[Recording], progress: Progress | None = None) ->
 
 
 def _lines_of_posts(recording: Recording) -> Iterator[bytes]:
-    cursor = LogCursor()
-    return (line for post in recording.posts() for line in cursor.read(post).lines)
+    return (line for new in read_in_order(recording.posts()) for line in new.lines)
 
 
 def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
@@ -202,6 +202,7 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
         if recording.is_posts:
             for post in recording.posts():
                 reader.read_post(post)
+            reader.read_held(None)
         else:
             reader.read_file(recording.lines(progress))
     if (deadline_ms := reader.interpreter.flow.next_deadline_ms()) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -71,6 +72,19 @@ def test_splitting_repeating_and_overlapping_posts_gives_the_same_match(corpus: 
         posts += [post(log, begin, end)] * data.draw(st.integers(1, 2), "times")
         sent = end
     assert encoded_match(read_posts(posts)) == match_from_one_post(log)
+
+
+@settings(examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.randoms(use_true_random=False), st.sampled_from([900, 4096]))
+def test_posts_that_arrive_out_of_order_give_the_same_match(corpus: Path, random: Random, size: int) -> None:
+    data = (corpus / INFERNO).read_bytes()
+    posts = [post(data, begin, end) for begin, end in pairwise([*range(0, len(data), size), len(data)])]
+    arrived: list[LogPost] = []
+    while posts:  # groups of posts that are forwarded concurrently
+        group = posts[: random.randint(1, 40)]
+        posts = posts[len(group) :]
+        arrived += random.sample(group, len(group))
+    assert encoded_match(read_posts(arrived)) == match_from_one_post(data)
 
 
 def test_file_and_post_of_the_same_bytes_give_the_same_result(corpus: Path) -> None:

@@ -2,8 +2,9 @@
 
 A server numbers the bytes of a map load from 0 (in all its posts or in none) and resends a range, possibly extended,
 until it is acknowledged. Known bytes are skipped; missing bytes are reported. A line without its end is dropped:
-truncated, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. Two cases cannot be detected: repeats without offsets (CS:GO),
-and a late post of an earlier load that has no time stamp or starts exactly at the current offset.
+truncated, `RoundsPlayed: 12` reads as `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order. Not
+detected are repeats without offsets (CS:GO), a late post of an earlier load that has no time stamp, and a post that
+seems to repeat or continue the current load by its offset, but is of another one.
 """
 
 from __future__ import annotations
@@ -194,6 +195,25 @@ class LogCursor(msgspec.Struct):
                 self.load_sent_ms = sent_ms
         return self._split(fresh, notices)
 
+    def is_ahead(self, post: LogPost) -> bool:
+        """True if bytes before the post, of the same load, were not read: they are lost, or still on their way."""
+        begin = post.begin
+        if not begin or not post.body:
+            return False
+        if self._is_other_process(post):
+            return post.instance_token != self.previous_token
+        if begin == self.end:
+            return False
+        return (begin > self.end or self._is_other_map(post.game_map)) and not self._is_late(post)
+
+    def begins_load(self, post: LogPost) -> bool:
+        """True if the post is the start of another load or process than the current one."""
+        if post.begin != 0 or not post.body:
+            return False
+        if self._is_other_process(post):
+            return post.instance_token != self.previous_token
+        return self.end > 0 and not self._is_late(post) and not self._repeats_opening(post.body)
+
     def _split(self, fresh: bytes, notices: list[LogNotice]) -> NewLines:
         splitter = self.splitter
         oversized = splitter.oversized
@@ -279,6 +299,10 @@ class LogCursor(msgspec.Struct):
         if post.sent_ms is None or self.load_sent_ms is None:
             return False
         return post.sent_ms < self.load_sent_ms and self.last_sent_ms - post.sent_ms <= LATE_MS
+
+    def _is_other_process(self, post: LogPost) -> bool:
+        token = post.instance_token
+        return token != self.instance_token and token is not None and self.instance_token is not None
 
     def _is_other_map(self, game_map: str | None) -> bool:
         return game_map is not None and self.game_map is not None and game_map != self.game_map

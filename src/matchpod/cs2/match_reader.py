@@ -1,7 +1,7 @@
 """Turn log posts, plugin reports and log files into the events and effects of one match.
 
 A reader is plain data: it can be stored at any point, loaded and continued. The same bytes give the same match,
-regardless of how they were split into posts.
+regardless of how they were split into posts, and of the order in which posts arrive within a second.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.matchzy import read_report
 from matchpod.cs2.plugin_facts import PluginFacts, series_events
+from matchpod.cs2.post_order import HeldPosts
 from matchpod.cs2.shots_report import ShotsReport
 
 
@@ -51,6 +52,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     timeline: Timeline
     """No default: a stored state without a timeline must be rebuilt, since its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
+    held: HeldPosts = msgspec.field(default_factory=HeldPosts)
     clock: LogClock = msgspec.field(default_factory=LogClock)
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
@@ -68,14 +70,20 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline())
 
     def read_post(self, post: LogPost) -> ReadResult:
-        """Apply the new lines of a log post."""
-        new = self.cursor.read(post)
-        events = self._apply_notices(new, post.received_ms)
-        if post.sent_ms is not None:
-            self.clock.anchor(post.sent_ms, post.received_ms)
-        self._interpret(new.lines, events, received_ms=post.received_ms)
-        self.interpreter.flow.stamp_end_report(self.match_ms(post.received_ms))
-        return self._fold(events, post.received_ms)
+        """Apply the new lines of a log post, or hold it if posts before it are missing."""
+        if not self.held.posts and not self.cursor.is_ahead(post):
+            return self._read_next(post, post.received_ms)
+        self.held.posts.append(post)
+        return self.read_held(post.received_ms)
+
+    def read_held(self, now_ms: int | None) -> ReadResult:
+        """Apply the held posts that need not wait any longer; all of them without a time."""
+        whole = ReadResult([], [])
+        while (post := self.held.pop(self.cursor, now_ms)) is not None:
+            reading = self._read_next(post, post.received_ms if now_ms is None else now_ms)
+            whole.events += reading.events
+            whole.effects += reading.effects
+        return whole
 
     def read_file(self, lines: Iterable[bytes]) -> ReadResult:
         """Apply the lines of a log file; its time stamps are the only clock."""
@@ -126,7 +134,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.is_configured = is_done
 
     def tick(self, now_ms: int) -> ReadResult:
-        """Accept an overdue map end, and fire the earliest due alarm of the match."""
+        """Read posts that were held long enough; else accept an overdue map end, and fire the earliest due alarm."""
+        held_until_ms = self.held.until_ms
+        if held_until_ms is not None and held_until_ms <= now_ms:
+            return self.read_held(now_ms)
         result = self.accept_unconfirmed_end(now_ms)
         result.effects += self.match.tick(self.match_ms(now_ms))
         self.timeline.add_map_ends(self.match)
@@ -145,13 +156,28 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return ReadResult([], effects)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the latest time at which `tick` must be called, or None."""
+        """Return the latest time at which `tick` must be called, or None.
+
+        A timeout waits for posts that were received before it and are held.
+        """
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
-        return min((at_ms + self.skipped_ms for at_ms in deadlines if at_ms is not None), default=None)
+        due_ms = min((at_ms + self.skipped_ms for at_ms in deadlines if at_ms is not None), default=None)
+        held_since_ms = self.held.since_ms
+        is_first = due_ms is not None and (held_since_ms is None or due_ms <= held_since_ms)
+        return due_ms if is_first else self.held.until_ms
 
     def match_ms(self, now_ms: int) -> int:
         """Convert a time of our clock to that of the match's timeouts."""
         return now_ms - self.skipped_ms
+
+    def _read_next(self, post: LogPost, now_ms: int) -> ReadResult:
+        new = self.cursor.read(post)
+        events = self._apply_notices(new, now_ms)
+        if post.sent_ms is not None and self.clock.is_real_time:
+            self.clock.anchor(post.sent_ms, post.received_ms)
+        self._interpret(new.lines, events, received_ms=post.received_ms)
+        self.interpreter.flow.stamp_end_report(self.match_ms(now_ms))
+        return self._fold(events, now_ms)
 
     def _apply_notices(self, new: NewLines, received_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
@@ -168,7 +194,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                         at_ms = self.match.current_map.last_event_at_ms or received_ms
                         self.interpreter.flow.on_map_loading(at_ms, LoadingMap(loaded), events)
                 case Restarted():
-                    self.clock = LogClock()
+                    self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()
                     events.append(ServerRestarted(received_ms))
                 case _:

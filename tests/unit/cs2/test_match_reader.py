@@ -14,6 +14,7 @@ from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
+from matchpod.cs2.post_order import HOLD_MS
 from matchpod.cs2.shots_report import PlayerShots, RoundShots, ShotsReport
 
 from .server_log import MAP, ServerLog, competitive, id64
@@ -36,7 +37,7 @@ class LogPoster:
         body = "".join(f"{STAMP.format(1)}{text}\n" for text in texts).encode()
         begin = self.offset + skip
         self.offset = begin + len(body)
-        return self.reader.read_post(
+        reading = self.reader.read_post(
             LogPost(
                 body=body,
                 received_ms=RECEIVED_MS,
@@ -46,6 +47,8 @@ class LogPoster:
                 game_map=self.game_map,
             )
         )
+        # After skipped bytes, the post is held until they are considered lost.
+        return self.reader.read_held(RECEIVED_MS + HOLD_MS) if self.reader.held.posts else reading
 
     def all_join(self) -> ReadResult:
         lines = []
@@ -97,7 +100,7 @@ def test_lost_bytes_are_reported() -> None:
     poster = LogPoster()
     poster.go_live()
     result = poster.post("Match unpaused", skip=100)
-    assert result.events[0] == ev.LogGap(RECEIVED_MS, 100)
+    assert result.events[0] == ev.LogGap(RECEIVED_MS + HOLD_MS, 100)
     assert not poster.reader.match.current_map.ledger.is_complete
 
 

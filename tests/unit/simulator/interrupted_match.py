@@ -73,6 +73,7 @@ def read_without(
             reader.read_report(body, at_ms)
         else:
             reader.read_post(read_post(headers, body, received_ms=at_ms))
+    reader.read_held(None)
     _tick_until(reader, received[-1][0] + SILENCE_MS)
     return reader
 

@@ -85,8 +85,6 @@ class Fold(msgspec.Struct):
     deadlines_wait_until_ms: int = 0
     last_ms: int | None = None
     """When the last entry was received."""
-    is_real_time: bool = True
-    """False in a sandbox with faster game time: there, clock drift does not mean a different time zone."""
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
@@ -97,7 +95,8 @@ class Fold(msgspec.Struct):
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
-        return cls(reader, is_real_time=speed == 1.0)
+        reader.clock.is_real_time = speed == 1.0
+        return cls(reader)
 
     def dump(self) -> bytes:
         """Encode as a snapshot, with the fingerprint of the types."""
@@ -156,8 +155,9 @@ class Fold(msgspec.Struct):
     def finish(self) -> list[Effect]:
         """Accept what only one source has reported so far: the server will send nothing else."""
         reader = self.reader
+        effects = reader.read_held(None).effects
         due_ms = reader.interpreter.flow.next_deadline_ms()
-        effects = [] if due_ms is None else reader.accept_unconfirmed_end(due_ms + reader.skipped_ms).effects
+        effects += [] if due_ms is None else reader.accept_unconfirmed_end(due_ms + reader.skipped_ms).effects
         over_ms = reader.match.reported.over_since_ms
         return effects if over_ms is None else effects + reader.end_series(over_ms + reader.skipped_ms).effects
 
@@ -234,7 +234,7 @@ class Fold(msgspec.Struct):
         match entry.kind:
             case EntryKind.LOG:
                 post = read_post(_STRINGS.decode(entry.headers), entry.body, received_ms=entry.received_ms)
-                return self.reader.read_post(post if self.is_real_time else msgspec.structs.replace(post, sent_ms=None))
+                return self.reader.read_post(post)
             case EntryKind.REPORT:
                 return self.reader.read_report(entry.body, entry.received_ms)
             case EntryKind.SHOTS:
