@@ -39,8 +39,8 @@ RETRY_AFTER_MS: Final = 5_000
 """Time from the end of a failed attempt to the next one; a restarting receiver is back by then."""
 
 MAX_PER_HOST: Final = 1_024
-"""Maximum number of concurrent attempts to one host of an organization. If 1,000 of them hang, others still get through,
-and 100 per second even if the host hangs for all."""
+"""Maximum number of concurrent attempts to one host of an organization. If 1,000 of them hang, others still get
+through, and 100 per second even if the host hangs for all."""
 
 PAGE: Final = 64
 """Callbacks that are claimed at a time: starting them takes some 30 ms, after which others may take precedence."""
