@@ -164,8 +164,8 @@ async def create_match(db: Database, name: str, *, org_id: str, url: str) -> lis
     """Store a running match; return the statements that end it."""
     row = ServerRow(
         id=f"srv_{name}", game_id=name, org_id=org_id, region="eu", phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING, settings=b"{}", callback_url=url, log_token=f"l {name}", report_token=f"r {name}",
-        plugin_match_id=1, created_at_ms=1, next_at_ms=1,
+        status=ServerStatus.RUNNING, settings=b"{}", callback_url=url, log_token_hash=f"l {name}",
+        report_token_hash=f"r {name}", plugin_match_id=1, created_at_ms=1, next_at_ms=1,
     )  # fmt: skip
     await db.write([rows.insert("servers", row)])
     outcome = Outcome(at_ms=SystemClock().now_ms())
@@ -174,7 +174,7 @@ async def create_match(db: Database, name: str, *, org_id: str, url: str) -> lis
 
 async def measure(db: Database, arrangement: Arrangement, hanging: int) -> list[float]:
     """Return the delays of the good callbacks, in seconds."""
-    await migrate(db)
+    await migrate(db, VAULT.seal)
     receivers = await Receivers.start(arrangement.hosts)
     try:
         async with dispatching(db) as dispatcher:

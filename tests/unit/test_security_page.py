@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from matchpod.app.first_run import KEY_FILE
 from matchpod.cli import app
 from matchpod.core.secret_names import is_secret_name
-from matchpod.service.callbacks import MAX_IN_FLIGHT
+from matchpod.service.callbacks import MAX_PER_HOST
 from matchpod.service.history.streams import MAX_READERS
 from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest_budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
@@ -63,7 +63,7 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"{BYTES_PER_S // 1024} KiB per second after a burst of {BURST_BYTES // 1024**2} MiB, {MAX_AT_ONCE} posts at once",
         f"{MAX_BODY_BYTES // 1024**2} MiB per log post, {MAX_REPORT_BYTES // 1024} KiB per report",
         f"the post waits up to {MAX_WAIT_S:g} s, then 429",
-        f"{MAX_IN_FLIGHT} attempts at once for all receivers",
+        f"{MAX_PER_HOST:,} attempts at once to one host of an organization",
         f"{MAX_READERS:,} of all organizations",
         f"a comment every {HEARTBEAT_S:g} s",
         f"open streams end within {CHECK_KEY_S:g} seconds",
