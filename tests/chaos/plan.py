@@ -246,8 +246,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if any(fault.match == match.name and fault.kind in SERVER_FAULTS for fault in self.faults):
             ends.add(SERVER_LOST)
         if kind.region == STATIC and any(fault.kind is FaultKind.SERVER_RESTART for fault in self.faults):
-            # Its players are gone too, and that may be noticed first.
-            ends |= {SERVER_LOST, "all_players_left"}
+            ends.add(SERVER_LOST)
         return frozenset(ends)
 
 

@@ -202,13 +202,21 @@ class SimulatedRegion:
     def ingest_at(self, url: str) -> Ingest | None:
         return next((ingest for base, ingest in self._ingests.items() if url.startswith(base)), None)
 
-    def use_static_server(self) -> SimulatedServer:
+    def use_static_server(self, number: int = 99) -> SimulatedServer:
         """Use one server that an operator runs, instead of one per match."""
         order = ServerOrder(
             server_id="", slot="", map_name="de_dust2", game_type=0, game_mode=1, rcon_password=OPERATOR_PASSWORD
         )
-        self.static_server = SimulatedServer(self, order, start_ms=self._start_ms, number=99)
+        self.static_server = SimulatedServer(self, order, start_ms=self._start_ms, number=number)
         return self.static_server
+
+    async def restart_static_server(self) -> None:
+        """Kill the process of that server and start a new one at the same address, with the same password."""
+        old = self.static_server
+        assert old is not None
+        await old.close()
+        new = self.use_static_server(number=100)
+        self.running = {name: new if server is old else server for name, server in self.running.items()}
 
     # --- the fleet ------------------------------------------------------------------------------------------------
 

@@ -532,6 +532,27 @@ async def test_server_that_died_is_lost_although_its_log_is_from_the_future(
         assert len(fleet.answers) > 10
 
 
+async def test_players_of_a_server_that_posts_no_log_are_not_recorded(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be a new process at the same address, without our players."""
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
+        fixture.match.presence.mark_doubtful(fixture.clock.at_ms)
+        probe = probe_of(fixture, line := FakeLine(), why := list[str]())
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 5_000
+
+        fleet.on_probe = pass_time
+        async with asyncio.timeout(20):
+            await probe.run()
+        assert why == ["its log posts do not arrive"]
+        assert sum(command.startswith("logaddress_add_http") for command in line.commands) > 1
+        assert not await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+
+
 async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
     async with open_world(db) as world:
         dead = world.start("dead")
@@ -541,18 +562,20 @@ async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
         await dead.kill()
         world.clock.ahead_ms += LEASE_MS
         server = world.region.running["srv_1"]
+        server.command_ms = 20  # it logs and posts the commands
         world.start("successor")
 
-        async def is_recorded() -> bool:
-            return await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+        def reports() -> list[str]:
+            return [sent for sent in server.commands if sent.startswith("matchzy_remote_log_url")]
 
-        await world.until(is_recorded, "the presence is recorded")
+        async def is_recorded() -> bool:
+            return bool(reports()) and await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+
+        await world.until(is_recorded, "the presence is recorded, and its plugin has a new report URL")
         entries = await raw_log.read_after(db, "srv_1", 0, limit=10_000)
         (names, *_) = [json.loads(entry.body) for entry in entries if entry.kind == EntryKind.PRESENCE]
         assert set(names) == set(PLAYERS)
-        reports = [sent for sent in server.commands if sent.startswith("matchzy_remote_log_url")]
-        assert reports, "its plugin gets the new report URL"
-        assert "http://successor.example/" in reports[-1]
+        assert "http://successor.example/" in reports()[-1]
 
 
 # --- late entries and deadlines ---------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ STATUS_JSON = "status_json"
 SHOTS_ADDRESS = "matchpod_shots_url"
 """Console variable with the address to which a plugin reports its count of shots."""
 
+LOG_ON = "log on"
+"""Switch the log on. It is off in a new process, which then sends nothing to any address."""
+
 LOG_LISTENERS = "logaddress_list_http"
 """Ask for the addresses that receive the log; see `parse_log_listeners`."""
 
@@ -120,7 +123,7 @@ def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
     """Return the first commands for a new server; the last one loads the map, which takes 5 to 20 s."""
     mode = zip(MODE_CVARS, game_mode_of(settings.match_type), strict=True)
     return (
-        _command("log", "on"),
+        LOG_ON,
         *_set_all(_REPORTING_CVARS),
         _password_command(settings),
         _command("bot_kick"),

@@ -122,6 +122,8 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
     """Register our log address; True if it was not registered before."""
     if await _is_registered(line, url):
         return False
+    # The server may have been restarted. Its next post says so, but only if its log is on.
+    await line.run(commands.LOG_ON)
     await line.run(commands.log_address_command(url))
     if not await _is_registered(line, url):
         raise ConfigurationError("the server rejected our log address")

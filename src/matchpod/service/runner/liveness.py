@@ -102,12 +102,13 @@ class LivenessProbe:
         """Why the server is lost, or an empty string."""
         row = self._lease.row
         if not await self._region.fleet.is_alive(row.id, row.slot or ""):
-            if self._posted_ms is not None and self._clock.now_ms() - self._posted_ms < QUIET_MS:
+            if self._is_posting():
                 return ""  # it posts its log, so it runs: only its console refuses connections
             self._probes_gone += 1
             return "its process has ended" if self._probes_gone >= PROBES_GONE else ""
         self._probes_gone = 0
-        if self._match.presence.is_doubtful:
+        if self._match.presence.is_doubtful and self._is_posting():
+            # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
         if self._silent_ms() < QUIET_MS:
             return ""
@@ -134,6 +135,9 @@ class LivenessProbe:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
             await entries.append(deps.db, row.id, [listed], publish=deps.live.publish)
+
+    def _is_posting(self) -> bool:
+        return self._posted_ms is not None and self._clock.now_ms() - self._posted_ms < QUIET_MS
 
     def _is_lost(self) -> bool:
         return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()
