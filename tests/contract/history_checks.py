@@ -9,7 +9,8 @@ import msgspec
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database
 from matchpod.service.history import naming
-from matchpod.service.history.finalize import final_history, fold_to_end
+from matchpod.service.history.finalize import fold_to_end
+from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, map_events, outbox
 from matchpod.storage.servers import ServerRow
@@ -38,16 +39,16 @@ async def assert_final_history(db: Database, row: ServerRow, speed: float) -> No
     assert maps
     assert all(one.is_final for one in maps)
     assert not {one.status for one in maps} & {MapStatus.UPCOMING, MapStatus.LIVE}
-    if series is not None:
-        expected = MapStatus.CANCELLED if outcome.result is None else MapStatus.FINISHED
-        assert series.status is expected
+    expected = MapStatus.CANCELLED if outcome.result is None else MapStatus.FINISHED
+    assert series is None or series.status is expected
+    assert len(maps) > 1 or maps[0].status is expected
     fold = await fold_to_end(db, row, speed, turns=FoldTurns(db))
     replayed: dict[int, list[bytes]] = {}
     for item in fold.drain_timeline():
         replayed.setdefault(item.map_number, []).append(msgspec.json.encode(item.item))
     assert await timeline_of(db, row) == replayed
     await _assert_map_ends(db, maps)
-    final = await final_history(db, row, fold, server_name=maps[0].server_name)
+    final = history_of(row, fold.match, server_name=maps[0].server_name, is_final=True)
     assert (tuple(maps), series) == (final.maps, final.series)
     assert [one.id for one in maps] == [naming.map_id(row.game_id, number) for number in range(1, len(maps) + 1)]
     if outcome.result is not None:

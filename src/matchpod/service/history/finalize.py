@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
@@ -18,32 +17,44 @@ from matchpod.service.history.recorder import TimelinePage, append_statements, n
 from matchpod.service.history.rows import history_of
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.replay import replay
+from matchpod.service.match_log.replay import apply_after, replay
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import history, map_events, outbox, servers
-from matchpod.storage.history import MatchHistory
-from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
-    """Replay the log of an ended match; if the log does not end the match, its stored outcome does."""
+    """Replay the log of an ended match. If its stored outcome is a cancellation, the match is canceled for that reason.
+
+    The log may end such a match in another way: the cancellation was recorded before the runner recorded that end.
+    """
     outcome = await outbox.outcome_of(db, row.id)
     fold = await replay(db, row, speed, turns=turns)
     fold.finish()
     if outcome is not None and outcome.result is not None:
         fold.advance(outcome.at_ms)  # older versions did not log the deadline that ended the match
-    if outcome is not None and outcome.reason is not None and not fold.is_over:
-        fold.cancel(outcome.reason, outcome.at_ms)
+    if outcome is None or outcome.reason is None:
+        return fold
+    if fold.match.outcome is not None and fold.match.outcome.reason != outcome.reason:
+        fold = await _replay_before_end(db, row, speed, turns=turns)
+    fold.cancel(outcome.reason, outcome.at_ms)
     return fold
 
 
-async def final_history(
-    db: Database, row: ServerRow, fold: Fold, *, server_name: str, stats_version: int = 1
-) -> MatchHistory:
-    """The history of a match that has ended, consistent with the outcome that was reported to its caller."""
-    final = history_of(row, fold.match, server_name=server_name, is_final=True, stats_version=stats_version)
-    return _apply_outcome(final, fold, await outbox.outcome_of(db, row.id))
+async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
+    """Replay the entries before the one that ends the match."""
+    fold = Fold.begin(row, speed)
+    ends: list[int] = []
+
+    def step(entry: RawEntry) -> bool:
+        turns.apply(fold, entry)
+        if fold.is_over:
+            ends.append(entry.seq)
+        return not fold.is_over
+
+    await apply_after(db, row.id, row.log_from_seq, step, turns=turns)
+    return await replay(db, row, speed, turns=turns, last_seq=ends[0] - 1) if ends else fold
 
 
 async def finalize(
@@ -62,7 +73,7 @@ async def finalize(
         return
     fold = await fold_to_end(db, row, speed, turns=turns)
     pages = await unstored_pages(db, row, fold.drain_timeline())
-    final = await final_history(db, row, fold, server_name=server_name)
+    final = history_of(row, fold.match, server_name=server_name, is_final=True)
     await db.write([servers.check_fence(row.id, row.fence), *append_statements(pages, now_ms), *history.replace(final)])
     for page in pages:
         streams.publish(page.map_id, page.first_seq, page.lines)
@@ -113,14 +124,3 @@ def _line(item: MapItem, seq: int) -> bytes:
 
 def _is_end(line: bytes) -> bool:
     return isinstance(msgspec.json.decode(line, type=TimelineItem), MapEndItem)
-
-
-def _apply_outcome(final: MatchHistory, fold: Fold, outcome: OutcomeRow | None) -> MatchHistory:
-    """Make the series canceled, without a winner, if the caller canceled the match before its log finished it."""
-    replayed = fold.match.outcome
-    if outcome is None or outcome.result is not None or replayed is None or not replayed.is_finished:
-        return final
-    if final.series is None:
-        return final
-    canceled = msgspec.structs.replace(final.series, status=MapStatus.CANCELLED, winner_team=None)
-    return msgspec.structs.replace(final, series=canceled)
