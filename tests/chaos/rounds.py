@@ -82,10 +82,11 @@ class Round:
             for fault in self.plan.faults:
                 group.create_task(self._inject(fault))
         await self._wait_until_quiet()
+        for replica in self.cluster.replicas:
+            await replica.wait_until_ready()  # one that is still starting answers nothing, and would end by SIGTERM
+        await self.cluster.balancer.wait_until_ready(len(self.cluster.replicas))
         for match in self._matches.values():
             await self._read_final(match)
-        for replica in self.cluster.replicas:
-            await replica.wait_until_ready()  # one that is still starting would end by SIGTERM
         exit_codes = [await replica.stop() for replica in self.cluster.replicas]
         return await self._observations(secret, exit_codes)
 
