@@ -64,7 +64,12 @@ async def _hold_consoles(fault: PlannedFault, target: Round) -> str | None:
 
 
 async def _restart_server(fault: PlannedFault, target: Round) -> str | None:
-    await target.cluster.static.servers[0].restart()
+    assert fault.match is not None
+    slot = await target.slot(fault.match)
+    server = next((one for one in target.cluster.static.servers if one.address == slot), None)
+    if server is None:
+        return "the match has no static server at this moment"
+    await server.restart()
     return None
 
 

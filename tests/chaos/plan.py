@@ -319,6 +319,10 @@ def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMa
         on = rng.choice((Moment.CREATED, Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
         lasts_s = {FaultKind.SERVER_PAUSE: PAUSE_S}.get(kind, LOG_FAULT_S if kind in LOSING else 0.0)
         return PlannedFault(kind=kind, at_s=match.at_s, lasts_s=lasts_s, match=match.name, on=on)
+    if kind is FaultKind.SERVER_RESTART:
+        match = rng.choice([one for one in matches if KINDS[one.game.kind].region == STATIC] or list(matches))
+        on = rng.choice((Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
+        return PlannedFault(kind=kind, at_s=match.at_s, match=match.name, on=on)
     if kind is FaultKind.CLOCK_STEP:
         at_s, step_s = round(rng.random() * mix.length_s, 2), rng.choice(CLOCK_STEPS_S)
         return PlannedFault(kind=kind, at_s=at_s, lasts_s=CLOCK_STEP_S, replica=replica, step_s=step_s)

@@ -158,6 +158,12 @@ class Round:
         """Return the token with which the server of a match posts its log; an unused one if the server is released."""
         return (await self.store.log_tokens()).get(self._matches[name].seen.server_id or "", "released")
 
+    async def slot(self, name: str) -> str | None:
+        """Return the slot of a match in its fleet, if it has one."""
+        server_id = self._matches[name].seen.server_id
+        rows = await self.store.rows(f"SELECT slot FROM servers WHERE id = '{server_id}'")
+        return None if not rows or rows[0][0] is None else str(rows[0][0])
+
     def game_process(self, name: str) -> GameProcess | None:
         """Return the game-server process of a match, if it has one."""
         server_id = self._matches[name].seen.server_id

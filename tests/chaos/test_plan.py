@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from matchpod.storage.servers import LEASE_MS
-from tests.chaos.plan import FREEZE_S, FaultKind, Mix, make_plan
+from tests.chaos.plan import FREEZE_S, MATCH_OVER, SERVER_LOST, FaultKind, Mix, make_plan
 
 MIX = Mix(matches=30, kills=6, length_s=20, replicas=2, faults=(FaultKind.FREEZE, FaultKind.SERVER_KILL))
 
@@ -30,6 +31,13 @@ def test_plan_contains_what_its_mix_asks_for(seed: int) -> None:
     names = {match.name for match in plan.matches}
     assert all(fault.match in names for fault in plan.faults if fault.match is not None)
     assert all(0 <= fault.at_s <= MIX.length_s for fault in plan.faults)
+
+
+def test_restarted_server_is_a_lost_server_and_nothing_else() -> None:
+    plan = make_plan(7, msgspec.structs.replace(MIX, faults=(FaultKind.SERVER_RESTART,), cancel_share=0.0))
+    (restart,) = [fault for fault in plan.faults if fault.kind is FaultKind.SERVER_RESTART]
+    (match,) = [match for match in plan.matches if match.name == restart.match]
+    assert plan.expected_ends(match) == {MATCH_OVER, SERVER_LOST}
 
 
 def test_freeze_is_longer_than_a_lease() -> None:
