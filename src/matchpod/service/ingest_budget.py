@@ -15,14 +15,14 @@ from typing import Final
 
 from matchpod.core.errors import RateLimitError
 
-BYTES_PER_S: Final = 128 * 1024
+BYTES_PER_S: Final = 256 * 1024
 """Lasting rate of one token. A real match logs less than 1 KB per second, a simulated one at the speed of the sandbox
 30 times as much."""
 
-BURST_BYTES: Final = 4 * 1024 * 1024
+BURST_BYTES: Final = 8 * 1024 * 1024
 """What may be sent at once after a pause: the log of several maps, after an outage."""
 
-POST_BYTES: Final = 4 * 1024
+POST_BYTES: Final = 512
 """What each post costs in addition to its bytes: the work to receive and store an empty one."""
 
 MAX_AT_ONCE: Final = 4

@@ -79,7 +79,7 @@ async def test_post_that_waited_too_long_is_rejected_with_a_sentence(monkeypatch
     with pytest.raises(RateLimitError) as rejected:
         async with budgets.turn("flood", 1.0):
             pass
-    assert str(rejected.value) == "This token sends more than 128 KiB per second. Send the post again."
+    assert str(rejected.value) == "This token sends more than 256 KiB per second. Send the post again."
     assert rejected.value.retry_after_s == 1
     async with budgets.turn("other", 1.0):
         pass
