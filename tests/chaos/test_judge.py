@@ -151,9 +151,10 @@ def with_players(*players: dict[str, Any]) -> Delivery:
 
 
 def test_other_number_than_in_the_undisturbed_run_is_a_violation() -> None:
-    found = verdict(seen_match(with_players({"kills": 6, "mvps": 2})))
+    found = verdict(seen_match(with_players({"kills": 6, "mvps": 1})))
     assert [(one.kind, one.text) for one in found.violations] == [
-        ("wrong number", ".result.maps[0].players[0].kills is 6, but 7 in the undisturbed run")
+        ("wrong number", ".result.maps[0].players[0].kills is 6, but 7 in the undisturbed run"),
+        ("wrong number", ".result.maps[0].players[0].mvps is 1, but 2 in the undisturbed run"),
     ]
 
 
