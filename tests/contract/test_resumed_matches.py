@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+import msgspec
 import pytest
 
 from matchpod.core.match import Match, MatchPhase
-from matchpod.core.model import GameSettings, MatchType
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.console_commands import start_commands
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import CATCH_UP_MS
@@ -23,7 +25,9 @@ SLOW = 0.1
 DEATHMATCH = GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_nuke",), players=PLAYERS, dm_round_minutes=30)
 
 
-STARTS = pytest.mark.parametrize(("game", "start"), [(SETTINGS, "css_start"), (DEATHMATCH, "mp_restartgame")])
+DUEL = msgspec.structs.replace(SETTINGS, team1=TeamRoster("Reds", PLAYERS[:1]), team2=TeamRoster("Blues", PLAYERS[2:3]))
+"""Too few players for the plugin to start by itself."""
+STARTS = pytest.mark.parametrize(("game", "start"), [(DUEL, "css_start"), (DEATHMATCH, "mp_restartgame")])
 """The last command of a start, with and without the match plugin."""
 
 
@@ -101,11 +105,42 @@ async def test_game_that_went_live_unnoticed_is_not_restarted(db: Database, game
         status = server.machine.execute("get5_status", "")
         match = await handover.resume()
         assert match.phase is MatchPhase.STARTING
-        if game is SETTINGS:
+        if game is DUEL:
             await world.until(handover.is_requested, "the start is requested again")
             assert server.machine.execute("get5_status", "") == status, "the plugin ignores it"
         await asyncio.sleep(0.5)
         await handover.until_live(match)
         world.clock.ahead_ms += CATCH_UP_MS
         await asyncio.sleep(0.5)
-        assert game is SETTINGS or not await handover.is_requested()
+        assert game is DUEL or not await handover.is_requested()
+
+
+async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db: Database) -> None:
+    """Its first process died after the plugin had loaded the match; simulated players do not wait for `running`."""
+    series = msgspec.structs.replace(
+        SETTINGS, maps=("de_nuke", "de_vertigo", "de_inferno"), series_format=SeriesFormat.BO3
+    )
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        dead.db.crashes_before = "running_at_ms = "
+        await world.create(game=series)
+
+        async def is_dead() -> bool:
+            return dead.db.is_dead
+
+        await world.until(is_dead, "the process died")
+        world.region.is_paused = True
+        await dead.kill()
+        machine = world.region.running["srv_1"].machine
+        while '"gamestate":"live","paused":false' not in (status := machine.execute("get5_status", "")) or (
+            '"map_number":1,' not in status
+        ):
+            machine.agenda.run_until(machine.agenda.now_ms + 10_000)
+        world.region.is_paused = False
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
+        outcome = await world.outcome()
+        assert outcome.kind == "match_over"
+        assert outcome.result is not None
+        result = json.loads(outcome.result)
+        assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]

@@ -385,6 +385,32 @@ async def test_server_that_never_loads_its_map_fails(db: Database) -> None:
         assert "css_start" not in line.commands
 
 
+async def test_match_whose_play_does_not_start_fails(db: Database) -> None:
+    async with open_fixture(db) as fixture:
+        line, why = FakeLine(), list[str]()
+        executor = executor_of(fixture, line, why.append)
+        fixture.match.phase = MatchPhase.STARTING
+        limit_ms = round(effects.START_S / fixture.region.speed) * 1000
+
+        async def request_start(after_ms: int) -> None:
+            fixture.clock.at_ms += after_ms
+            fixture.lease.until_ms = fixture.clock.at_ms + LEASE_MS
+            line.commands.clear()
+            executor.enqueue(StartPlay(1))
+            await until(lambda: "css_start" in line.commands or bool(why))
+
+        async with running(executor):
+            await request_start(0)
+            await request_start(limit_ms)
+            fixture.match.live_at_ms = fixture.clock.at_ms  # it was live, and the server returned to warmup
+            await request_start(limit_ms)
+            await request_start(limit_ms)
+            assert why == []
+            await request_start(1)
+        assert why == ["play does not start although it was requested repeatedly"]
+        assert "css_start" not in line.commands
+
+
 async def test_map_change_that_drops_the_console_is_not_retried(db: Database) -> None:
     """If it were retried, a server that is loading would reach the limit of failed map changes."""
     async with open_fixture(db) as fixture:

@@ -61,6 +61,11 @@ class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     match_id: str | None
 
+    @property
+    def has_match(self) -> bool:
+        """True if the plugin has loaded a match."""
+        return self.state != "none"
+
 
 class CvarValue(msgspec.Struct, frozen=True):
     """The value of a console variable, as the server prints it."""

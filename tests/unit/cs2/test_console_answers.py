@@ -233,11 +233,13 @@ LIVE = {
 def test_get5_status_of_a_live_match_is_parsed() -> None:
     answer = parse_get5_status(f"{NOISE}\n{json.dumps(LIVE)}\n{NOISE}")
     assert answer == Get5Status(state="live", match_id="27")
+    assert answer.has_match
 
 
 def test_get5_status_without_a_match_has_only_its_state() -> None:
     answer = parse_get5_status('{\n  "plugin_version": "0.15.0",\n  "gamestate": "none"\n}')
     assert answer == Get5Status(state="none", match_id=None)
+    assert not answer.has_match
 
 
 @pytest.mark.parametrize("gamestate", ["7", "null", "[]"])

@@ -7,6 +7,7 @@ match is stored.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -57,14 +58,18 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and lease.row.changed_cvars is None:
         await _clear_other_match(line)
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
+    await wait_for_answer(line)
+    was_loaded = commands.uses_plugin_match(settings) and await _end_plugin_match(line)
     await _load_map(line, settings, is_fresh=is_fresh)
     tokens = deps.tokens_of(lease.row)
     url = deps.ingest.logs(tokens.log)
-    if not await _is_registered(line, url):
-        # Entries up to here are from a server that was replaced.
+    listeners = await _log_listeners(line)
+    if was_loaded or url not in listeners:
+        # Entries up to here are from a server that was replaced, or from an earlier attempt.
         await lease.change(log_from_seq=await raw_log.newest_seq(deps.db, lease.row.id))
         await _mark(lease, deps, EntryKind.CONFIGURING)
         await register_log(line, url)
+        await _remove_others(line, listeners, url)
     if commands.uses_plugin_match(settings):
         # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
@@ -93,6 +98,16 @@ async def _clear_other_match(line: ConsoleLine) -> None:
         with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
             await line.run(command)
     await wait_for_answer(line)
+
+
+async def _end_plugin_match(line: ConsoleLine) -> bool:
+    """End a match that an earlier attempt loaded into the plugin, which may have been played since; False if none."""
+    status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
+    if status is None or not status.has_match:
+        return False
+    with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
+        await line.run(commands.end_match_command())
+    return True
 
 
 async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
@@ -132,8 +147,12 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
 
 async def remove_other_log_addresses(line: ConsoleLine, url: str) -> None:
     """Remove log addresses of this match that point to other processes; ours must be registered first."""
+    await _remove_others(line, await _log_listeners(line), url)
+
+
+async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) -> None:
     _, _, token = url.rpartition("/")
-    for listener in await _log_listeners(line):
+    for listener in listeners:
         if listener != url and listener.endswith(f"/{token}"):
             await line.run(commands.remove_log_address_command(listener))
 
@@ -164,7 +183,6 @@ async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -
 
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
-    await wait_for_answer(line)
     *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
     had_mode = await _mode(line)
     for command in before:
@@ -233,7 +251,7 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
         status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
     except ConsoleLostError:
         return False
-    return status is not None and status.state != "none" and status.match_id == str(match_id)
+    return status is not None and status.has_match and status.match_id == str(match_id)
 
 
 async def _prove(lease: Lease, deps: Deps, line: ConsoleLine, settings: GameSettings) -> None:

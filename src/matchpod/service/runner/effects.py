@@ -44,6 +44,12 @@ MIN_MAP_LOAD_S: Final = 15.0
 WRONG_MAPS: Final = 3
 """How many times we try to leave a wrong map before the match fails."""
 
+START_S: Final = 600.0
+"""Time limit for play to start after it was requested, at the speed of a real server: ten requests of the rules."""
+
+MIN_START_S: Final = 60.0
+"""Shortest time limit for play to start, at any speed."""
+
 PLUGIN_LOADS_AFTER: Final = 3
 """The plugin changes the map itself; if it has not done so by this many requests of the rules, we do."""
 
@@ -93,6 +99,10 @@ class EffectExecutor:
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
         self._loads_asked = 0
         self._starts_refused = 0
+        self._clock = deps.clock
+        self._start: tuple[int | None, ...] = ()
+        """Identifies the start that was requested last: its map, and since when the match waits for it."""
+        self._start_asked_ms = 0
 
     def enqueue(self, command: Command) -> None:
         """Queue a command; drop it if the queue is full."""
@@ -183,10 +193,21 @@ class EffectExecutor:
             await self._leave_wrong_map(start)
             return
         self._starts_refused = 0
+        if self._is_overdue(start):
+            self._on_failed("play does not start although it was requested repeatedly")
+            return
         await configure.apply_settings(self._line, self._settings)
         for command in commands.start_commands(self._settings):
             await self._line.run(command)
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
+
+    def _is_overdue(self, start: StartPlay) -> bool:
+        """True if play was first requested too long ago; a listed player who rejoins or a live map counts anew."""
+        now_ms = self._clock.now_ms()
+        wanted = (start.map_number, self._match.presence.complete_since_ms(), self._match.live_at_ms)
+        if wanted != self._start:
+            self._start, self._start_asked_ms = wanted, now_ms
+        return now_ms - self._start_asked_ms > 1000 * max(MIN_START_S, START_S / self._region.speed)
 
     async def _leave_wrong_map(self, start: StartPlay) -> None:
         """Change the map ourselves if the plugin does not: otherwise players would wait on the wrong map forever."""
