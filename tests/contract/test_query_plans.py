@@ -114,8 +114,9 @@ async def fill(db: Database) -> None:
         ),
         *numbered(
             MATCHES,
-            "INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token, report_token,"
-            " plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq, is_password_ours)"
+            "INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token_hash,"
+            " report_token_hash, plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq,"
+            " is_password_ours)"
             f" SELECT 'srv_' || n, 'x', {org_id}, 'eu', CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
             " = 1 THEN 'ending' ELSE 'released' END, 'stopped', CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, n, 0, n, 0,"
             " 0, 0, 1 FROM numbers",
