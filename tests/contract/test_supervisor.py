@@ -24,7 +24,7 @@ from matchpod.core.stats.leaderboard import LeaderboardPlayer, LeaderboardSort, 
 from matchpod.core.timers import Timers
 from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
 from matchpod.service import supervisor
-from matchpod.service.match_log.fold import CATCH_UP_MS
+from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner import liveness, start
 from matchpod.service.runner.liveness import LOST_MS
@@ -40,7 +40,6 @@ from tests.contract.driven_matches import (
     PENDING_MS,
     PLAYERS,
     SETTINGS,
-    SPEED,
     Process,
     ShiftedClock,
     callback_fields,
@@ -344,9 +343,11 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
 
         await world.until(is_a_player_connected, "a player is connected")
         await asyncio.sleep(1)
-        # This is so late that the lease expires, too: it is acquired again, and deadlines wait for the server to catch up.
-        world.clock.ahead_ms += round(Timers().at_speed(SPEED).join_s * 1000)
-        await asyncio.sleep(1)
+        # Each step is so late that the lease expires, too: it is acquired again, and deadlines wait for the server to
+        # catch up. A minute counts at most, so the time to join passes in several steps.
+        for _ in range(4):
+            world.clock.ahead_ms += MAX_STEP_MS
+            await asyncio.sleep(1)
         world.clock.ahead_ms += CATCH_UP_MS
         body = json.loads((await world.outcome()).callback_body)
         assert body["reason"] == CancelReason.INCOMPLETE_ROSTER
