@@ -15,7 +15,7 @@ from random import Random
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.http_messages import format_request, send
-from tests.chaos.load import TABLE, Measured, requests
+from tests.chaos.load import TABLE, Measured, requests, sleeper
 from tests.chaos.observed import Answer
 from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore, Store
@@ -25,6 +25,7 @@ FLOODED = 3
 CLIENTS_PER_TOKEN = 4
 OTHERS = 5
 """Matches whose log posts are measured."""
+START_S = 180.0
 LIMIT_BYTES = 1024 * 1024
 _LINE = b'L 03/14/2026 - 20:03:20: "a<1><[U:1:1]><CT>" say "hello"\n'
 
@@ -48,6 +49,8 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
     async with Cluster(folder, store) as cluster:
         body = GameSpec("duel", 1).body(speed=1, is_lockstep=False)
         ids = [(await cluster.call("POST", "/api/v1/matches", body)).json["serverId"] for _ in range(FLOODED + OTHERS)]
+        for server_id in ids:  # their start would be measured too, and a second attempt has other tokens
+            await _wait_until_running(cluster, server_id)
         tokens = await _tokens(store, ids)
         port = cluster.replicas[0].port
         rows = []
@@ -60,8 +63,12 @@ async def measure_flood(folder: Path, seconds: float, say: Callable[[str], None]
                 for token in tokens[:FLOODED]
             ]
             flooded = await _measure(cluster, port, tokens[FLOODED:], seconds)
-        for name, (api, ingest) in (("calm", calm), ("flood", flooded)):
-            rows += [api.row(f"{name}: API"), ingest.row(f"{name}: log posts of other matches")]
+        for name, (api, ingest, machine) in (("calm", calm), ("flood", flooded)):
+            rows += [
+                api.row(f"{name}: API"),
+                ingest.row(f"{name}: log posts of other matches"),
+                machine.row(f"{name}: a process that only sleeps"),
+            ]
         rows += [flood.row(f"posts of flooding token {number}") for number, flood in enumerate(floods, 1)]
         for server_id in ids:
             await cluster.call("POST", f"/api/v1/servers/{server_id}/cancel")
@@ -76,7 +83,13 @@ async def _tokens(store: Store, ids: list[str]) -> list[str]:
     return [found[server_id] for server_id in ids]
 
 
-async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> tuple[Measured, Measured]:
+async def _wait_until_running(cluster: Cluster, server_id: str) -> None:
+    async with asyncio.timeout(START_S):
+        while (await cluster.call("GET", f"/api/v1/servers/{server_id}")).json["status"] != "running":
+            await asyncio.sleep(0.5)
+
+
+async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: float) -> tuple[Measured, ...]:
     paths = cycle(("/api/v1/regions", "/api/v1/cs2/matches", "/api/v1/cs2/series"))
     posts = cycle(_post(token, _LINE * 20) for token in tokens)
 
@@ -90,9 +103,10 @@ async def _measure(cluster: Cluster, port: int, tokens: list[str], seconds: floa
     async with (
         requests(call_api, clients=2, pause_s=0.05) as api,
         requests(post_log, clients=2, pause_s=0.05) as ingest,
+        sleeper() as machine,
     ):
         await asyncio.sleep(seconds)
-    return api, ingest
+    return api, ingest, machine
 
 
 def _post(token: str, body: bytes) -> bytes:

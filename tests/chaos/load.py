@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -55,3 +57,27 @@ async def requests(send: Callable[[], Awaitable[Answer]], *, clients: int, pause
             yield measured
         finally:
             is_over.set()
+
+
+_SLEEP_S = 0.005
+_SLEEP_UNTIL_CLOSED = f"""
+import json, select, sys, time
+late = []
+while not select.select([sys.stdin], [], [], 0)[0]:
+    began = time.monotonic()
+    time.sleep({_SLEEP_S})
+    late.append(time.monotonic() - began - {_SLEEP_S})
+print(json.dumps(late))
+"""
+
+
+@asynccontextmanager
+async def sleeper() -> AsyncIterator[Measured]:
+    """Measure how late the machine wakes up a process that only sleeps: no other figure can be better than this."""
+    measured, pipe = Measured(), asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _SLEEP_UNTIL_CLOSED, stdin=pipe, stdout=pipe)
+    try:
+        yield measured
+    finally:
+        output, _ = await process.communicate(b"")  # closes its input, which ends it
+        measured.seconds += json.loads(output)
