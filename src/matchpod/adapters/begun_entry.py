@@ -11,6 +11,7 @@ import mmap
 import os
 import re
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,10 +26,12 @@ class BegunEntryFile:
     """The record of this process."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE)
+        draft = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._path = draft.with_suffix(SUFFIX)
+        self._descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         os.ftruncate(self._descriptor, _SIZE)
+        draft.rename(self._path)  # before it is locked, it would look like the file of a dead process
         self._memory = mmap.mmap(self._descriptor, _SIZE)
 
     def mark(self, server_id: str, seq: int) -> None:
@@ -49,18 +52,16 @@ class BegunEntryFile:
 
 def records_of_dead_processes(folder: Path) -> dict[Path, tuple[str, int] | None]:
     """The server and number of the entry that each dead process was applying, by file; None if it applied none."""
-    return {path: _read(path) for path in sorted(folder.glob(f"*{SUFFIX}")) if not _is_locked(path)}
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
+    records = {}
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(FileNotFoundError, BlockingIOError):  # its process has just ended, or is alive
+            records[path] = _read(path)
+    return records
 
 
 def _read(path: Path) -> tuple[str, int] | None:
-    found = _RECORD.match(path.read_bytes())
+    """The record in a file; BlockingIOError if its process is alive."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = _RECORD.match(file.read())
     return (found[1].decode(), int(found[2])) if found else None
