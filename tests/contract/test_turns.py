@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 
 import pytest
 
-from matchpod.ports import Database
+from matchpod.ports import Database, Row, Statement
 from matchpod.service.match_log import turns as turns_module
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
@@ -137,3 +138,23 @@ async def test_slow_entry_counts_as_not_finished(db: Database, monkeypatch: pyte
         await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
     (row,) = await unfinished.of_server(db, "srv_1")
     assert row.seq == 1
+
+
+async def test_other_folds_go_on_while_a_slow_entry_is_counted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store(db, 1)
+    monkeypatch.setattr(turns_module, "SLOW_S", 0.0)
+    is_writing, may_write, write = asyncio.Event(), asyncio.Event(), db.write
+
+    async def slow_write(statements: Sequence[Statement]) -> list[list[Row]]:
+        is_writing.set()
+        await may_write.wait()
+        return await write(statements)
+
+    monkeypatch.setattr(db, "write", slow_write)
+    turns, fold = FoldTurns(db), Fold.begin(server(), 1.0)
+    slow = asyncio.create_task(turns.run([entry()], lambda one: bool(turns.apply(fold, one))))
+    async with asyncio.timeout(20):
+        await is_writing.wait()
+        await turns.run([entry()], lambda _: True)
+        may_write.set()
+        await slow

@@ -63,10 +63,10 @@ class FoldTurns:
                 while entry is not None and spent_s < TURN_S:
                     entry = next(rest, None) if step(entry) else None
                     spent_s = time.monotonic() - began_s
-                if self._slow:
-                    await self._count_slow()
                 if self._pauses and spent_s >= TURN_S:
                     await asyncio.sleep(spent_s)
+            if self._slow:
+                await self._count_slow()  # not in our turn: the database may take long
 
     def apply(self, fold: Fold, entry: RawEntry) -> ReadResult:
         """Apply an entry to a match."""
