@@ -156,7 +156,7 @@ class CallbackDispatcher:
             pass
 
     async def _claim_page(self) -> bool:
-        """Claim and start due callbacks that have room, at most a page; False if there are no others."""
+        """Claim and start due callbacks that have room, at most a page; False if no others can be started."""
         full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
@@ -171,7 +171,7 @@ class CallbackDispatcher:
         if ids:
             for row in await outbox.claim_callbacks(self._db, ids, owner=self._owner, now_ms=now_ms):
                 self._start(row)
-        return len(ids) < len(due)
+        return 0 < len(ids) < len(due)
 
     def _rank(self, receiver: Receiver) -> int:
         """Receivers that answered last time come first, those that did not come last."""
