@@ -28,6 +28,7 @@ from matchpod.ports import ConsoleLostError, Database, FleetError, GameServer, R
 from matchpod.service import supervisor
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest import Ingest
+from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.remote import RemoteMatches
@@ -75,6 +76,7 @@ async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Dat
             return any(server.commands for server in world.region.running.values())
 
         await world.until(has_commands, "it is being configured")
+        ended_ms = world.clock.now_ms()
         world.region.running["srv_1"].exit(is_crash=True)
         world.region.is_paused = False
 
@@ -88,6 +90,9 @@ async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Dat
         # Which of the two is detected first depends on milliseconds.
         assert errors & {"the server process ended during configuration", "no answer"}
         await world.until_phase(ServerPhase.RUNNING)
+        allocated_ms = (await world.row()).allocated_at_ms
+        assert allocated_ms is not None
+        assert allocated_ms > ended_ms, "the time to join counts from the second server"
 
 
 async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
@@ -734,6 +739,24 @@ async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after
         assert await post == 200
         await asyncio.sleep(2)
         assert await outbox.outcome_of(db, "srv_1") is None
+
+
+async def test_time_of_a_server_whose_log_does_not_arrive_is_recorded(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "OBSERVE_MS", 1_000)
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        reject_log_posts(world, process.base)
+
+        async def is_observed() -> bool:
+            stored = await raw_log.read_after(db, "srv_1", 0, limit=100)
+            return [entry.kind for entry in stored[-2:]] == [EntryKind.OBSERVED, EntryKind.OBSERVED]
+
+        await world.until(is_observed, "entries are appended for the clock", within_s=30.0)
+        assert live.fold.reader.skipped_ms == 0
 
 
 async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(

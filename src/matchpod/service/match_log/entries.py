@@ -40,6 +40,8 @@ class EntryKind(StrEnum):
     """A deadline of the match has passed and fires here; no other entry fires one."""
     RESUMED = "resumed"
     """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
+    OBSERVED = "observed"
+    """Nothing was received for a while, although the match was driven: this time counts for its deadlines."""
     OVER_QUOTA = "over_quota"
     """The server has sent more bytes than a match may store: the match fails."""
     SET_ASIDE = "set_aside"

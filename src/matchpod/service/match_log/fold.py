@@ -42,6 +42,9 @@ MAX_STEP_MS: Final = 60_000
 """The most that two consecutive entries can be apart in the time of the match. The server of a match posts every few
 seconds: it logs the questions of the liveness probe."""
 
+OBSERVE_MS: Final = 30_000
+"""After this time without an entry, the process that drives the match appends one, so that all of it counts."""
+
 MAX_START_MS: Final = 15 * 60_000
 """The same for the time from the allocation to the first entry: three attempts to start a server take ten minutes."""
 
@@ -134,7 +137,7 @@ class Fold(msgspec.Struct):
                 self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
             case EntryKind.OVER_QUOTA:
                 self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
-            case EntryKind.SET_ASIDE:
+            case EntryKind.OBSERVED | EntryKind.SET_ASIDE:
                 pass
             case _:
                 return self._read(entry)
@@ -202,6 +205,10 @@ class Fold(msgspec.Struct):
         """When the next deadline fires; None if there is none."""
         due_ms = self.reader.next_deadline_ms()
         return None if due_ms is None else max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
+
+    def observe_ms(self) -> int | None:
+        """When the next entry is needed for the clock; None if no deadline waits for it."""
+        return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
     def may_wait(self, now_ms: int) -> bool:
         """True if another resume would still postpone the next deadline."""

@@ -118,6 +118,7 @@ class _Runner:
             began_ms = clock.now_ms() - saving_ms
             await self._apply_new()
             await self._fire_deadlines(busy_ms=clock.now_ms() - began_ms)
+            await self._observe()
             if self._lost and not self._fold.is_over:
                 await self._end_lost()
             if self._match.outcome is not None:
@@ -163,7 +164,7 @@ class _Runner:
 
     async def _wait(self) -> None:
         now_ms = self._deps.clock.now_ms()
-        alarms_ms = (self._fold.due_ms(), self._recorder.due_ms(now_ms))
+        alarms_ms = (self._fold.due_ms(), self._fold.observe_ms(), self._recorder.due_ms(now_ms))
         waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
         if self._deps.db.is_shared:
             waits.append(POLL_S)
@@ -235,6 +236,12 @@ class _Runner:
             return
         _log.warning("deadline noticed late", extra=self._about(late_ms=late_ms))
         await self._append(EntryKind.RESUMED)
+
+    async def _observe(self) -> None:
+        """Log that time passes for a server that sends nothing."""
+        observe_ms = None if self._fold.is_over or self._live.is_behind else self._fold.observe_ms()
+        if observe_ms is not None and observe_ms <= self._deps.clock.now_ms():
+            await self._append(EntryKind.OBSERVED)
 
     async def _append(self, kind: EntryKind) -> None:
         entry = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())

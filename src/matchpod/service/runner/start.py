@@ -210,9 +210,9 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
-    # New tokens: posts from the old server must no longer be accepted.
+    # New tokens: posts from the old server must no longer be accepted. The time to join counts from the next one.
     tokens = token_columns(new_tokens(deps.random_bytes), deps.vault)
-    cleared = {"slot": None, "rcon_host": None, "rcon_port": None, "changed_cvars": None}
+    cleared = dict.fromkeys(("slot", "allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
     wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
     await lease.change(slots.free(row.id), wake, **tokens, **cleared)
 

@@ -41,6 +41,17 @@ def test_deadline_fires_at_its_entry_and_at_no_other() -> None:
     assert reason_of(fold.apply(entry(EntryKind.DEADLINE, due_ms)).effects) == CancelReason.NO_PLAYERS_JOINED
 
 
+def test_deadline_of_a_silent_server_is_not_late_if_its_match_is_driven() -> None:
+    fold = new_fold()
+    fold.apply(entry(EntryKind.CONFIGURED, START_MS))
+    due_ms = START_MS + JOIN_MS
+    while (at_ms := fold.observe_ms()) is not None and at_ms < due_ms:
+        assert fold.apply(entry(EntryKind.OBSERVED, at_ms)).effects == []
+    assert fold.due_ms() == due_ms
+    assert reason_of(fold.apply(entry(EntryKind.DEADLINE, due_ms)).effects) == CancelReason.NO_PLAYERS_JOINED
+    assert fold.observe_ms() is None, "no deadline is left"
+
+
 def test_deadlines_wait_after_a_resume() -> None:
     fold = new_fold()
     back_ms = START_MS + JOIN_MS
