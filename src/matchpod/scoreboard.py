@@ -138,9 +138,9 @@ def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableT
     notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} unknown."]
     for one in played:
         checked = sum(record.has_game_counts for record in one.ledger.rounds)
-        if not one.ledger.is_complete:
-            lost = sorted({*one.ledger.missing_rounds, *one.ledger.torn_rounds})
-            notes.append(f"Map {one.number}: parts of the log are missing in rounds {', '.join(map(str, lost))}.")
+        if not one.is_complete:
+            where = f" in rounds {', '.join(map(str, one.missing_rounds))}" if one.missing_rounds else ""
+            notes.append(f"Map {one.number}: parts of the log are missing{where}.")
         if checked and not one.ledger.discrepancies:
             notes.append(f"Map {one.number}: matches the game's own statistics after each of {checked} rounds.")
         for found in one.ledger.discrepancies:

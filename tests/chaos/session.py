@@ -36,6 +36,9 @@ _COMMON = (
     FaultKind.LOG_CUT,
     FaultKind.LOG_HOLD,
     FaultKind.LOG_DOUBLE,
+    FaultKind.LOG_LOSE,
+    FaultKind.LOG_REORDER,
+    FaultKind.CLOCK_STEP,
     FaultKind.RESTART,
     FaultKind.FREEZE,
 )

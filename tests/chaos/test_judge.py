@@ -14,7 +14,10 @@ from tests.chaos.plan import FaultKind, GameSpec, Moment, Plan, PlannedFault, Pl
 
 GAME = GameSpec("duel", 1)
 MATCH = PlannedMatch(name="m1", at_s=0, game=GAME, speed=60, is_lockstep=True)
-RESULT: dict[str, Any] = {"winner": "team1", "maps": [{"players": [{"kills": 7, "mvps": 2}]}]}
+RESULT: dict[str, Any] = {
+    "winner": "team1",
+    "maps": [{"complete": True, "winner": "team1", "players": [{"kills": 7, "mvps": 2}]}],
+}
 BODY: dict[str, Any] = {
     "eventType": "match_over",
     "serverId": "srv_1",
@@ -146,8 +149,8 @@ def test_server_errors_are_violations_and_unavailability_is_not() -> None:
     assert kinds(verdict(seen_match(delivery(), creates=[Answer(0, 500), Answer(0, 201)]))) == ["refused"]
 
 
-def with_players(*players: dict[str, Any]) -> Delivery:
-    return delivery(result={**RESULT, "maps": [{"players": list(players)}]})
+def with_players(*players: dict[str, Any], complete: bool = True, winner: str = "team1") -> Delivery:
+    return delivery(result={**RESULT, "maps": [{"complete": complete, "winner": winner, "players": list(players)}]})
 
 
 def test_other_number_than_in_the_undisturbed_run_is_a_violation() -> None:
@@ -163,6 +166,17 @@ def test_number_that_is_null_is_a_marked_difference() -> None:
     assert found.violations == ()
     assert [(one.field, one.found, one.expected) for one in found.differences] == [
         (".result.maps[0].players[0].kills", "None", "7")
+    ]
+
+
+def test_number_of_a_map_that_says_it_is_incomplete_is_a_marked_difference_but_its_winner_is_not() -> None:
+    found = verdict(seen_match(with_players({"kills": 6, "mvps": 2}, complete=False, winner="team2")))
+    assert [one.text for one in found.violations] == [
+        ".result.maps[0].winner is team2, but team1 in the undisturbed run"
+    ]
+    assert [one.field for one in found.differences] == [
+        ".result.maps[0].complete",
+        ".result.maps[0].players[0].kills",
     ]
 
 

@@ -178,7 +178,7 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
     assert [list(one) for one in detail["maps"]] == [
         [
             "id", "mapNumber", "mapName", "status", "team1Score", "team2Score", "winner", "playerCount",
-            "startedAt", "finishedAt", "duration",
+            "startedAt", "finishedAt", "duration", "complete", "missingRounds",
         ]
     ] * 3  # fmt: skip
     assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
@@ -333,7 +333,7 @@ async def test_map_has_the_documented_fields(world: World) -> None:
     assert list(item) == fields
     detail = await world.map(item["id"])
     assert list(detail) == [
-        *fields, "seriesId", "mapNumber", "winner", "players", "antiCheat", "statsVersion"
+        *fields, "seriesId", "mapNumber", "winner", "complete", "missingRounds", "players", "antiCheat", "statsVersion"
     ]  # fmt: skip
     assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (naming.series_id(row.id), 1, 2)
     assert detail["winner"] in ("team1", "team2")

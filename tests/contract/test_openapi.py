@@ -155,6 +155,7 @@ RESULTS = {
             game_mode=MatchType.DEATHMATCH,
             map="de_dust2",
             duration=600,
+            complete=True,
             winner_steam_id=None,
             players=(),
             anti_cheat=(),

@@ -23,9 +23,10 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import printable
 from matchpod.ports import NothingChangedError
 from matchpod.service.end_match import end_match
+from matchpod.service.history.views import SeriesDetailMap, map_view
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.row_views import view_of
-from matchpod.storage import outbox, servers, unfinished
+from matchpod.storage import history, outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -92,6 +93,7 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     settings: msgspec.Raw
     outcome: OutcomeLine | None
     callback: CallbackLine | None
+    maps: list[SeriesDetailMap]
     set_aside: list[SetAsideLine]
 
 
@@ -128,7 +130,11 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
         attempts = await outbox.attempts_of(resources.db, callback.id) if callback else []
         page = _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
         set_aside = await unfinished.of_server(resources.db, server_id)
-        return msgspec.structs.replace(page, set_aside=[view_of(SetAsideLine, one) for one in set_aside])
+        return msgspec.structs.replace(
+            page,
+            maps=[map_view(one) for one in await history.maps_of(resources.db, server_id)],
+            set_aside=[view_of(SetAsideLine, one) for one in set_aside],
+        )
 
     page = run_with_resources(read)
     if page is None:
@@ -174,6 +180,7 @@ def _page(
         settings=msgspec.Raw(row.settings),
         outcome=_outcome_line(outcome) if outcome else None,
         callback=view_of(CallbackLine, callback, attempts=attempt_views(attempts)) if callback else None,
+        maps=[],
         set_aside=[],
     )
 
@@ -199,11 +206,20 @@ def _print_page(page: MatchPage) -> None:
     if page.callback:
         rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
+    rows += [(f"map {one.map_number}", _map_text(one)) for one in page.maps]
     for one in page.set_aside:
         rows.append(("set aside", f"entry {one.seq} ({one.kind}), begun {one.begun} times and never finished"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")
+
+
+def _map_text(one: SeriesDetailMap) -> str:
+    text = f"{one.map_name}, {one.status}, {one.team1_score}:{one.team2_score}"
+    if one.complete is False:
+        rounds = ", ".join(map(str, one.missing_rounds))
+        text += "; parts of the log are missing" + (f" in rounds {rounds}" if rounds else "")
+    return text
 
 
 def _delivery(callback: CallbackLine) -> str:

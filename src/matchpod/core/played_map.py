@@ -25,7 +25,7 @@ from matchpod.core.events import (
     Unpaused,
 )
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Winner, is_human
-from matchpod.core.stats.ledger import Ledger
+from matchpod.core.stats.ledger import MAX_ROUND_NUMBER, Ledger, RoundPhase
 
 MAX_NAMES = 1024
 """Most player names stored per map: far more than join a server with 64 slots, but ids may be forged."""
@@ -97,6 +97,26 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         if self.started_at_ms is None or self.finished_at_ms is None:
             return None
         return max(0, self.finished_at_ms - self.started_at_ms) // 1000
+
+    @property
+    def is_complete(self) -> bool:
+        """False if lines of the log that count for this map are known to be missing."""
+        is_unseen = self.is_finished and self.ledger.phase is RoundPhase.BEFORE
+        return self.ledger.is_complete and not is_unseen and not self.missing_rounds
+
+    @property
+    def missing_rounds(self) -> tuple[int, ...]:
+        """The rounds of which the log lacks lines, as far as their numbers are known; empty in a deathmatch."""
+        if not self.is_scored:
+            return ()
+        ledger, decided = self.ledger, self.team1_score + self.team2_score
+        seen = {record.number for record in ledger.rounds}
+        if ledger.open_round is not None:
+            seen.add(ledger.open_round.number)
+        lost = {number for number in range(1, min(decided, MAX_ROUND_NUMBER) + 1) if number not in seen}
+        last = decided if self.is_finished else MAX_ROUND_NUMBER
+        lost.update(number for number in (*ledger.missing_rounds, *ledger.torn_rounds) if number <= last)
+        return tuple(sorted(lost))
 
     def apply(self, event: GameEvent) -> None:
         """Apply an event if it counts for this map; until the map is over, player names are stored in any case."""

@@ -34,7 +34,6 @@ from matchpod.core.result_shapes import (
     TeamEntry,
 )
 from matchpod.core.stats import derived
-from matchpod.core.stats.ledger import RoundPhase
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 
 GAME = "cs2"
@@ -123,9 +122,7 @@ def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
     """
     by_map = [played.ledger.lines() for played in maps]
     seen = [
-        {line.player_id for line in lines}
-        for played, lines in zip(maps, by_map, strict=True)
-        if not played.ledger.is_complete or (played.is_finished and played.ledger.phase is RoundPhase.BEFORE)
+        {line.player_id for line in lines} for played, lines in zip(maps, by_map, strict=True) if not played.is_complete
     ]
     return [
         line
@@ -162,6 +159,8 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
         team2_score=played.team2_score,
         winner=played.winner,
         duration=played.duration_s,
+        complete=played.is_complete,
+        missing_rounds=played.missing_rounds,
         players=tuple(_map_player(match, played, line) for line in published_lines(match, played)),
     )
 
@@ -242,6 +241,7 @@ def _deathmatch(match: Match) -> DeathmatchResult:
         game_mode=match.settings.match_type,
         map=played.name,
         duration=played.duration_s,
+        complete=played.is_complete,
         winner_steam_id=None if winner is None else winner.player_id,
         players=tuple(_deathmatch_player(match, played, line) for line in lines),
         anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),

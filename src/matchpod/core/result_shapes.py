@@ -28,6 +28,10 @@ TradeKills = Annotated[int, Meta(description="Kills that traded a teammate's dea
 BombPlants = Annotated[int, Meta(description="Bombs planted.")]
 BombDefuses = Annotated[int, Meta(description="Bombs defused.")]
 MapName = Annotated[str, Meta(description="The name of the map.")]
+Complete = Annotated[bool, Meta(description="Whether the server's log is complete; if not, numbers may be too low.")]
+MissingRounds = Annotated[
+    tuple[int, ...], Meta(description="The rounds with missing log lines, as far as their numbers are known.")
+]
 MapNumber = Annotated[int, Meta(description="Its position in the series, from 1.")]
 Team1Score = Annotated[int, Meta(description="Rounds won by the first team.")]
 Team2Score = Annotated[int, Meta(description="Rounds won by the second team.")]
@@ -127,6 +131,8 @@ class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     team2_score: Team2Score
     winner: WinnerOrNull
     duration: Duration
+    complete: Complete
+    missing_rounds: MissingRounds
     players: Annotated[tuple[MapPlayer, ...], MOST_KILLS_FIRST]
 
 
@@ -179,6 +185,7 @@ class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     game_mode: PlayedType
     map: MapName
     duration: Duration
+    complete: Complete
     winner_steam_id: Annotated[PlayerId | None, Meta(description="The player who won; null if there is no winner.")]
     players: Annotated[tuple[DeathmatchPlayer, ...], MOST_KILLS_FIRST]
     anti_cheat: Annotated[tuple[AntiCheatEntry, ...], DETECTIONS]

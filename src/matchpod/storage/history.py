@@ -43,6 +43,9 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     """True once the match has ended and the row has its final values; its MapStats are stored unless that failed."""
     sort_ms: int = 0
     """When it started; 0 if it never did, so that it sorts last."""
+    is_complete: bool = False
+    missing_rounds: bytes | None = None
+    """JSON array of the rounds with missing log lines. None if the map ended before this and `is_complete` existed."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -292,6 +292,11 @@ _CALLBACK_HOSTS = (
 
 _CALLBACK_REPEATS = ("ALTER TABLE callbacks ADD COLUMN unrecorded BIGINT NOT NULL DEFAULT 0",)
 
+_COMPLETENESS = (
+    "ALTER TABLE maps ADD COLUMN is_complete BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE maps ADD COLUMN missing_rounds BLOB",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -301,5 +306,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     HASHED_TOKENS,
     _CALLBACK_HOSTS,
     _CALLBACK_REPEATS,
+    _COMPLETENESS,
 )
 """The statements at index n migrate from version n to n + 1."""

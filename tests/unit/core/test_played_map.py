@@ -228,3 +228,79 @@ def test_map_survives_a_snapshot_at_any_point(count: int) -> None:
         kept.apply(event)
         restored.apply(event)
     assert restored == kept
+
+
+# --- missing parts of the log -----------------------------------------------------------------------------------------
+
+
+def started(number: int) -> ev.RoundStarted:
+    return ev.RoundStarted(7_000, number, (ANN,), (BEN,), Side.T)
+
+
+def gap() -> ev.LogGap:
+    return ev.LogGap(8_000, 100)
+
+
+def after(*happened: ev.GameEvent) -> tuple[bool, tuple[int, ...]]:
+    """Whether a map is complete after these events, and its missing rounds."""
+    played = live_map()
+    for event in happened:
+        played.apply(event)
+    return played.is_complete, played.missing_rounds
+
+
+END = ev.MapEnded(9_500, "de_nuke", 2, 0)
+TWO_ROUNDS = (started(1), decided(1, 1, 0), started(2), decided(2, 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("happened", "is_complete", "missing"),
+    [
+        ((), True, ()),
+        ((started(1), kill()), True, ()),
+        ((*TWO_ROUNDS, END), True, ()),
+        ((started(1), gap()), False, (1,)),
+        ((started(1), gap(), decided(1, 1, 0), started(2), decided(2, 2, 0), END), False, (1,)),
+        ((started(1), decided(1, 1, 0), gap()), False, (1, 2)),
+        ((*TWO_ROUNDS, gap(), END), False, (2,)),
+        ((started(1), decided(1, 1, 0), started(3)), False, (2,)),
+        ((started(1), decided(1, 1, 0), decided(3, 2, 1)), False, (2, 3)),
+        ((started(1), decided(1, 1, 0), END), False, (2,)),
+        ((started(1), decided(1, 1, 0), msgspec.structs.replace(END, team1_score=1, is_complete=False)), False, (1,)),
+    ],
+    ids=[
+        "nothing played",
+        "open round",
+        "all there",
+        "loss in the open round",
+        "loss in a round",
+        "loss between two rounds",
+        "loss after the last round",
+        "number skipped",
+        "start lost",
+        "last round lost",
+        "end lost",
+    ],
+)
+def test_missing_rounds(happened: tuple[ev.GameEvent, ...], *, is_complete: bool, missing: tuple[int, ...]) -> None:
+    assert after(*happened) == (is_complete, missing)
+
+
+def test_map_whose_log_is_missing_altogether_is_incomplete() -> None:
+    played = upcoming()
+    played.end_without_result()
+    assert (played.is_complete, played.missing_rounds) == (False, ())
+    played.set_result(2, 1)
+    assert played.missing_rounds == (1, 2, 3)
+
+
+def test_restored_backup_drops_losses_of_later_rounds() -> None:
+    restored = ev.RoundRestored(9_800, 1, 1, 0)
+    assert after(*TWO_ROUNDS[:3], gap(), restored) == (True, ())
+
+
+def test_deathmatch_has_no_missing_rounds() -> None:
+    played = PlayedMap.upcoming(deathmatch(), 1)
+    played.apply(live())
+    played.apply(gap())
+    assert (played.is_complete, played.missing_rounds) == (False, ())

@@ -98,7 +98,9 @@ def test_competitive_result_has_exactly_the_documented_fields() -> None:
     assert (result["gameMode"], result["format"], result["winner"]) == ("competitive", "bo1", "team1")
     assert result["team1"] == {"name": "Reds", "seriesScore": 1, "totalRounds": 1}
     (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
-    assert set(entry) == {"mapName", "mapNumber", "team1Score", "team2Score", "winner", "duration", "players"}
+    documented = {"mapName", "mapNumber", "team1Score", "team2Score", "winner", "duration", "players"}
+    assert set(entry) == documented | {"complete", "missingRounds"}
+    assert (entry["complete"], entry["missingRounds"]) == (True, [])
     assert (entry["mapName"], entry["mapNumber"], entry["duration"]) == (MAPS[0], 1, 61)
     for player in msgspec.convert(entry["players"], list[dict[str, object]]):
         assert set(player) == ON_A_MAP
@@ -163,7 +165,7 @@ def test_deathmatch_result_is_flat_and_won_by_the_player_with_the_most_kills() -
     game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
     game.at_ms += 120_000
     result = game.end().result()
-    assert set(result) == {"gameMode", "map", "duration", "winnerSteamId", "players", "antiCheat"}
+    assert set(result) == {"gameMode", "map", "duration", "complete", "winnerSteamId", "players", "antiCheat"}
     assert (result["winnerSteamId"], result["duration"], result["map"]) == (BEN, 121, MAPS[0])
     players = msgspec.convert(result["players"], list[dict[str, object]])
     assert all(set(player) == IN_DEATHMATCH for player in players)

@@ -31,6 +31,8 @@ MAP = MapRow(
     player_count=4,
     is_final=True,
     sort_ms=STARTED_MS,
+    is_complete=False,
+    missing_rounds=b"[3,4]",
 )
 SERIES = SeriesRow(
     id="s1",
@@ -105,6 +107,8 @@ def test_map_contains_its_stored_statistics_unchanged() -> None:
         "seriesId": "ser_1",
         "mapNumber": 2,
         "winner": "team1",
+        "complete": False,
+        "missingRounds": [3, 4],
         "players": [{"kills": 1}],
         "antiCheat": [],
         "statsVersion": 3,
@@ -123,9 +127,14 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         status=MapStatus.UPCOMING,
     )
     shown = as_json(views.map_detail(unplayed, STATS))
-    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId")
+    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete")
     assert [shown[name] for name in absent] == [None] * len(absent)
     assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
+
+
+def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
+    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS))
+    assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 
 def test_page_of_series_contains_the_maps_of_each_series() -> None:
@@ -140,7 +149,7 @@ def test_series_contains_the_scores_of_its_maps() -> None:
     }
     assert as_json(views.series_detail(SERIES, [MAP])) == {
         **SERIES_FIELDS,
-        "maps": [{**IN_SERIES, **scores, "winner": "team1"}],
+        "maps": [{**IN_SERIES, **scores, "winner": "team1", "complete": False, "missingRounds": [3, 4]}],
     }
 
 

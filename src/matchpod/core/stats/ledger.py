@@ -76,7 +76,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     missing_rounds: list[int] = []
     """Rounds that were played but are not in the log."""
     torn_rounds: list[int] = []
-    """Rounds with lost log lines."""
+    """Rounds with lost log lines; after a loss between two rounds, both."""
     discrepancies: list[Discrepancy] = []
     health: dict[PlayerId, int] = {}
     died_at_ms: dict[PlayerId, int] = {}
@@ -185,6 +185,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _log_lost(self, _event: ev.LogGap | ev.ServerRestarted) -> None:
         self._mark_torn()
+        record = self.open_round
+        if record is not None and record.is_decided:  # who plays on which side in the next round is logged now
+            self._mark_torn(record.number + 1)
 
     def _open(self, number: int) -> RoundRecord:
         self._mark_missing_before(number)
@@ -221,8 +224,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self.missing_rounds.extend(missing)
             self.mvps.forget()
 
-    def _mark_torn(self) -> None:
-        number = self._last_number() + 1 if self.open_round is None else self.open_round.number
+    def _mark_torn(self, number: int | None = None) -> None:
+        """Record that lines of a round are lost: of the open one, or else of the next."""
+        if number is None:
+            number = self._last_number() + 1 if self.open_round is None else self.open_round.number
         if number not in self.torn_rounds:
             self.torn_rounds.append(number)
         self.mvps.forget()

@@ -16,7 +16,7 @@ from matchpod.service.row_views import time_text
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
-_API_NAMES: Final = {"sort_ms": "sortedAt"}
+_API_NAMES: Final = {"sort_ms": "sortedAt", "is_complete": "complete"}
 _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]
@@ -168,7 +168,9 @@ def _columns(row: MapRow | SeriesRow) -> dict[str, object]:
     for name, value in msgspec.structs.asdict(row).items():
         if name in _NOT_COMPARED:
             continue
-        if name.endswith(_TIME_SUFFIX):
+        if isinstance(value, bytes):
+            columns[_camel(name)] = msgspec.json.decode(value)
+        elif name.endswith(_TIME_SUFFIX):
             columns[_camel(name.removesuffix("_ms"))] = time_text(value)
         else:
             columns[_API_NAMES.get(name) or _camel(name.removesuffix("_s"))] = value

@@ -106,6 +106,8 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         player_count=count_players(match, played),
         is_final=is_final,
         sort_ms=played.started_at_ms or 0,
+        is_complete=played.is_complete,
+        missing_rounds=_encode(played.missing_rounds),
     )
 
 

@@ -16,6 +16,7 @@ from matchpod.core.result_shapes import (
     Duration,
     MapName,
     MapNumber,
+    MissingRounds,
     Team1Score,
     Team2Score,
 )
@@ -40,7 +41,16 @@ FinishedAt = Annotated[
     str | None,
     Meta(description="When it ended; null before, if it never started, and briefly after a caller's cancel."),
 ]
+CompleteIfKnown = Annotated[
+    bool | None,
+    Meta(
+        description="Whether the server's log is complete; if not, numbers may be too low."
+        " Null if it was not played, or ended before this was recorded."
+    ),
+]
 PlayerCount = Annotated[int, Meta(description="The number of players with statistics on this map.")]
+
+_ROUNDS = msgspec.json.Decoder(tuple[int, ...])
 
 
 class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,6 +72,8 @@ class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
     started_at: StartedAt
     finished_at: FinishedAt
     duration: Duration
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,6 +154,8 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     winner: Annotated[
         str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided or cancelled, and in a deathmatch.")
     ]
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
     players: Annotated[msgspec.Raw, MOST_KILLS_FIRST]
     anti_cheat: Annotated[msgspec.Raw, DETECTIONS]
     stats_version: Annotated[
@@ -189,8 +203,12 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, S
 
 def series_detail(series: SeriesRow, maps: Sequence[MapRow]) -> SeriesDetail:
     """The view of a series with the scores of its maps."""
-    details = tuple(view_of(SeriesDetailMap, row, duration=row.duration_s) for row in maps)
-    return view_of(SeriesDetail, series, duration=series.duration_s, maps=details)
+    return view_of(SeriesDetail, series, duration=series.duration_s, maps=tuple(map_view(row) for row in maps))
+
+
+def map_view(row: MapRow) -> SeriesDetailMap:
+    """The view of a map without its players."""
+    return view_of(SeriesDetailMap, row, duration=row.duration_s, **_completeness(row))
 
 
 def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
@@ -209,7 +227,15 @@ def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
         players=msgspec.Raw(stats.players),
         anti_cheat=msgspec.Raw(stats.anti_cheat),
         stats_version=stats.stats_version,
+        **_completeness(row),
     )
+
+
+def _completeness(row: MapRow) -> dict[str, object]:
+    is_unplayed = row.started_at_ms is None and row.status is not MapStatus.FINISHED
+    if row.missing_rounds is None or is_unplayed:
+        return {"complete": None, "missing_rounds": ()}
+    return {"complete": row.is_complete, "missing_rounds": _ROUNDS.decode(row.missing_rounds)}
 
 
 def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, bytes]]) -> EventsPage:

@@ -141,6 +141,11 @@ class _Runner:
             result=self._fold.result() if outcome.is_finished else None,
             recorder=self._recorder,
         )
+        for played in self._match.maps:
+            if not played.is_complete:
+                self._deps.metrics.maps_incomplete.inc(self._lease.row.region)
+                about = self._about(map_number=played.number, rounds=" ".join(map(str, played.missing_rounds)))
+                _log.warning("parts of the log of a map are missing", extra=about)
 
     async def _wait_for_last_report(self) -> None:
         """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
