@@ -43,11 +43,11 @@ _COMMON = (
     FaultKind.FREEZE,
 )
 MIXES = {
-    "sqlite": Mix(matches=48, kills=8, length_s=30, faults=(*_COMMON, FaultKind.DISK_FULL)),
+    "sqlite": Mix(matches=160, kills=32, length_s=100, faults=(*_COMMON, FaultKind.DISK_FULL)),
     "postgres": Mix(
-        matches=48,
-        kills=8,
-        length_s=40,
+        matches=160,
+        kills=32,
+        length_s=100,
         replicas=2,
         faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP),
     ),
