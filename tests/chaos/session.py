@@ -25,6 +25,8 @@ from tests.chaos.stores import PostgresServer
 Reference = Mapping[GameSpec, Mapping[str, Any]]
 
 REFERENCE_SPEED = 200
+MAX_PRINTED = 40
+"""Violations printed of a round: a wrong game has hundreds of wrong numbers."""
 
 _COMMON = (
     FaultKind.SERVER_KILL,
@@ -125,7 +127,7 @@ async def run_session(
             totals.seconds = time.monotonic() - began_s
             report(_line(totals, number, seen, verdict, time.monotonic() - round_began_s))
             if verdict.violations:
-                for violation in verdict.violations:
+                for violation in verdict.violations[:MAX_PRINTED]:
                     report(f"  {violation.kind} {violation.match}: {violation.text[:1000]}")
                 report(f"  kept: {place}")
                 report(f"  to repeat: {_command(database, number, mix)}")

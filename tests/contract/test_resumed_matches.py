@@ -16,6 +16,7 @@ from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
+from tests.contract.same_result import assert_same_match
 from tests.contract.simulated_region import SimulatedServer
 
 harness = databases.sqlite_harness
@@ -27,6 +28,7 @@ DEATHMATCH = GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_nuke",), pl
 
 DUEL = msgspec.structs.replace(SETTINGS, team1=TeamRoster("Reds", PLAYERS[:1]), team2=TeamRoster("Blues", PLAYERS[2:3]))
 """Too few players for the plugin to start by itself."""
+SERIES = msgspec.structs.replace(SETTINGS, maps=("de_nuke", "de_vertigo", "de_inferno"), series_format=SeriesFormat.BO3)
 STARTS = pytest.mark.parametrize(("game", "start"), [(DUEL, "css_start"), (DEATHMATCH, "mp_restartgame")])
 """The last command of a start, with and without the match plugin."""
 
@@ -117,13 +119,10 @@ async def test_game_that_went_live_unnoticed_is_not_restarted(db: Database, game
 
 async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db: Database) -> None:
     """Its first process died after the plugin had loaded the match; simulated players do not wait for `running`."""
-    series = msgspec.structs.replace(
-        SETTINGS, maps=("de_nuke", "de_vertigo", "de_inferno"), series_format=SeriesFormat.BO3
-    )
     async with open_world(db) as world:
         dead = world.start("dead")
         dead.db.crashes_before = "running_at_ms = "
-        await world.create(game=series)
+        await world.create(game=SERIES)
 
         async def is_dead() -> bool:
             return dead.db.is_dead
@@ -144,3 +143,33 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
         assert outcome.result is not None
         result = json.loads(outcome.result)
         assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
+
+
+async def test_match_that_began_before_its_server_was_ready_goes_on_if_all_its_settings_are_set(db: Database) -> None:
+    """Its first process died after the last setting; another one stored its log until the match was taken over."""
+    async with open_world(db) as world:
+        dead = world.start("one")
+        dead.db.crashes_before = "running_at_ms = "
+        await world.create(seed=9, game=SERIES)
+
+        async def is_dead() -> bool:
+            return dead.db.is_dead
+
+        await world.until(is_dead, "the process died")
+        await dead.kill()
+        world.start("one")  # at the same address
+        machine = world.region.running["srv_1"].machine
+
+        async def is_live() -> bool:
+            return '"gamestate":"live","paused":false' in machine.execute("get5_status", "")
+
+        await world.until(is_live, "the game is live")
+        log_from_seq = (await world.row()).log_from_seq
+        world.clock.ahead_ms += LEASE_MS
+        disturbed = await world.outcome()
+        await world.create("srv_2", seed=9, game=SERIES)
+        undisturbed = await world.outcome("srv_2")
+        assert disturbed.result is not None
+        assert undisturbed.result is not None
+        assert_same_match(json.loads(disturbed.result), json.loads(undisturbed.result))
+        assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"

@@ -23,6 +23,7 @@ from matchpod.core.model import CvarSetting, Side
 from matchpod.core.outcome import Outcome
 from matchpod.core.presence import NOT_LISTED
 from matchpod.core.server_status import ServerPhase
+from matchpod.cs2.console_commands import end_match_command
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import ConsoleLostError, Database, FleetError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service import supervisor
@@ -175,6 +176,7 @@ async def test_process_that_lost_its_lease_does_not_mark_the_match_as_configured
         line = ConsoleLine(stale, process.deps)
         entries = await raw_log.newest_seq(db, row.id)
         world.region.is_paused = True
+        world.region.running["srv_1"].machine.execute(end_match_command(), "")  # there is something to configure
         with pytest.raises(LeaseLostError):
             await configure.configure(stale, process.deps, line, is_fresh=True)
         later = await raw_log.read_after(db, row.id, entries, limit=100)

@@ -13,9 +13,7 @@ class Metrics:
         self.matches_ended = metrics.counter(
             "matchpod_matches_ended_total", "Matches ended, by outcome.", ("region", "outcome")
         )
-        self.maps_incomplete = metrics.counter(
-            "matchpod_maps_incomplete_total", "Maps of ended matches with missing parts of the log.", ("region",)
-        )
+        self.maps_incomplete = metrics.counter("matchpod_maps_incomplete_total", "Maps with lost log.", ("region",))
         self.servers = metrics.gauge("matchpod_servers", "Servers by region and status.", ("region", "status"))
         self.slots = metrics.gauge("matchpod_slots", "Slots for servers, by region and state.", ("region", "state"))
         self.followed = metrics.gauge("matchpod_matches_followed", "Matches that this process drives.")

@@ -59,10 +59,13 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _clear_other_match(line)
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
     await wait_for_answer(line)
-    was_loaded = commands.uses_plugin_match(settings) and await _end_plugin_match(line)
-    await _load_map(line, settings, is_fresh=is_fresh)
     tokens = deps.tokens_of(lease.row)
     url = deps.ingest.logs(tokens.log)
+    if await _is_configured(lease, deps, line):
+        await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
+        return
+    was_loaded = commands.uses_plugin_match(settings) and await _end_plugin_match(line)
+    await _load_map(line, settings, is_fresh=is_fresh)
     listeners = await _log_listeners(line)
     if was_loaded or url not in listeners:
         # Entries up to here are from a server that was replaced, or from an earlier attempt.
@@ -75,8 +78,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
-    await _prove(lease, deps, line, settings)
-    await line.run(commands.set_command(commands.SHOTS_ADDRESS, deps.ingest.shots(tokens.report)))
+    await _prove(line, settings)
+    await _finish(lease, deps, line)
     if not commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
     for command in commands.restart_commands(settings):
@@ -254,7 +257,31 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     return status is not None and status.has_match and status.match_id == str(match_id)
 
 
-async def _prove(lease: Lease, deps: Deps, line: ConsoleLine, settings: GameSettings) -> None:
+async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
+    """True if the plugin has our match, and the server our log address and all our settings."""
+    row, settings = lease.row, deps.settings_of(lease.row)
+    return (
+        commands.uses_plugin_match(settings)
+        and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
+        and await _is_registered(line, deps.ingest.logs(deps.tokens_of(row).log))
+        and await _has_plugin_match(line, row.plugin_match_id)
+        and not await wrong_settings(line, settings)
+    )
+
+
+async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
+    """Wait until the log arrives, and tell the server where to report shots."""
+    try:
+        async with asyncio.timeout(LOG_S):
+            while not await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
+                await asyncio.sleep(POLL_S)
+    except TimeoutError as exc:
+        raise ConfigurationError("no log post arrived; can the server reach our public address?") from exc
+    shots_url = deps.ingest.shots(deps.tokens_of(lease.row).report)
+    await line.run(commands.set_command(commands.SHOTS_ADDRESS, shots_url))
+
+
+async def _prove(line: ConsoleLine, settings: GameSettings) -> None:
     await wait_for_map(line, settings, 1)  # the plugin may have reloaded the map
     wrong = await wrong_settings(line, settings)
     if wrong:
@@ -262,9 +289,3 @@ async def _prove(lease: Lease, deps: Deps, line: ConsoleLine, settings: GameSett
         wrong = await wrong_settings(line, settings)
     if wrong:
         raise ConfigurationError("settings rejected by the server: " + "; ".join(wrong))
-    try:
-        async with asyncio.timeout(LOG_S):
-            while not await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
-                await asyncio.sleep(POLL_S)
-    except TimeoutError as exc:
-        raise ConfigurationError("no log post arrived; can the server reach our public address?") from exc
