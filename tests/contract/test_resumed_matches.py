@@ -146,7 +146,7 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
 
 
 async def test_match_that_began_before_its_server_was_ready_goes_on_if_all_its_settings_are_set(db: Database) -> None:
-    """Its first process died after the last setting; another one stored its log until the match was taken over."""
+    """Its first process died after the last setting, which later maps lose; another one stored its log until the match was taken over."""
     async with open_world(db) as world:
         dead = world.start("one")
         dead.db.crashes_before = "running_at_ms = "
@@ -160,10 +160,11 @@ async def test_match_that_began_before_its_server_was_ready_goes_on_if_all_its_s
         world.start("one")  # at the same address
         machine = world.region.running["srv_1"].machine
 
-        async def is_live() -> bool:
-            return '"gamestate":"live","paused":false' in machine.execute("get5_status", "")
+        async def is_on_second_map() -> bool:
+            status = machine.execute("get5_status", "")
+            return '"gamestate":"live","paused":false' in status and '"map_number":1,' in status
 
-        await world.until(is_live, "the game is live")
+        await world.until(is_on_second_map, "the second map is live")
         log_from_seq = (await world.row()).log_from_seq
         world.clock.ahead_ms += LEASE_MS
         disturbed = await world.outcome()

@@ -36,6 +36,8 @@ class EntryKind(StrEnum):
     """The server is being configured: what is played from here on does not count."""
     CONFIGURED = "configured"
     """The server has our settings: what is played from here on counts."""
+    PREPARED = "prepared"
+    """All settings have been sent to a server that uses the match plugin: its match may begin."""
     DEADLINE = "deadline"
     """A deadline of the match has passed and fires here; no other entry fires one."""
     RESUMED = "resumed"

@@ -137,7 +137,7 @@ class Fold(msgspec.Struct):
                 self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
             case EntryKind.OVER_QUOTA:
                 self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
-            case EntryKind.OBSERVED | EntryKind.SET_ASIDE:
+            case EntryKind.PREPARED | EntryKind.OBSERVED | EntryKind.SET_ASIDE:
                 pass
             case _:
                 return self._read(entry)

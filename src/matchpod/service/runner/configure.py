@@ -78,6 +78,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
+    if commands.uses_plugin_match(settings):
+        await _mark(lease, deps, EntryKind.PREPARED)
     await _prove(line, settings)
     await _finish(lease, deps, line)
     if not commands.uses_plugin_match(settings):
@@ -258,14 +260,15 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
 
 
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the plugin has our match, and the server our log address and all our settings."""
+    """True if the plugin has our match, and the server has our log address and got all our settings."""
     row, settings = lease.row, deps.settings_of(lease.row)
+    is_prepared = await raw_log.has_kind(deps.db, row.id, EntryKind.PREPARED, after_seq=row.log_from_seq)
     return (
         commands.uses_plugin_match(settings)
         and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
         and await _is_registered(line, deps.ingest.logs(deps.tokens_of(row).log))
         and await _has_plugin_match(line, row.plugin_match_id)
-        and not await wrong_settings(line, settings)
+        and (is_prepared or not await wrong_settings(line, settings))
     )
 
 
