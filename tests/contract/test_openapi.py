@@ -35,7 +35,7 @@ EXAMPLES = sized(10, 250)
 """Requests per operation: more would find little more in `make test`, which should take seconds. A round of `make soak`
 makes more than 20,000 calls in all."""
 
-WRONG_BODIES = sized(50, 500)
+WRONG_BODIES = sized(25, 500)
 """Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
 WALKS = sized(40, 1_000)

@@ -18,10 +18,10 @@ from tests.bench.stream_matches import Match, Timeline, ended_streams, game_sett
 from tests.bench.stream_readers import ReaderGroup, StalledClient, StreamReader
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.e2e.service.running_service import PATIENT_SPEED, RunningService, static_region, wait_until
-from tests.effort import times
+from tests.effort import sized
 
 MATCHES = 8
-READERS = times(80)
+READERS = sized(50, 400)
 STALLED = 3
 ROUNDS = 10
 LONG_ROUNDS = 28

@@ -17,12 +17,12 @@ from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.outside import Outside
 from matchpod.simulator.wire.farm import Farm
 from matchpod.simulator.wire.server import SimulatedServer
-from tests.effort import times
+from tests.effort import sized
 
-SERVERS = 40
+SERVERS = 20
 SPEED = 300.0
-WARMUP_MATCHES = 100
-MATCHES = times(400)
+WARMUP_MATCHES = 50
+MATCHES = sized(200, 2000)
 TIMEOUT_S = 600.0
 
 MAPS = ("de_nuke", "de_inferno", "de_mirage")
