@@ -83,6 +83,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     shots: dict[int, dict[PlayerId, Shots]] = {}
     """Shots by round. Reports may overtake the log, so a round may be here before its record."""
     mvps: MvpReports = msgspec.field(default_factory=MvpReports)
+    was_restored: bool = False
+    """A backup was restored: the game's totals of damage still contain the dropped rounds."""
     may_lack_end: bool = False
     """Rounds may have been played after the last record."""
 
@@ -171,7 +173,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if self.open_round is not None and self.open_round.is_decided:
             self._close()
         self._drop_after(event.rounds_kept)
-        self.phase, self.may_lack_end = RoundPhase.LIVE, False
+        self.phase, self.may_lack_end, self.was_restored = RoundPhase.LIVE, False, True
         if self.rounds:
             self.rounds[-1].remove_suicides(event.at_ms - RESTORE_MOMENT_MS)
             compute_totals(self.rounds[-1])
@@ -335,8 +337,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.rounds[-1].has_game_counts = True
         if self.is_complete and not any(record.has_respawns for record in self.rounds):
             lines = sum_rounds(self.rounds)
-            new = crosscheck.compare(lines, event.players, self.discrepancies, round_number=played)
-            self.discrepancies.extend(new)
+            self.discrepancies += crosscheck.compare(
+                lines, event.players, self.discrepancies, round_number=played, was_restored=self.was_restored
+            )
 
     def _mvp_named(self, event: ev.MvpNamed) -> None:
         if 0 < event.round_number < MAX_ROUND_NUMBER:

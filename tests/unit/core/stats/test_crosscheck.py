@@ -88,3 +88,14 @@ def test_number_of_differences_is_limited() -> None:
     assert len(known) + len(compare([], players[10:], known, round_number=2)) == MAX_DISCREPANCIES
     full = compare([], players, [], round_number=1)
     assert compare([], [game_count("x", kills=1)], full, round_number=2) == []
+
+
+@pytest.mark.parametrize(("adr", "is_reported"), [(100.0, False), (101.0, False), (97.0, True)])
+def test_after_a_restore_adr_is_compared_because_the_game_keeps_the_damage_of_undone_rounds(
+    adr: float, *, is_reported: bool
+) -> None:
+    line = PlayerLine(player_id=ANNA, damage=300, rounds_played=3)
+    game = game_count(ANNA, damage=420.0, adr=adr)
+    new = compare([line], [game], [], round_number=3, was_restored=True)
+    assert [found.field for found in new] == (["adr"] if is_reported else [])
+    assert [found.field for found in compare([line], [game], [], round_number=3)] == ["damage"]

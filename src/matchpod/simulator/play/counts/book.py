@@ -7,6 +7,7 @@ of the log; there are no fights in freeze time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from matchpod.core.model import Side
@@ -213,6 +214,8 @@ class Book:
         self._decided: set[int] = set()
         self._totals: dict[str, Tally] = {}
         """The sum of the earlier rounds."""
+        self.undone_damage: Counter[str] = Counter()
+        """Damage in rounds that a restored backup undid, by player: the game never subtracts it."""
 
     @property
     def is_open(self) -> bool:
@@ -226,6 +229,7 @@ class Book:
         self._has_respawns = has_respawns
         self._round = None
         self._earlier, self._decided, self._totals = {}, set(), {}
+        self.undone_damage.clear()
 
     def close(self) -> None:
         """Stop counting; the statistics are kept, including those of an undecided round."""
@@ -318,6 +322,10 @@ class Book:
     def rewind(self, rounds_played: int) -> None:
         """Go back to a backup: discard later rounds and an undecided one, and count again even after the end."""
         self._is_open = True
+        for number, tallies in self.rounds():
+            if number > rounds_played:
+                for tally in tallies:
+                    self.undone_damage[tally.player_id] += tally.damage
         if self._round is not None and not self._round.is_decided:
             self._round = None
         self._store_round()

@@ -57,7 +57,8 @@ def _rows(arena: Arena) -> Iterator[str]:
     for player in players:
         person = player.person
         tally = tallies.get(person.player_id, zeros)
-        yield _row(person.account, TEAM_NUMBERS.get(player.team, 0), player.money, tally)
+        undone = arena.book.undone_damage[person.player_id]
+        yield _row(person.account, TEAM_NUMBERS.get(player.team, 0), player.money, tally, undone_damage=undone)
 
 
 def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
@@ -68,11 +69,12 @@ def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
     return {tally.player_id: tally for tally in book.tallies()}
 
 
-def _row(account: int, team: int, money: int, tally: Tally) -> str:
+def _row(account: int, team: int, money: int, tally: Tally, *, undone_damage: int = 0) -> str:
     kills, deaths, rounds = tally.kills, tally.deaths, tally.rounds_played
     hs_percent = 100 * tally.headshots / kills if kills else 0.0
     # A row of a real log with 2 kills and no death has 0.00 here, not 2.00.
     kd_ratio = kills / deaths if deaths else 0.0
+    # After a restored backup `dmg` still contains the damage of the rounds that were undone, while adr does not.
     # Rounding matches all 105 values of a real log, truncating only 47 of them.
     adr = round(tally.damage / rounds) if rounds else 0
     counts = (
@@ -81,7 +83,7 @@ def _row(account: int, team: int, money: int, tally: Tally) -> str:
     )  # fmt: skip
     return (
         f"{account:20d},{team:7d},{money:7d},{kills:7d},{deaths:7d},{tally.assists:7d},"
-        f"{tally.damage:7.2f},{hs_percent:7.2f},{kd_ratio:7.2f},{adr:7d},"
+        f"{tally.damage + undone_damage:7.2f},{hs_percent:7.2f},{kd_ratio:7.2f},{adr:7d},"
         + ",".join(f"{count:7d}" for count in counts)
         + f",{tally.burn_damage:.6f},{tally.he_damage:.6f},{tally.carrier_kills:7d}"
         f",{len(tally.weapon_kills):7d},{_DINKS:7d}"
