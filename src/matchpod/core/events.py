@@ -336,12 +336,14 @@ class MvpNamed(Event, frozen=True):
 class ShotsCounted(Event, frozen=True):
     """A plugin's count of shots in one round: fired and hit, for each player. The log does not contain shots.
 
-    Without players it only announces that a plugin counts shots, so the service waits for its last report.
+    Without players it only announces that a plugin counts shots, so the service waits for its last report; it erases
+    an earlier count only if it is known to be the newest one.
     """
 
     map_number: int
     round_number: int
     shots: dict[PlayerId, tuple[int, int]]
+    is_newest: bool = False
 
 
 class LiveReported(Event, frozen=True):

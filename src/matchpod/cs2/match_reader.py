@@ -60,6 +60,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
     """False while the server is being set up; only presence events count until then."""
     lines_read: int = 0
     lines_unknown: int = 0
+    shots_sequence: int = -1
+    """The number of the newest report of shots."""
     skipped_ms: int = 0
     """Time of our clock that no timeout counts; negative if the clock was set back."""
 
@@ -110,12 +112,22 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
         """Apply a plugin's count of shots."""
-        counted: list[GameEvent] = []
-        for one in report.rounds:
-            shots = one.by_player()
-            if shots is not None:
-                counted.append(ShotsCounted(received_ms, report.map_number, one.round_number, shots))
-        return self._fold(counted, received_ms)
+        is_newest = report.sequence is not None
+        if report.sequence is not None:
+            if report.sequence <= self.shots_sequence:
+                return ReadResult([], [])  # repeated, or overtaken by a later one
+            self.shots_sequence = report.sequence
+        counted = {one.round_number: one.by_player() for one in report.rounds}
+        if is_newest:  # a restored backup has removed the other rounds
+            for played in self.match.maps:
+                if played.number == report.map_number:
+                    counted = {number: {} for number in played.ledger.shots} | counted
+        events: list[GameEvent] = [
+            ShotsCounted(received_ms, report.map_number, number, shots, is_newest=is_newest)
+            for number, shots in counted.items()
+            if shots is not None
+        ]
+        return self._fold(events, received_ms)
 
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
         """Apply the console's list of connected players, which is requested after log lines were lost."""

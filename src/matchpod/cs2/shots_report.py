@@ -19,6 +19,9 @@ MAX_SHOTS: Final = 100_000
 MAX_ROUNDS: Final = 200
 """Most rounds in a report: those of the longest match that can be requested."""
 
+MAX_SEQUENCE: Final = 2**53 - 1
+"""Highest number that every JSON library can represent."""
+
 MAX_MAPS: Final = 5
 """Highest map number: that of the last map in the longest series."""
 
@@ -52,6 +55,12 @@ class ShotsReport(msgspec.Struct, frozen=True, rename="camel"):
 
     map_number: Annotated[int, Meta(ge=1, le=MAX_MAPS, description="The map of the series, from 1.")]
     rounds: Annotated[tuple[RoundShots, ...], Meta(max_length=MAX_ROUNDS, description="Rounds in any order.")]
+    sequence: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_SEQUENCE)] | None,
+        Meta(
+            description="Higher in each report. The newest one replaces all rounds of the map, older ones are ignored."
+        ),
+    ] = None
 
 
 class ShotsReportError(ValueError):

@@ -244,6 +244,29 @@ def test_shots_reported_by_a_plugin_are_counted() -> None:
     assert (line.shots_fired, line.shots_hit) == (10, 4)
 
 
+def shots_report(fired: dict[int, int], sequence: int | None) -> ShotsReport:
+    """A report of one player's shots by round; a round with 0 has no players yet."""
+    rounds = tuple(
+        RoundShots(round_number=number, players=(PlayerShots(id64(1), count, 0),) if count else ())
+        for number, count in fired.items()
+    )
+    return ShotsReport(map_number=1, rounds=rounds, sequence=sequence)
+
+
+def test_report_of_shots_that_was_overtaken_is_ignored() -> None:
+    """As seen around a restored backup: round 2 is played again, and reports are sent over several connections."""
+    poster = LogPoster()
+    poster.go_live()
+    shots = poster.reader.match.current_map.ledger.shots
+    for fired, sequence in (({1: 10}, 1), ({1: 10}, 3), ({1: 10, 2: 44}, 2), ({1: 10, 2: 0}, 4)):
+        poster.reader.read_shots(shots_report(fired, sequence), RECEIVED_MS)
+        assert not shots.get(2), "not the shots of the round that was undone"
+    poster.reader.read_shots(shots_report({1: 10, 2: 7}, 5), RECEIVED_MS)
+    assert {number: shots[number][id64(1)].fired for number in shots} == {1: 10, 2: 7}
+    poster.reader.read_shots(shots_report({1: 10}, 6), RECEIVED_MS)
+    assert not shots[2], "a backup was restored again"
+
+
 def test_stored_reader_equals_the_original() -> None:
     poster = LogPoster()
     poster.go_live()

@@ -187,9 +187,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _log_lost(self, _event: ev.LogGap | ev.ServerRestarted) -> None:
         self._mark_torn()
-        record = self.open_round
-        if record is not None and record.is_decided:  # who plays on which side in the next round is logged now
-            self._mark_torn(record.number + 1)
+        if self.open_round is not None and self.open_round.is_decided:  # the next line-ups are logged now
+            self._mark_torn(self.open_round.number + 1)
 
     def _open(self, number: int) -> RoundRecord:
         self._mark_missing_before(number)
@@ -351,8 +350,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self._mvp_named(event)
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
-        """Replace the shots of the round, unless the report is empty. A restore drops them together with the round."""
-        if event.shots or event.round_number not in self.shots:  # an empty report erases nothing
+        """Replace the shots of the round. A restore drops them together with the round."""
+        # An empty report may have been overtaken, unless it is known to be the newest one.
+        if event.shots or event.is_newest or event.round_number not in self.shots:
             self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 
     def _complete_shots(self) -> RoundShots:

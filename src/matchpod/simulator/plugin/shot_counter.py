@@ -30,6 +30,7 @@ class ShotCounter(Watcher):
         self._console = console
         self._map_number = map_number
         self._url = ""
+        self._sequence = 0
         console.register(COMMAND, self._set_url)
         arena.watchers.append(self)
 
@@ -66,5 +67,6 @@ class ShotCounter(Watcher):
             }
             for number, tallies in self._arena.book.rounds()
         ]
-        report = {"mapNumber": self._map_number(), "rounds": rounds}
+        self._sequence += 1
+        report = {"sequence": self._sequence, "mapNumber": self._map_number(), "rounds": rounds}
         self._outside.send_report(self._url, HEADERS, json.dumps(report).encode())
