@@ -13,6 +13,7 @@ import msgspec
 
 from matchpod.core.events import (
     GameEvent,
+    LogGap,
     MapEnded,
     MapLive,
     MvpNamed,
@@ -50,7 +51,8 @@ _OPEN = (MapStatus.UPCOMING, MapStatus.LIVE)
 class PlayedMap(msgspec.Struct, kw_only=True):
     """One map of a match; `number` is its 1-based position in the series.
 
-    `round_number` is the round in progress, `latest_round` the one started last. `is_scored` is False in a deathmatch,
+    `round_number` is the round in progress, `latest_round` the one started last; both are None while the log does not
+    tell, after lines of it were lost. `is_scored` is False in a deathmatch,
     where the team score has no meaning: the map then has neither score nor winner.
     """
 
@@ -186,8 +188,10 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self.round_number = self.latest_round = event.round_number
                 self.team1_side = event.team1_side
             case RoundDecided():
-                self.round_number = None
+                self.round_number, self.latest_round = None, event.round_number
                 self._set_score(event.team1_score, event.team2_score)
+            case LogGap():  # a round may have ended and another begun; the next score tells
+                self.round_number = self.latest_round = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
             case RoundRestored():

@@ -286,6 +286,17 @@ def test_missing_rounds(happened: tuple[ev.GameEvent, ...], *, is_complete: bool
     assert after(*happened) == (is_complete, missing)
 
 
+def test_round_is_unknown_after_a_loss_until_the_next_score_or_start() -> None:
+    played = live_map()
+    played.apply(started(5))
+    played.apply(gap())
+    assert (played.round_number, played.latest_round) == (None, None)
+    played.apply(decided(6, 4, 2))
+    assert (played.round_number, played.latest_round) == (None, 6)
+    played.apply(started(7))
+    assert (played.round_number, played.latest_round) == (7, 7)
+
+
 def test_map_whose_log_is_missing_altogether_is_incomplete() -> None:
     played = upcoming()
     played.end_without_result()
