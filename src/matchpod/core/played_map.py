@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from matchpod.core.events import (
+    GameCounted,
     GameEvent,
     LogGap,
     MapEnded,
@@ -72,6 +73,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     team1_side: Side | None = None
     round_number: int | None = None
     latest_round: int | None = None
+    is_round_unknown: bool = False
     is_paused: bool = False
     names: dict[PlayerId, str] = msgspec.field(default_factory=dict)
 
@@ -185,12 +187,17 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case MapLive():
                 self._go_live(event)
             case RoundStarted():
-                self.round_number = self.latest_round = event.round_number
+                if not self.is_round_unknown:
+                    self.round_number = self.latest_round = event.round_number
                 self.team1_side = event.team1_side
+            case GameCounted() if self.is_round_unknown:
+                self.is_round_unknown, self.latest_round = False, (event.round_number - 1) or None
             case RoundDecided():
+                self.is_round_unknown = False
                 self.round_number, self.latest_round = None, event.round_number
                 self._set_score(event.team1_score, event.team2_score)
-            case LogGap():  # a round may have ended and another begun; the next score tells
+            case LogGap():  # rounds may have ended: the next score tells how many
+                self.is_round_unknown = self.is_scored
                 self.round_number = self.latest_round = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
@@ -213,13 +220,14 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.team1_side = event.team1_side
         self.round_number = None
         self.latest_round = event.rounds_played or None
-        self.is_paused = False
+        self.is_paused = self.is_round_unknown = False
         self._set_score(event.team1_score, event.team2_score)
 
     def _restore(self, event: RoundRestored) -> None:
         self.status = MapStatus.LIVE
         self.finished_at_ms = None
         self.winner = None
+        self.is_round_unknown = False
         self.round_number = None
         self.latest_round = event.rounds_kept or None
         self._set_score(event.team1_score, event.team2_score)

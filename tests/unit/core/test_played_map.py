@@ -290,11 +290,21 @@ def test_round_is_unknown_after_a_loss_until_the_next_score_or_start() -> None:
     played = live_map()
     played.apply(started(5))
     played.apply(gap())
-    assert (played.round_number, played.latest_round) == (None, None)
-    played.apply(decided(6, 4, 2))
-    assert (played.round_number, played.latest_round) == (None, 6)
-    played.apply(started(7))
-    assert (played.round_number, played.latest_round) == (7, 7)
+    played.apply(started(5))
+    assert (played.round_number, played.latest_round) == (None, None), "its number is only assumed"
+    played.apply(decided(7, 4, 3))
+    assert (played.round_number, played.latest_round) == (None, 7)
+    played.apply(started(8))
+    assert (played.round_number, played.latest_round) == (8, 8)
+
+
+def test_round_is_known_again_by_the_statistics_of_the_game() -> None:
+    played = live_map()
+    played.apply(gap())
+    played.apply(ev.GameCounted(8_500, 4, ()))
+    assert (played.round_number, played.latest_round) == (None, 3)
+    played.apply(started(4))
+    assert (played.round_number, played.latest_round) == (4, 4)
 
 
 def test_map_whose_log_is_missing_altogether_is_incomplete() -> None:

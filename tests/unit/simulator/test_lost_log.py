@@ -11,6 +11,7 @@ from matchpod.core.model import MatchType
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import DeathmatchResult, SeriesResult
+from matchpod.core.timeline_items import KillItem
 from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
@@ -52,6 +53,25 @@ def test_rounds_that_differ_from_the_whole_log_are_named(mode: MatchType, seed: 
     if lossy.winner is not None:
         assert (lossy.team1_score, lossy.team2_score) == (whole.team1_score, whole.team2_score)
         assert all(number <= known for number in lossy.missing_rounds)
+
+
+def kills(mode: MatchType, seed: int, scenario: Scenario) -> dict[tuple[str, str, str], int | None]:
+    """The round numbers of the kills in the timeline, by time, killer and victim."""
+    items = [one.item for one in play(mode, seed, scenario).reader.timeline.waiting]
+    return {
+        (item.timestamp, str(item.killer.steam_id), str(item.victim.steam_id)): item.round_number
+        for item in items
+        if isinstance(item, KillItem)
+    }
+
+
+@each_game
+def test_no_kill_is_told_under_a_wrong_round(mode: MatchType, seed: int) -> None:
+    whole, lossy = (kills(mode, seed, scenario) for scenario in (Scenario.FULL_MATCH, Scenario.LOG_LOSS))
+    known = {kill: number for kill, number in lossy.items() if kill in whole}
+    assert known, "most kills are in both logs"
+    assert {kill: number for kill, number in known.items() if number not in (None, whole[kill])} == {}
+    assert None not in whole.values()
 
 
 @each_game
