@@ -20,7 +20,7 @@ from tests.chaos.stores import Store
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.running_service import GameProcess, RunningService, free_port_range, region, static_region
 
-PORTS = 32
+PORTS = 24
 """Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
 HASTY_PORTS = 4
 HASTY_SPEED = 30

@@ -19,7 +19,7 @@ from tests.e2e.service.running_service import GameProcess
 
 STATIC_SERVERS = 2
 RETRY_S = 0.25
-WATCH_S = 0.1
+WATCH_S = 0.5
 QUIET_POLL_S = 0.5
 STALL_S = 240.0
 """A round is stuck if nothing happens for this long: no post, no callback, no change in the database."""

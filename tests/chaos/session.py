@@ -45,11 +45,11 @@ _COMMON = (
     FaultKind.FREEZE,
 )
 MIXES = {
-    "sqlite": Mix(matches=160, kills=32, length_s=100, faults=(*_COMMON, FaultKind.DISK_FULL)),
+    "sqlite": Mix(matches=96, kills=16, length_s=60, faults=(*_COMMON, FaultKind.DISK_FULL)),
     "postgres": Mix(
-        matches=160,
-        kills=32,
-        length_s=100,
+        matches=96,
+        kills=16,
+        length_s=60,
         replicas=2,
         faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP),
     ),

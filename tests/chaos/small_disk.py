@@ -1,4 +1,4 @@
-"""A disk of a few megabytes for the data folder, which can be filled up. Needs root and `mount`."""
+"""A small disk for the data folder, which can be filled up. Needs root and `mount`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-SIZE_MB = 128
+SIZE_MB = 512
 _FILLER = "filler"
 _CHUNK = bytes(65_536)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from matchpod.service.match_log import turns as turns_module
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import replay
-from matchpod.service.match_log.turns import MAX_BEGUN, TURN_S, FoldTurns, count_unfinished
+from matchpod.service.match_log.turns import MAX_BEGUN, MAX_TURN_S, TURN_S, FoldTurns, count_unfinished
 from matchpod.storage import raw_log, servers, unfinished
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
@@ -82,10 +83,50 @@ async def test_folds_with_many_entries_alternate(db: Database) -> None:
             order += name
             return True
 
-        await turns.run([entry()] * 4, step)
+        await turns.run([entry()] * 40, step)
 
     await asyncio.gather(fold("a"), fold("b"))
-    assert order == "abababab"
+    per_turn = round(MAX_TURN_S / TURN_S)
+    assert max(map(len, re.findall("a+|b+", order))) <= per_turn + 1, "no fold has two turns in a row"
+
+
+async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own(db: Database) -> None:
+    """Otherwise each would wait until the loop has served everybody else, who may be many."""
+    turns, applied, rounds = FoldTurns(db), 0, 0
+
+    def step(_: RawEntry) -> bool:
+        nonlocal applied
+        applied += 1
+        return True
+
+    async def others() -> None:
+        nonlocal rounds
+        while applied < 100:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    await asyncio.gather(others(), *(turns.run([entry()], step) for _ in range(100)))
+    assert applied == 100
+    assert rounds < 20
+
+
+async def test_turns_are_longer_if_others_keep_the_loop_busy(db: Database) -> None:
+    turns, spent = FoldTurns(db), [0.0, 0.0]
+    """Time used by the fold and by others."""
+
+    def step(_: RawEntry) -> bool:
+        time.sleep(TURN_S / 4)
+        spent[0] += TURN_S / 4
+        return True
+
+    async def others() -> None:
+        while spent[0] < 200 * TURN_S / 4:
+            time.sleep(MAX_TURN_S)
+            spent[1] += MAX_TURN_S
+            await asyncio.sleep(0)
+
+    await asyncio.gather(turns.run([entry()] * 200, step), others())
+    assert spent[0] > spent[1] / 8, "with turns of the usual length it would be a twelfth"
 
 
 async def test_run_ends_when_a_step_returns_false(db: Database) -> None:

@@ -1,8 +1,9 @@
 """Apply entries in turns, so that a match with many entries slows down neither other matches nor the API.
 
-All folds of a process share one event loop. A fold gets a turn of a few milliseconds; then the loop belongs to others
-for as long. Which entry is being applied is recorded outside of the process: an entry during which the process died, or
-that took seconds, is counted, and set aside when that happened too often.
+All folds of a process share one event loop. They may use it for a few milliseconds; then it belongs to others for as
+long. If others use it for longer at a time, folds may too: a flood of requests must not stop them. Which entry is being
+applied is recorded outside of the process: an entry during which the process died, or that took seconds, is counted,
+and set aside when that happened too often.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Final, Protocol
 
 from matchpod.cs2.match_reader import ReadResult
@@ -20,7 +22,10 @@ from matchpod.storage import unfinished
 from matchpod.storage.raw_log import RawEntry
 
 TURN_S: Final = 0.004
-"""Length of a turn: the loop answers others after this time. A turn is longer if one entry takes longer."""
+"""Length of a turn of all folds: the loop answers others after this time. It is longer if one entry takes longer."""
+
+MAX_TURN_S: Final = 0.05
+"""Longest turn, if others use the loop for this long at a time."""
 
 SLOW_S: Final = 5.0
 """CPU time for one entry that counts as not finished: the largest one takes less than a tenth of a second, and a
@@ -50,23 +55,58 @@ class FoldTurns:
         self._db = db
         self._begun = begun
         self._pauses = pauses
-        self._lock = asyncio.Lock()
         self._slow: list[tuple[str, int]] = []
+        self._turn_s = TURN_S
+        self._left_s = TURN_S
+        """What is left of the current turn; time that others use is added to it."""
+        self._stopped_s = time.monotonic()
+        """When a fold last used the loop."""
+        self._tickets = count()
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        """Folds that wait for the next turn, by ticket: those that have waited longest come first."""
 
     async def run(self, entries: Iterable[RawEntry], step: Callable[[RawEntry], bool]) -> None:
         """Call `step`, which applies an entry, for each entry until it returns False."""
         rest = iter(entries)
         entry = next(rest, None)
+        ticket = next(self._tickets)
         while entry is not None:
-            async with self._lock:
-                began_s, spent_s = time.monotonic(), 0.0
-                while entry is not None and spent_s < TURN_S:
-                    entry = next(rest, None) if step(entry) else None
-                    spent_s = time.monotonic() - began_s
-                if self._pauses and spent_s >= TURN_S:
-                    await asyncio.sleep(spent_s)
-            if self._slow:
-                await self._count_slow()  # not in our turn: the database may take long
+            if not self._has_time():
+                await self._wait(ticket)
+                continue
+            began_s = time.monotonic()
+            while entry is not None and (self._left_s > 0 or not self._pauses):
+                entry = next(rest, None) if step(entry) else None
+                self._stopped_s = time.monotonic()
+                self._left_s -= self._stopped_s - began_s
+                began_s = self._stopped_s
+            ticket = next(self._tickets)
+        if self._slow:
+            await self._count_slow()
+
+    def _has_time(self) -> bool:
+        now_s = time.monotonic()
+        self._left_s = min(self._turn_s, self._left_s + now_s - self._stopped_s)
+        self._stopped_s = now_s
+        return self._left_s > 0 or not self._pauses
+
+    async def _wait(self, ticket: int) -> None:
+        """Wait for the next turn. Who has waited longest gets it first; it may be over when the others are woken."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            pause_s = self._turn_s - self._left_s
+            loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
+        future = self._waiting[ticket] = loop.create_future()
+        await future
+
+    def _begin_turn(self, planned_s: float) -> None:
+        """Wake all folds that wait. The turn is as long as the others kept the loop busy, within limits."""
+        self._stopped_s = time.monotonic()
+        self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
+        waiting, self._waiting = self._waiting, {}
+        for ticket in sorted(waiting):
+            if not waiting[ticket].done():
+                waiting[ticket].set_result(None)
 
     def apply(self, fold: Fold, entry: RawEntry) -> ReadResult:
         """Apply an entry to a match."""
