@@ -16,15 +16,13 @@ import traceback
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from matchpod.core.secret_names import is_secret_name
+from matchpod.core.secret_names import HIDDEN, is_secret_name
 
 MAX_VALUE_CHARACTERS: Final = 2_000
 """Limit of a message and of each field value, so that people and log collectors can handle the line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
 """Limit of a traceback, enough for our deepest one; the end, with the exception itself, is kept."""
 MAX_LIST_ITEMS: Final = 50
-HIDDEN: Final = "***"
-"""Written instead of a secret."""
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
 _OWN_FIELDS: Final = frozenset({"time", "level", "logger", "message", "exception"})

@@ -118,11 +118,16 @@ def read_server_id(text: str) -> str | None:
     return text if re.fullmatch(SERVER_ID, text) else None
 
 
+def server_id_fault(text: str) -> str | None:
+    """Return None for a valid server id, else an error message."""
+    return None if read_server_id(text) else "must be 1 to 64 of A-Z a-z 0-9 _ -"
+
+
 def _read_list(fields: QueryFields) -> ListQuery:
     page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
     page_size = _page_size(fields)
     status = fields.choice("status", MapStatus)
-    server_id = fields.text("serverId", _server_id_fault)
+    server_id = fields.text("serverId", server_id_fault)
     map_name = fields.text("map", _map_name_fault)
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
@@ -143,10 +148,6 @@ def _page_size(fields: QueryFields) -> int:
     if page_size is not None and limit is not None and page_size != limit:
         fields.fault("limit", "is an alias of pageSize and must not differ from it")
     return page_size or limit or DEFAULT_PAGE_SIZE
-
-
-def _server_id_fault(text: str) -> str | None:
-    return None if read_server_id(text) else "must be 1 to 64 of A-Z a-z 0-9 _ -"
 
 
 def _map_name_fault(text: str) -> str | None:

@@ -1,9 +1,13 @@
-"""Bound what decoding a JSON body costs, before it is decoded: a body within the size limit could take a second."""
+"""Decode a JSON body within limits of what that costs: a body within the size limit could take a second."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+import msgspec
+
+from matchpod.core.errors import InvalidParamsError
 
 MAX_ITEMS: Final = 500
 """Most fields, array items, objects and arrays of a body, several times what a valid one can have. Decoding 160 KB of
@@ -17,6 +21,20 @@ _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', r
 _SEPARATORS: Final = frozenset(b",[{")
 _TOKENS_OF_ITEM: Final = 3
 """A separator, a name and a value. A body with more tokens than that is malformed."""
+
+
+NOT_JSON: Final = "The request body is not JSON."
+
+
+def decode_json(body: bytes) -> object:
+    """Return the decoded body; InvalidParamsError if it exceeds a limit or is not JSON."""
+    if fault := json_size_fault(body):
+        raise InvalidParamsError(f"The request body {fault}.")
+    try:
+        decoded: object = msgspec.json.decode(body)
+    except (ValueError, RecursionError) as exc:  # ValueError: malformed, or not UTF-8
+        raise InvalidParamsError(NOT_JSON) from exc
+    return decoded
 
 
 def json_size_fault(body: bytes) -> str | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+HIDDEN: Final = "***"
+"""Shown instead of a secret."""
+
 _PARTS: Final = (
     "password",
     "passwd",

@@ -27,7 +27,7 @@ from matchpod.core.errors import (
     ServerNotRunningError,
 )
 from matchpod.core.history_query import read_server_id
-from matchpod.core.json_limits import json_size_fault
+from matchpod.core.json_limits import NOT_JSON, decode_json
 from matchpod.core.model import MatchRequest
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -281,13 +281,11 @@ def _check_idempotency_key(key: str | None) -> None:
 
 def _read_json(body: bytes) -> tuple[object, str]:
     """Decode the body; also return a hash that does not depend on whitespace and key order."""
-    if fault := json_size_fault(body):
-        raise InvalidParamsError(f"The request body {fault}.")
+    decoded = decode_json(body)
     try:
-        decoded: object = msgspec.json.decode(body)
         canonical = msgspec.json.encode(decoded, order="deterministic")
-    except (ValueError, RecursionError) as exc:  # ValueError: malformed, or not UTF-8
-        raise InvalidParamsError("The request body is not JSON.") from exc
+    except (ValueError, RecursionError) as exc:
+        raise InvalidParamsError(NOT_JSON) from exc
     return decoded, hashlib.sha256(canonical).hexdigest()
 
 
