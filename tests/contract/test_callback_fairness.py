@@ -11,6 +11,7 @@ import pytest
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.vault import KeyFileVault
+from matchpod.core.callback_query import CallbackState
 from matchpod.ports import Database
 from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.metrics import Metrics
@@ -18,7 +19,7 @@ from matchpod.service.prometheus import Registry
 from matchpod.service.webhook_signature import new_secret
 from matchpod.storage import organizations, outbox, rows
 from matchpod.storage.organizations import Organization
-from matchpod.storage.outbox import CallbackRow, CallbackState
+from matchpod.storage.outbox import CallbackRow
 from tests.contract import databases
 
 harness = databases.sqlite_harness

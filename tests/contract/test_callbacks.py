@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.vault import KeyFileVault
+from matchpod.core.callback_query import CallbackState
 from matchpod.ports import (
     CallbackRequest,
     Database,
@@ -29,7 +30,7 @@ from matchpod.service.prometheus import Registry
 from matchpod.service.webhook_signature import new_secret, verify
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
-from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow, CallbackRow, CallbackState
+from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow, CallbackRow
 from matchpod.storage.rows import insert
 from tests.contract import databases
 
@@ -198,7 +199,14 @@ async def test_callback_is_delivered_once_with_signature_and_authorization(db: D
     row = await world.row()
     assert (row.delivered_at_ms, row.next_at_ms, row.auth, row.lease_owner) == (BEGAN_MS, None, None, None)
     assert await outbox.attempts_of(db, "cb_1") == [
-        AttemptRow(callback_id="cb_1", number=1, at_ms=BEGAN_MS, status=200, duration_ms=30)
+        AttemptRow(
+            callback_id="cb_1",
+            number=1,
+            at_ms=BEGAN_MS,
+            status=200,
+            duration_ms=30,
+            headers=msgspec.json.encode({**request.headers, "webhook-signature": "v1,***", "Authorization": "***"}),
+        )
     ]
     assert world.metrics.callback_attempts.value("delivered") == 1
     assert world.metrics.callback_s.count() == 1

@@ -19,12 +19,15 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 from matchpod.core import text_rules
 from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType
 from matchpod.core.result_shapes import DeathmatchResult
+from matchpod.ports import Delivery
+from matchpod.storage import outbox
+from matchpod.web.callback_routes import CALLBACKS
 from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
 from matchpod.web.history_routes import HISTORY
 from matchpod.web.routes import ENDPOINTS
 from tests.effort import sized
 from tests.unit.web import histories
-from tests.unit.web.sites import Site
+from tests.unit.web.sites import NOW_MS, Site
 from tests.vaults import tokens_of
 
 Operation = APIOperation[Any, Any, Any, Any]
@@ -177,6 +180,32 @@ def test_running_and_finished_matches_are_as_documented(document: OpenApiSchema,
     document["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
 
 
+def test_callbacks_are_as_documented(document: OpenApiSchema, site: Site) -> None:
+    for name, result in RESULTS.items():
+        server_id = site.new_server(callbackUrl="https://caller.example/", externalMatchId=name)
+        site.start(server_id)
+        site.end(server_id, result=result)
+        callback_id = f"msg_{server_id}"
+        for number, status in ((1, 503), (2, None)):
+            delivery = Delivery(status=status, duration_ms=5, error=None if status else "timeout")
+            headers = {"webhook-id": callback_id} if status else None
+            record = outbox.record_attempt(
+                callback_id, delivery, number=number, at_ms=NOW_MS, next_at_ms=None, headers=headers
+            )
+            site.run(site.db.write(record))
+        path = "/api/v1/callbacks/{id}"
+        detail = site.get(f"/api/v1/callbacks/{callback_id}")
+        assert len(detail.json()["attempts"]) == 2
+        document[path]["GET"].validate_response(detail)
+        for status in (200, 409):
+            response = site.request("POST", f"/api/v1/callbacks/{callback_id}/redeliver", key=site.key)
+            assert response.status_code == status
+            document[f"{path}/redeliver"]["POST"].validate_response(response)
+        page = site.get("/api/v1/callbacks")
+        assert page.json()["items"]
+        document["/api/v1/callbacks"]["GET"].validate_response(page)
+
+
 def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> Counter[tuple[str, int]]:
     """Follow the links of the document from response to response; count the operations and their statuses.
 
@@ -192,7 +221,7 @@ def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> 
         def before_call(self, case: Case[Operation]) -> None:
             assume(follows_unwritten_rules(case))
             if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
-                for name in ("page", "status", "serverId", "map", "dateFrom", "dateTo"):
+                for name in ("page", "status", "state", "serverId", "map", "dateFrom", "dateTo", "since", "until"):
                     case.query.pop(name, None)
 
         def after_call(self, response: Response, case: Case[Operation]) -> None:
@@ -203,11 +232,17 @@ def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> 
 
 
 def test_matches_are_created_read_and_canceled_in_any_order(document: OpenApiSchema, site: Site) -> None:
-    names = [endpoint.name for endpoint in of_tag(Tag.API) if endpoint not in HISTORY]
+    names = [endpoint.name for endpoint in of_tag(Tag.API) if endpoint not in (*HISTORY, *CALLBACKS)]
     reached = call_in_any_order(document, site, names)
     # The links lead to existing servers; otherwise this would only repeat the tests above.
     for expected in (("createMatch", 201), ("getServer", 200), ("cancelMatch", 200), ("getMatchByExternalId", 200)):
         assert reached[expected], reached
+
+
+def test_callbacks_are_read_and_sent_again_in_any_order(document: OpenApiSchema, site: Site) -> None:
+    site.cancel(site.new_server(callbackUrl="https://caller.example/"))
+    reached = call_in_any_order(document, site, [endpoint.name for endpoint in CALLBACKS])
+    assert reached["getCallback", 200], reached
 
 
 # --- the history --------------------------------------------------------------------------------------------------

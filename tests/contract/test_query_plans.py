@@ -14,10 +14,11 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from matchpod.adapters.sql_text import number_parameters
+from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.history_query import ListQuery
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import history, map_events, outbox, servers
+from matchpod.storage import callback_lists, history, map_events, outbox, servers
 from matchpod.storage.history_counts import DAY_MS, add
 from matchpod.storage.history_lists import list_maps, list_series
 from tests.contract import databases
@@ -27,7 +28,7 @@ from tests.contract.match_histories import ORG
 PART_ROWS = 2_000
 """Rows per insert."""
 
-TABLES = ("maps", "series", "history_counts", "map_events", "servers", "callbacks")
+TABLES = ("maps", "series", "history_counts", "map_events", "servers", "outcomes", "callbacks", "callback_attempts")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -55,7 +56,7 @@ BATCHES = 2_000
 BATCH_ITEMS = 3
 CALLBACKS = 10_000
 DUE_EVERY = 20
-"""One callback in 20 is due; the others are delivered."""
+"""One callback in 20 is due; of the others, one in 20 is given up, and the rest is delivered."""
 FROM_MS = (FIRST_DAY + 3) * DAY_MS + DAY_MS // 3
 BEFORE_MS = (FIRST_DAY + 33) * DAY_MS + DAY_MS // 2
 
@@ -123,9 +124,20 @@ async def fill(db: Database) -> None:
         ),
         *numbered(
             CALLBACKS,
-            "INSERT INTO callbacks (id, server_id, org_id, host, url, body, created_at_ms, attempts, next_at_ms)"
-            " SELECT 'cb_' || n, 'srv_' || n, 'org_' || (n % 7), 'host_' || (n % 30), 'x', CAST('x' AS BLOB), n, 0,"
-            f" CASE WHEN n % {DUE_EVERY} = 0 THEN n END FROM numbers",
+            "INSERT INTO callbacks (id, server_id, org_id, host, url, body, created_at_ms, attempts, next_at_ms,"
+            " delivered_at_ms)"
+            " SELECT 'cb_' || n, 'srv_' || n, 'org_' || (n % 7), 'host_' || (n % 30), 'x', CAST('x' AS BLOB), n, 1,"
+            f" CASE WHEN n % {DUE_EVERY} = 0 THEN n END, CASE WHEN n % {DUE_EVERY} > 1 THEN n END FROM numbers",
+        ),
+        *numbered(
+            CALLBACKS,
+            "INSERT INTO callback_attempts (callback_id, number, at_ms, duration_ms)"
+            " SELECT 'cb_' || n, 1, n, 1 FROM numbers",
+        ),
+        *numbered(
+            CALLBACKS,
+            "INSERT INTO outcomes (server_id, kind, at_ms, callback_body)"
+            " SELECT 'srv_' || n, 'match_over', n, CAST('x' AS BLOB) FROM numbers",
         ),
         # PostgreSQL does this automatically in regular use, and only then supports index-only scans.
         *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
@@ -319,6 +331,57 @@ async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.
             assert all("COVERING INDEX" in step for step in sqlite_steps(cost) if "callbacks" in step), cost.plans
         # Skipped callbacks are read; delivered ones are not.
         assert cost.rows <= (limit if not orgs else CALLBACKS // DUE_EVERY), cost.plans
+
+
+ORG_CALLBACKS = CALLBACKS // 7
+CALLBACK_INDEXES = {
+    None: "callbacks_of_org",
+    CallbackState.WAITING: "callbacks_waiting",
+    CallbackState.DELIVERED: "callbacks_delivered",
+    CallbackState.GIVEN_UP: "callbacks_given_up",
+}
+
+
+async def test_page_of_callbacks_reads_only_its_index_up_to_the_limit_and_its_rows(
+    harness: databases.Harness, db: Database
+) -> None:
+    times = ((None, None), (CALLBACKS // 4, CALLBACKS // 2), (CALLBACKS // 2, None))
+    for (state, index), (from_ms, before_ms), page in itertools.product(CALLBACK_INDEXES.items(), times, (1, 2)):
+        query = CallbacksQuery(state=state, from_ms=from_ms, before_ms=before_ms, page=page, page_size=5)
+        for max_listed in (60, callback_lists.MAX_LISTED):
+            call = partial(callback_lists.list_page, org_id="org_1", query=query, max_listed=max_listed)
+            cost = await cost_of(harness, call)(db)
+            assert index in cost.indexes, (query, cost.plans)
+            assert cost.queries == 2
+            if harness.is_sqlite:
+                steps = [step for step in sqlite_steps(cost) if index in step]
+                assert all("COVERING INDEX" in step for step in steps), cost.plans
+            # The count, the ids of this page and those before it, and for each the callback, its server, its outcome
+            # and its last attempt.
+            assert cost.rows <= min(max_listed, ORG_CALLBACKS + 1) + 1 + page * 5 + 5 + 4 * 5, (query, cost.plans)
+
+
+async def test_single_callbacks_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+    of_server = CallbacksQuery(server_id="srv_78")
+    calls: list[tuple[Callable[[Database], Awaitable[object]], int]] = [
+        (lambda db: callback_lists.list_page(db, "org_1", of_server), 6),
+        (lambda db: callback_lists.get(db, "org_1", "cb_78"), 4),
+        (lambda db: callback_lists.body_of(db, "cb_78"), 1),
+        (lambda db: callback_lists.newest_attempts(db, "cb_78", 9), 1),
+        (lambda db: outbox.oldest_given_up(db, "org_1", from_ms=5_000), 1),
+    ]
+    for call, max_rows in calls:
+        cost = await cost_of(harness, call)(db)
+        assert cost.rows <= max_rows, cost.plans
+
+
+async def test_given_up_callbacks_to_send_again_are_read_from_their_index(
+    harness: databases.Harness, db: Database
+) -> None:
+    given_up = outbox.given_up_ids("org_1", from_ms=CALLBACKS // 2, limit=10)
+    cost = await cost_of(harness, methodcaller("read", given_up.sql, given_up.params))(db)
+    assert cost.indexes == {"callbacks_given_up"}, cost.plans
+    assert cost.rows <= 10, cost.plans
 
 
 def sqlite_steps(cost: QueryCost) -> list[str]:

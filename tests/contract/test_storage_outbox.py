@@ -8,6 +8,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from matchpod.core.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
@@ -16,7 +17,6 @@ from matchpod.storage.outbox import (
     REPEAT_AFTER_MS,
     AttemptRow,
     CallbackRow,
-    CallbackState,
     OutcomeRow,
 )
 from matchpod.storage.servers import HANDOVER_MS, ServerRow

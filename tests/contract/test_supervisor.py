@@ -15,6 +15,7 @@ from itertools import product
 import msgspec
 import pytest
 
+from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
@@ -31,7 +32,6 @@ from matchpod.service.runner.liveness import LOST_MS
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
-from matchpod.storage.outbox import CallbackState
 from matchpod.storage.servers import LEASE_MS, RENEW_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases

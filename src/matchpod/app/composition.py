@@ -22,6 +22,7 @@ from matchpod.app.upkeep import Upkeep
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
+from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.history.reading import History
@@ -66,12 +67,11 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     settings, db, clock, vault = resources.settings, resources.db, resources.clock, resources.vault
     registry, version = Registry(), installed_version("matchpod")
-    metrics = Metrics(registry)
+    metrics, turns = Metrics(registry), FoldTurns(db, begun)
     sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = CallbackDispatcher(
         db=db, clock=clock, vault=vault, sender=sender, metrics=metrics, owner=owner, version=version
     )
-    turns = FoldTurns(db, begun)
     deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     supervisor = Supervisor(deps, owner=owner)
     access = Access(db=db, clock=clock, vault=vault)
@@ -82,6 +82,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     services = Services(
         access=access,
         matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
+        callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake),
         history=History(db=db, live=deps.live, remote=remote),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),

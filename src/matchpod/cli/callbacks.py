@@ -12,12 +12,13 @@ from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
+from matchpod.core.callback_query import CallbackState, state_of
 from matchpod.core.text_rules import printable
 from matchpod.ports import Database
 from matchpod.service.callbacks import MAX_ATTEMPTS
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
-from matchpod.storage.outbox import AttemptRow, CallbackRow, CallbackState
+from matchpod.storage.outbox import AttemptRow, CallbackRow
 
 MAX_LISTED: Final = 10_000
 """Largest `--limit`: each listed callback costs one more query."""
@@ -93,16 +94,10 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
         row,
         callback_id=row.id,
         organization=organization,
-        state=_state(row),
+        state=state_of(next_at_ms=row.next_at_ms, delivered_at_ms=row.delivered_at_ms),
         next_attempt_at=time_text(row.next_at_ms),
         attempts=attempt_views(attempts),
     )
-
-
-def _state(row: CallbackRow) -> CallbackState:
-    if row.next_at_ms is not None:
-        return CallbackState.WAITING
-    return CallbackState.GIVEN_UP if row.delivered_at_ms is None else CallbackState.DELIVERED
 
 
 def _attempts_cell(attempts: Sequence[AttemptView]) -> str:

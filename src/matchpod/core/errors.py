@@ -79,6 +79,13 @@ class IdempotencyConflictError(MatchpodError):
     status = 409
 
 
+class CallbackWaitingError(MatchpodError):
+    """An attempt to deliver the callback is under way or scheduled, so no other one is requested."""
+
+    code = "CALLBACK_WAITING"
+    status = 409
+
+
 class PayloadTooLargeError(MatchpodError):
     """The body exceeds the size limit."""
 

@@ -1,8 +1,8 @@
 """Deliver the callbacks in the outbox that are due, each in its own task.
 
-A callback gets two attempts, the second 5 s after the first one failed, and one more per operator request. An attempt
-is recorded after it was made, so one that a crash interrupted is repeated with the same id, bytes and number; the claim
-of a callback limits how often.
+A callback gets two attempts, the second 5 s after the first one failed, and one more each time its caller or an
+operator requests it. An attempt is recorded after it was made, so one that a crash interrupted is repeated with the
+same id, bytes and number; the claim of a callback limits how often.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -28,12 +28,12 @@ from matchpod.ports import (
     Vault,
 )
 from matchpod.service.metrics import Metrics
-from matchpod.service.webhook_signature import attempt_headers
+from matchpod.service.webhook_signature import attempt_headers, mask_headers
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import CallbackRow, DueCallback
 
 MAX_ATTEMPTS: Final = 2
-"""Attempts per callback, unless an operator requests more; documented for callers."""
+"""Attempts per callback, unless more are requested; documented for callers."""
 
 RETRY_AFTER_MS: Final = 5_000
 """Time from the end of a failed attempt to the next one; a restarting receiver is back by then."""
@@ -222,8 +222,10 @@ class CallbackDispatcher:
                 return
             if row.unrecorded > 1:
                 _log.warning("callback repeated, its attempt was not recorded", extra=_log_fields(row))
-            delivery = request if isinstance(request, Delivery) else await self._send(request)
-            await self._record(row, delivery, began_ms)
+            if isinstance(request, Delivery):
+                await self._record(row, request, began_ms)
+            else:
+                await self._record(row, await self._send(request), began_ms, headers=mask_headers(request.headers))
         except Exception:  # noqa: BLE001 - one callback must not end the others
             _log.exception("callback failed, will be retried", extra=_log_fields(row))
             self._metrics.crashes.inc("callbacks")
@@ -271,16 +273,20 @@ class CallbackDispatcher:
             self._metrics.crashes.inc("callbacks")
             return Delivery(error="internal error")
 
-    async def _record(self, row: CallbackRow, delivery: Delivery, began_ms: int) -> None:
+    async def _record(
+        self, row: CallbackRow, delivery: Delivery, began_ms: int, *, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._has_answered[_receiver(row)] = delivery.status is not None
         if len(self._has_answered) > KNOWN_RECEIVERS:
             del self._has_answered[next(iter(self._has_answered))]
         number = row.attempts + 1
-        # An attempt that an operator requested has a higher number, so it is not repeated.
+        # An attempt that was requested has a higher number, so it is not repeated.
         is_last = delivery.is_success or number >= MAX_ATTEMPTS
         next_at_ms = None if is_last else self._clock.now_ms() + RETRY_AFTER_MS
         self._report(row, delivery, is_given_up=is_last and not delivery.is_success)
-        statements = outbox.record_attempt(row.id, delivery, number=number, at_ms=began_ms, next_at_ms=next_at_ms)
+        statements = outbox.record_attempt(
+            row.id, delivery, number=number, at_ms=began_ms, next_at_ms=next_at_ms, headers=headers
+        )
         try:
             await _retry_while_unavailable(lambda: self._db.write(statements))
         except NothingChangedError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,10 @@ class Role(StrEnum):
     OWNER = "owner"
     ADMIN = "admin"
     MEMBER = "member"
+
+
+MANAGERS: Final = (Role.OWNER, Role.ADMIN)
+"""The roles that may create, cancel and send again."""
 
 
 class Scope(StrEnum):
@@ -46,7 +50,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def may_create(self) -> bool:
         """True if the key can create and cancel matches."""
-        return Scope.SERVERS_WRITE in self.scopes and self.role in (Role.OWNER, Role.ADMIN)
+        return Scope.SERVERS_WRITE in self.scopes and self.role in MANAGERS
 
 
 class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

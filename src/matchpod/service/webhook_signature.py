@@ -13,6 +13,8 @@ import hmac
 import re
 from collections.abc import Mapping, Sequence
 
+from matchpod.core.secret_names import HIDDEN
+
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
 """Size of a new secret; Standard Webhooks requires 24 to 64."""
@@ -26,6 +28,7 @@ TOLERANCE_S = 300
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
 SIGNATURE_HEADER = "webhook-signature"
+AUTHORIZATION_HEADER = "Authorization"
 
 _SCHEME = "v1"
 _MESSAGE_ID = re.compile(r"[\x21-\x2d\x2f-\x7e]+")
@@ -86,8 +89,17 @@ def attempt_headers(
         "X-Matchpod-Attempt": str(attempt),
     }
     if authorization is not None:
-        headers["Authorization"] = authorization
+        headers[AUTHORIZATION_HEADER] = authorization
     return headers
+
+
+def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with signature and authorization hidden: a recorded pair could be sent to the receiver again.
+
+    The scheme of the signature stays.
+    """
+    hidden = {SIGNATURE_HEADER: f"{_SCHEME},{HIDDEN}", AUTHORIZATION_HEADER: HIDDEN}
+    return {name: hidden.get(name, value) for name, value in headers.items()}
 
 
 def _key(secret: str) -> bytes:

@@ -7,13 +7,13 @@ counts attempts that are not recorded yet, and postpones the next one in case th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
+from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Database, Delivery, Statement, Value
@@ -83,14 +83,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None = None
     duration_ms: int
     error: str | None = None
-
-
-class CallbackState(StrEnum):
-    """Delivery state of a callback."""
-
-    WAITING = "waiting"
-    DELIVERED = "delivered"
-    GIVEN_UP = "given_up"
+    headers: bytes | None = None
+    """JSON object of the request headers, secrets hidden; None in rows of older versions, and if nothing was signed."""
 
 
 _IS_DUE: Final = "next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
@@ -104,11 +98,19 @@ _POSTPONED: Final = (
     + " ELSE next_at_ms END"
 )
 
-_STATE_CONDITIONS: Final = {
+STATE_CONDITIONS: Final = {
     CallbackState.WAITING: "next_at_ms IS NOT NULL",
     CallbackState.DELIVERED: "delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
     CallbackState.GIVEN_UP: "delivered_at_ms IS NULL AND next_at_ms IS NULL",
 }
+"""For each state there is an index with this condition."""
+
+_IS_GIVEN_UP: Final = STATE_CONDITIONS[CallbackState.GIVEN_UP]
+
+_MAKE_DUE: Final = (
+    "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
+    " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END"
+)
 
 
 # --- the end of a match -------------------------------------------------------------------------------------------
@@ -210,11 +212,18 @@ def unclaim(row: CallbackRow, now_ms: int) -> Statement:
 
 
 def record_attempt(
-    callback_id: str, delivery: Delivery, *, number: int, at_ms: int, next_at_ms: int | None
+    callback_id: str,
+    delivery: Delivery,
+    *,
+    number: int,
+    at_ms: int,
+    next_at_ms: int | None,
+    headers: Mapping[str, str] | None = None,
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
     After a success, or if `next_at_ms` is None, no attempt is scheduled and the sealed authorization is deleted.
+    The `headers` must not contain secrets.
     """
     attempt = AttemptRow(
         callback_id=callback_id,
@@ -223,6 +232,7 @@ def record_attempt(
         status=delivery.status,
         duration_ms=delivery.duration_ms,
         error=delivery.error,
+        headers=None if headers is None else msgspec.json.encode(headers),
     )
     is_last = delivery.is_success or next_at_ms is None
     update = Statement(
@@ -264,7 +274,7 @@ async def list_callbacks(
         conditions.append("org_id = :org_id")
         params["org_id"] = org_id
     if state is not None:
-        conditions.append(_STATE_CONDITIONS[state])
+        conditions.append(STATE_CONDITIONS[state])
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     rest = f"FROM callbacks{where} ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
     return await rows.read_all(db, CallbackRow, rest, params)
@@ -272,8 +282,45 @@ async def list_callbacks(
 
 async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
     """Make a callback due again, in any state, even if it was postponed; False if it does not exist."""
-    update = (
-        "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
-        " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END WHERE id = :id RETURNING id"
-    )
+    update = f"{_MAKE_DUE} WHERE id = :id RETURNING id"
     return bool(await rows.write_one(db, update, {"id": callback_id, "now_ms": now_ms}))
+
+
+async def redeliver_finished(db: Database, org_id: str, callback_id: str, now_ms: int) -> bool:
+    """Make a delivered or given-up callback of the organization due again; False if there is none with this id."""
+    update = f"{_MAKE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
+    return bool(await rows.write_one(db, update, {"id": callback_id, "org_id": org_id, "now_ms": now_ms}))
+
+
+async def redeliver_given_up(db: Database, org_id: str, *, from_ms: int, limit: int, now_ms: int) -> list[int]:
+    """Make the organization's given-up callbacks created since `from_ms` due again, oldest first, at most `limit`.
+
+    Return when they were created, in order.
+    """
+    chosen = given_up_ids(org_id, from_ms=from_ms, limit=limit)
+    # The outer condition is for PostgreSQL, which checks it again after it has waited for a concurrent request.
+    updated = await rows.write_one(
+        db,
+        f"{_MAKE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
+        {**chosen.params, "now_ms": now_ms},
+    )
+    return sorted(created_at_ms for (created_at_ms,) in msgspec.convert(updated, list[tuple[int]]))
+
+
+def given_up_ids(org_id: str, *, from_ms: int, limit: int) -> Statement:
+    """Return the query of the ids that `redeliver_given_up` makes due."""
+    return Statement(
+        f"SELECT id FROM callbacks WHERE org_id = :org_id AND {_IS_GIVEN_UP} AND created_at_ms >= :from_ms"
+        " ORDER BY created_at_ms, id LIMIT :limit",
+        {"org_id": org_id, "from_ms": from_ms, "limit": limit},
+    )
+
+
+async def oldest_given_up(db: Database, org_id: str, *, from_ms: int) -> int | None:
+    """Return when the organization's first given-up callback since `from_ms` was created; None if there is none."""
+    row = await db.read_one(
+        f"SELECT created_at_ms FROM callbacks WHERE org_id = :org_id AND {_IS_GIVEN_UP} AND created_at_ms >= :from_ms"
+        " ORDER BY created_at_ms LIMIT 1",
+        {"org_id": org_id, "from_ms": from_ms},
+    )
+    return None if row is None else msgspec.convert(row[0], int)

@@ -297,6 +297,19 @@ _COMPLETENESS = (
     "ALTER TABLE maps ADD COLUMN missing_rounds BLOB",
 )
 
+# Lists of an organization's callbacks are paged from these indexes alone, one for each state and one for all. SQLite
+# checks the columns of a condition again, so they are in the index too.
+_CALLBACK_LISTS = (
+    "ALTER TABLE callback_attempts ADD COLUMN headers BLOB",
+    "DROP INDEX callbacks_of_org",
+    "CREATE INDEX callbacks_of_org ON callbacks (org_id, created_at_ms, id)",
+    "CREATE INDEX callbacks_waiting ON callbacks (org_id, created_at_ms, id, next_at_ms) WHERE next_at_ms IS NOT NULL",
+    "CREATE INDEX callbacks_delivered ON callbacks (org_id, created_at_ms, id, delivered_at_ms, next_at_ms)"
+    " WHERE delivered_at_ms IS NOT NULL AND next_at_ms IS NULL",
+    "CREATE INDEX callbacks_given_up ON callbacks (org_id, created_at_ms, id, delivered_at_ms, next_at_ms)"
+    " WHERE delivered_at_ms IS NULL AND next_at_ms IS NULL",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -307,5 +320,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _CALLBACK_HOSTS,
     _CALLBACK_REPEATS,
     _COMPLETENESS,
+    _CALLBACK_LISTS,
 )
 """The statements at index n migrate from version n to n + 1."""

@@ -18,8 +18,8 @@ _HEADERS: Final = {
     "webhook-id": "The same whenever this callback is sent: use it to ignore one that arrives again.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
     "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
-    "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time the operator of "
-    "the service sends the callback again. An attempt that is repeated has the same number.",
+    "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time you or the "
+    "operator of the service send the callback again. An attempt that is repeated has the same number.",
 }
 
 
@@ -61,7 +61,7 @@ def _webhook(name: str, summary: str, schema: str) -> Schema:
             "description": "Sent once to the `callbackUrl`, and again 5 s later if there was no 2xx response within "
             "10 s. Redirects are not followed. It can arrive more than twice in two cases, always with the same "
             "`webhook-id` and the same bytes: an attempt during which the service itself stopped is repeated, at most "
-            "8 times per hour, and the operator of the service can send a callback again.",
+            "8 times per hour, and you or the operator of the service can send a callback again.",
             "parameters": [
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()

@@ -15,7 +15,7 @@ from matchpod.cs2.shots_report import ShotsReport
 from matchpod.web.callback_schema import callback_schemas, webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
 from matchpod.web.errors import ErrorBody
-from matchpod.web.request_schema import create_match_schemas
+from matchpod.web.request_schema import create_match_schemas, redelivery_schemas
 from matchpod.web.services import Services
 
 Schema = dict[str, object]
@@ -30,6 +30,7 @@ _NAMES = {
     "SeriesItem": "Series",
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",
+    "CallbackItem": "Callback",
 }
 """Types that have a different name in the document."""
 
@@ -47,6 +48,9 @@ _LINKED = {
     "getListedSeries": ("getSeries", "seriesId", "items/0/seriesId"),
     "getListedMap": ("getMap", "mapId", "items/0/id"),
     "getMapOfSeries": ("getMap", "mapId", "maps/0/id"),
+    "getListedCallback": ("getCallback", "id", "items/0/id"),
+    "getCallback": ("getCallback", "id", "id"),
+    "redeliverCallback": ("redeliverCallback", "id", "id"),
     "getMapEvents": ("getMapEvents", "mapId", "id"),
     "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
 }
@@ -59,6 +63,7 @@ _MEANINGS = {
     "NOT_FOUND": "It does not exist.",
     "SERVER_NOT_RUNNING": "The match has already ended in another way.",
     "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
+    "CALLBACK_WAITING": "An attempt is under way or scheduled.",
     "GONE": "The match has ended or does not exist: stop sending.",
     "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
     "RATE_LIMIT_EXCEEDED": "Too many requests, live matches or open streams; `Retry-After` is the seconds to wait.",
@@ -89,7 +94,8 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
     _fill_in_raw(components)
     _describe_tags(components)
     components["StreamEvent"] = _stream_event()
-    written = {**create_match_schemas([region.code for region in services.regions.all()]), **callback_schemas()}
+    regions = [region.code for region in services.regions.all()]
+    written = {**create_match_schemas(regions), **redelivery_schemas(), **callback_schemas()}
     if duplicates := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
     components.update(written)
@@ -194,6 +200,7 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("MatchView", "result", _one_of(_ref("SeriesResult"), _ref("DeathmatchResult"), null)),
         ("MapDetail", "players", _list_of(_one_of(_ref("MapPlayer"), _ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),
+        ("CallbackDetail", "body", _one_of(_ref("MatchOver"), _ref("MatchCanceled"))),
         ("EventsPage", "items", _list_of(_ref("TimelineItem"))),
     ):
         _properties(components, name)[field].update(schema)

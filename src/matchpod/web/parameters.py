@@ -6,7 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from matchpod.core import history_query
+from matchpod.core import callback_query, history_query
+from matchpod.core.callback_query import CallbackState
 from matchpod.core.played_map import MapStatus
 from matchpod.core.stats import leaderboard
 from matchpod.core.stats.leaderboard import LeaderboardSort
@@ -26,7 +27,7 @@ _SERVER_ID: Final[dict[str, object]] = {
     "pattern": f"^{history_query.SERVER_ID}$",
     "example": "srv_01hf7yat000000000000000000",
 }
-_DATE: Final[dict[str, object]] = {
+DATE: Final[dict[str, object]] = {
     "type": "string",
     "anyOf": [{"format": "date"}, {"format": "date-time"}],
     "example": "2026-09-21",
@@ -38,6 +39,16 @@ _DATE_FORMS: Final = (
 
 SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
 SERVER_OF_SERIES: Final = Parameter(name="serverId", place="path", text="The server.", schema=_SERVER_ID)
+CALLBACK_ID: Final = Parameter(
+    name="id",
+    place="path",
+    text="The `id` of the callback.",
+    schema={
+        "type": "string",
+        "pattern": f"^{callback_query.CALLBACK_ID}$",
+        "example": "msg_01hf7yat000000000000000000",
+    },
+)
 MAP_ID: Final = Parameter(
     name="mapId",
     place="path",
@@ -113,14 +124,21 @@ MAP_NAME: Final = _query(
     "`workshop/987654321/de_name`.",
     {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
 )
-DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", _DATE)
+DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", DATE)
 DATE_TO: Final = _query(
     "dateTo",
     "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",
-    _DATE,
+    DATE,
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+
+CALLBACK_STATE: Final = _query("state", "Only those in this state.", {"type": "string", "enum": [*CallbackState]})
+SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE)
+UNTIL: Final = _query(
+    "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE
+)
+CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTIL)
 
 # --- timelines and leaderboards -----------------------------------------------------------------------------------
 

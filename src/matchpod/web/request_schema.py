@@ -1,4 +1,4 @@
-"""The JSON Schema of a create-match body: the rules of `core.validation` for the API documentation.
+"""The JSON Schemas of request bodies: the rules of `core.validation` and others for the API documentation.
 
 A `format` in this schema names a rule that no pattern can express; the description explains it. Two rules cannot be
 expressed at all: a player is in one team only, and both teams together list at most 32 players.
@@ -13,7 +13,7 @@ from matchpod.core import text_rules
 from matchpod.core.model import MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat
 from matchpod.core.validation import GAME_TYPE, MAX_DM_MINUTES, MAX_FREEZE_TIME_S, MAX_MAP_POOL, MAX_ROUNDS
 from matchpod.cs2.cvars import MAX_TEXT_BYTES
-from matchpod.web.parameters import NO_CONTROL
+from matchpod.web.parameters import DATE, NO_CONTROL
 
 Schema = dict[str, object]
 
@@ -46,6 +46,12 @@ def create_match_schemas(regions: Sequence[str]) -> dict[str, Schema]:
         "ListedTeams": _object({"team1": team, "team2": team}, required=("team1", "team2")),
         "ListedTeam": _object({"name": _team_name(), "players": {**_PLAYERS, "description": "Its players."}}),
     }
+
+
+def redelivery_schemas() -> dict[str, Schema]:
+    """Return the schema of the body that sends given-up callbacks again, by name."""
+    since: Schema = {**DATE, "description": "Only callbacks created at this time or later, in ISO 8601."}
+    return {"RedeliverCallbacks": _object({"since": since}, required=("since",))}
 
 
 def _create_match(regions: Sequence[str]) -> Schema:

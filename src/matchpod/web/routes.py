@@ -1,7 +1,8 @@
 """All endpoints, with their permissions, parameters, responses and errors.
 
 The router and the description of the API are both built from this list; the endpoints for the history are in
-`history_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module of its subject.
+`history_routes`, those for callbacks in `callback_routes`. To add an endpoint, add an `Endpoint` here and its handler
+in the module of its subject.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from matchpod.core.errors import (
     UnauthorizedError,
 )
 from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
-from matchpod.service.principals import Role, Scope
+from matchpod.service.principals import MANAGERS, Scope
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.service.regions import RegionView
 from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters
+from matchpod.web.callback_routes import CALLBACKS
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError
 from matchpod.web.history_routes import HISTORY
-
-_MANAGERS: Final = (Role.OWNER, Role.ADMIN)
 
 _ingest_post: Final = partial(
     Endpoint,
@@ -49,7 +49,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Create a match",
         text="Creates a server for one match. It is `allocating` at first; players may connect once it is `running`.",
         access=Scope.SERVERS_WRITE,
-        roles=_MANAGERS,
+        roles=MANAGERS,
         parameters=(parameters.IDEMPOTENCY_KEY,),
         body="CreateMatch",
         status=201,
@@ -95,7 +95,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Cancel a match",
         text="Ends the match and destroys its server. Canceling again returns the same response and sends no callback.",
         access=Scope.SERVERS_WRITE,
-        roles=_MANAGERS,
+        roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
         errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
@@ -112,6 +112,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         errors=ANYWHERE,
         handler=matches.list_regions,
     ),
+    *CALLBACKS,
     *HISTORY,
     # --- from game servers --------------------------------------------------------------------------------------------
     _ingest_post(

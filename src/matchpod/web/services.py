@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.service.access import Access
+from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
@@ -26,6 +27,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     access: Access
     matches: Matches
+    callbacks: CallbackDeliveries
     history: History
     streams: Streams
     ingest: Ingest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.service.webhook_signature import attempt_headers, new_secret, sign, verify
+from matchpod.service.webhook_signature import attempt_headers, mask_headers, new_secret, sign, verify
 
 # The example from the tests of the Standard Webhooks reference libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -117,3 +117,12 @@ def test_attempt_without_token_has_no_authorization_and_is_signed_with_every_sec
     assert len(headers["webhook-signature"].split(" ")) == 2
     assert verify([SECRET], headers, BODY, now_s=7)
     assert verify([OTHER], headers, BODY, now_s=7)
+
+
+def test_masked_headers_show_neither_signature_nor_authorization() -> None:
+    headers = attempt_headers(
+        [SECRET, OTHER], MESSAGE_ID, BODY, timestamp_s=TIMESTAMP, attempt=2, version="1.2", authorization="Bearer t"
+    )
+    masked = mask_headers(headers)
+    assert masked == {**headers, "webhook-signature": "v1,***", "Authorization": "***"}
+    assert not verify([SECRET], masked, BODY, now_s=TIMESTAMP)

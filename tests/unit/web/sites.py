@@ -22,6 +22,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service.access import Access
+from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import end_match
 from matchpod.service.history.reading import History
@@ -145,6 +146,7 @@ class Site:
         )
         self.readiness = Readiness(db=self.db, clock=self.clock, disk=self.disk)
         self.readiness.mark_ready()
+        self.wakes = 0
         self.services = self._services()
         self.app = self.open_web()
         for name in ("ours", "theirs"):
@@ -179,6 +181,7 @@ class Site:
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.random_bytes),
             matches=matches,
+            callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake),
             history=History(db=self.db, live=live, remote=remote),
             streams=Streams(db=self.db, live=live, max_of_org=self.max_streams),
             ingest=Ingest(
@@ -196,6 +199,9 @@ class Site:
             limits=Limits(max_body_bytes=65_536),
             version="1.2.3",
         )
+
+    def wake(self) -> None:
+        self.wakes += 1
 
     def open_web(self, *, rate_limit: int | None = None) -> Application:
         """Create an application with its own metrics, and use it for the following requests."""

@@ -7,10 +7,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from matchpod.core.effects import CancelReason
+from matchpod.ports import Delivery
+from matchpod.service.webhook_signature import attempt_headers, mask_headers, new_secret
+from matchpod.storage import outbox
 from tests.golden.golden_files import FOLDER as GOLDEN
 from tests.golden.golden_files import check_golden
 from tests.unit.web import histories, sites
-from tests.unit.web.sites import PLAYER, Site
+from tests.unit.web.sites import NOW_MS, PLAYER, Site
 from tests.vaults import tokens_of
 
 site = sites.site
@@ -103,10 +107,49 @@ def invalid_query(site: Site) -> bytes:
     return site.get("/api/v1/cs2/matches?pageSize=0&dateFrom=today&mapName=de_dust2").content
 
 
+def undelivered(site: Site) -> str:
+    """Return the id of a callback that was given up."""
+    server_id = site.new_server(callbackUrl="https://caller.example/done?key=s3cret", externalMatchId="cup/1")
+    site.end(server_id, reason=CancelReason.NO_PLAYERS_JOINED)
+    callback_id = f"msg_{server_id}"
+    secret = new_secret(bytes(32))
+    for number, status in ((1, 503), (2, None)):
+        delivery = Delivery(status=status, duration_ms=31, error=None if status else "no response within 10 s")
+        signed = attempt_headers(
+            [secret], callback_id, b"{}", timestamp_s=NOW_MS // 1000, attempt=number, version="1.2.3", authorization="t"
+        )
+        next_at_ms = NOW_MS + 5_000 if number == 1 else None
+        record = outbox.record_attempt(
+            callback_id, delivery, number=number, at_ms=NOW_MS, next_at_ms=next_at_ms, headers=mask_headers(signed)
+        )
+        site.run(site.db.write(record))
+    return callback_id
+
+
+def callbacks_page(site: Site) -> bytes:
+    undelivered(site)
+    site.end(site.new_server(callbackUrl="https://caller.example/"), reason=CancelReason.SERVER_LOST)
+    return site.get("/api/v1/callbacks").content
+
+
+def callback_detail(site: Site) -> bytes:
+    return site.get(f"/api/v1/callbacks/{undelivered(site)}").content
+
+
+def callback_redelivered(site: Site) -> bytes:
+    return site.request("POST", f"/api/v1/callbacks/{undelivered(site)}/redeliver", key=site.key).content
+
+
+def callbacks_redelivered(site: Site) -> bytes:
+    undelivered(site)
+    return site.request("POST", "/api/v1/callbacks/redeliver", key=site.key, json={"since": "2026-09-21"}).content
+
+
 @pytest.mark.parametrize(
     "make",
     [created, live_server, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
-     series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query],
+     series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query,
+     callbacks_page, callback_detail, callback_redelivered, callbacks_redelivered],
     ids=lambda make: make.__name__,
 )  # fmt: skip
 def test_resource_equals_its_golden_file(site: Site, make: Callable[[Site], bytes]) -> None:

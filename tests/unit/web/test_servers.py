@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
+from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.service.principals import Role, Scope
 from matchpod.storage import outbox
-from matchpod.storage.outbox import CallbackState
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site, check_error
 

@@ -1,0 +1,94 @@
+"""Show callers the deliveries of their callbacks, and send callbacks again on request.
+
+The web layer has checked scope, role and query. A callback of another organization does not exist for the caller. A
+request to send one again makes it due; a dispatcher sends it, woken by `wake` if it is in this process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from matchpod.core.callback_query import CallbacksQuery, read_callback_id, read_redeliver_request
+from matchpod.core.errors import CallbackWaitingError, NotFoundError
+from matchpod.core.json_limits import decode_json
+from matchpod.core.result import iso_time
+from matchpod.ports import Clock, Database
+from matchpod.service import callback_views
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.principals import Principal
+from matchpod.service.row_views import time_text
+from matchpod.storage import callback_lists, outbox
+from matchpod.storage.callback_lists import CallbackSummary
+
+MAX_REDELIVERED: Final = 1_000
+"""Callbacks that one request sends again: as many as go to one host at a time. The response says how to go on."""
+
+MAX_SHOWN_ATTEMPTS: Final = 100
+"""Attempts in the details of a callback: two, and one per request to send it again."""
+
+_log = logging.getLogger(__name__)
+
+
+class CallbackDeliveries:
+    """The callbacks of all organizations; each organization can access only its own."""
+
+    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None]) -> None:
+        self._db = db
+        self._clock = clock
+        self._wake = wake
+
+    @unavailable_on_outage
+    async def list(self, principal: Principal, query: CallbacksQuery) -> callback_views.CallbacksPage:
+        """The organization's callbacks, newest first."""
+        total, found = await callback_lists.list_page(self._db, principal.org_id, query)
+        return callback_views.callbacks_page(query, total, found)
+
+    @unavailable_on_outage
+    async def get(self, principal: Principal, callback_id: str) -> callback_views.CallbackDetail:
+        """The callback with its attempts and its body."""
+        row = await self._own(principal, callback_id)
+        attempts = await callback_lists.newest_attempts(self._db, row.id, MAX_SHOWN_ATTEMPTS)
+        return callback_views.callback_detail(row, attempts, await callback_lists.body_of(self._db, row.id))
+
+    @unavailable_on_outage
+    async def redeliver(self, principal: Principal, callback_id: str) -> callback_views.CallbackItem:
+        """Request one more attempt; CallbackWaitingError while one is under way or scheduled."""
+        row = await self._own(principal, callback_id)
+        if not await outbox.redeliver_finished(self._db, principal.org_id, row.id, self._clock.now_ms()):
+            raise self._waiting(await self._own(principal, callback_id))
+        self._wake()
+        _log.info("callback redelivery requested", extra=_log_fields(principal) | {"callback_id": row.id})
+        return callback_views.callback_item(await self._own(principal, callback_id))
+
+    @unavailable_on_outage
+    async def redeliver_given_up(self, principal: Principal, body: bytes) -> callback_views.Redelivery:
+        """Request one more attempt for each given-up callback since the time in the body, oldest first."""
+        from_ms = read_redeliver_request(decode_json(body))
+        created_ms = await outbox.redeliver_given_up(
+            self._db, principal.org_id, from_ms=from_ms, limit=MAX_REDELIVERED, now_ms=self._clock.now_ms()
+        )
+        last_ms = created_ms[-1] if created_ms else from_ms
+        next_ms = await outbox.oldest_given_up(self._db, principal.org_id, from_ms=last_ms)
+        if created_ms:
+            self._wake()
+            _log.info("callback redelivery requested", extra=_log_fields(principal) | {"count": len(created_ms)})
+        return callback_views.Redelivery(count=len(created_ms), next_since=time_text(next_ms))
+
+    async def _own(self, principal: Principal, callback_id: str) -> CallbackSummary:
+        key = read_callback_id(callback_id)
+        row = None if key is None else await callback_lists.get(self._db, principal.org_id, key)
+        if row is None:
+            raise NotFoundError("There is no callback with this id.")
+        return row
+
+    def _waiting(self, row: CallbackSummary) -> CallbackWaitingError:
+        if row.lease_until_ms is not None and row.lease_until_ms > self._clock.now_ms():
+            return CallbackWaitingError("An attempt to deliver this callback is under way. Wait for its outcome.")
+        at = "now" if row.next_at_ms is None else f"at {iso_time(row.next_at_ms)}"
+        return CallbackWaitingError(f"An attempt to deliver this callback is due {at}. Wait for its outcome.")
+
+
+def _log_fields(principal: Principal) -> dict[str, str | int]:
+    return {"org_id": principal.org_id, "key_id": principal.key_id}

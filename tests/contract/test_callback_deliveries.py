@@ -1,0 +1,290 @@
+"""Callers read the deliveries of their callbacks and have them sent again, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from matchpod.core.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.effects import CancelReason
+from matchpod.core.errors import CallbackWaitingError, NotFoundError
+from matchpod.core.outcome import Outcome
+from matchpod.ports import Database, Delivery
+from matchpod.service import callback_deliveries
+from matchpod.service.callback_deliveries import CallbackDeliveries
+from matchpod.service.callback_views import CallbacksPage
+from matchpod.service.callbacks import RETRY_AFTER_MS
+from matchpod.service.end_match import end_match
+from matchpod.service.principals import Principal, Role, Scope
+from matchpod.storage import callback_lists, organizations, outbox
+from matchpod.storage.organizations import Organization
+from tests.contract import databases
+from tests.contract.test_callbacks import BEGAN_MS, GOOD, SECRET, VAULT, World, running
+from tests.contract.test_storage_servers import create, server
+
+harness = databases.harness
+
+RESULT = b'{"gameMode":"competitive","of":"\\u00e9"}'
+OURS = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
+THEIRS = msgspec.structs.replace(OURS, org_id="org_2")
+
+
+def deliveries(world: World, wake: Callable[[], None] = lambda: None, db: Database | None = None) -> CallbackDeliveries:
+    return CallbackDeliveries(db=db or world.db, clock=world.clock, wake=wake)
+
+
+async def add(
+    world: World,
+    name: str,
+    *,
+    org_id: str = "org_1",
+    created_at_ms: int = BEGAN_MS,
+    result: bytes | None = None,
+    auth: str | None = None,
+) -> None:
+    """End a match whose callback has this id."""
+    if await organizations.get(world.db, org_id) is None:
+        sealed = VAULT.seal(SECRET)
+        await organizations.create(
+            world.db, Organization(id=org_id, name=org_id, webhook_secret=sealed, created_at_ms=1)
+        )
+    row = server(
+        f"srv_{name}",
+        org_id=org_id,
+        callback_url=GOOD,
+        external_match_id=f"match {name}",
+        callback_auth=VAULT.seal(auth) if auth else None,
+    )
+    await create(world.db, row)
+    outcome = Outcome(at_ms=created_at_ms, reason=None if result else CancelReason.SERVER_LOST)
+    await world.db.write(end_match(row, outcome, result=result, fence=None, callback_id=name))
+
+
+async def fail(db: Database, name: str) -> None:
+    """Record a failed attempt, after which the callback is given up."""
+    record = outbox.record_attempt(name, Delivery(status=500, duration_ms=5), number=1, at_ms=BEGAN_MS, next_at_ms=None)
+    await db.write(record)
+
+
+def ids(page: CallbacksPage) -> list[str]:
+    return [item.id for item in page.items]
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+async def test_pages_are_newest_first_and_concatenate_to_the_whole(db: Database) -> None:
+    world = World(db)
+    # Two of each time: ties are ordered by id.
+    names = [f"cb_{number}" for number in range(7)]
+    for number, name in enumerate(names):
+        await add(world, name, created_at_ms=BEGAN_MS + number // 2)
+    await add(world, "cb_theirs", org_id="org_2", created_at_ms=BEGAN_MS + 1)
+    service = deliveries(world)
+    pages = [await service.list(OURS, CallbacksQuery(page=page, page_size=3)) for page in (1, 2, 3, 4)]
+    assert [len(page.items) for page in pages] == [3, 3, 1, 0]
+    assert {page.total for page in pages} == {7}
+    assert [name for page in pages for name in ids(page)] == names[::-1]
+    assert ids(await service.list(THEIRS, CallbacksQuery())) == ["cb_theirs"]
+
+
+async def test_list_ends_after_the_newest_callbacks(db: Database) -> None:
+    world = World(db)
+    for number in range(5):
+        await add(world, f"cb_{number}", created_at_ms=BEGAN_MS + number)
+
+    async def page(query: CallbacksQuery) -> tuple[int, list[str]]:
+        total, rows = await callback_lists.list_page(db, "org_1", query, max_listed=3)
+        return total, [row.id for row in rows]
+
+    assert await page(CallbacksQuery(page_size=2)) == (3, ["cb_4", "cb_3"])
+    assert await page(CallbacksQuery(page_size=2, page=2)) == (3, ["cb_2"])
+    assert await page(CallbacksQuery(page_size=2, page=3)) == (3, [])
+    # The older ones are found by their time.
+    assert await page(CallbacksQuery(before_ms=BEGAN_MS + 2)) == (2, ["cb_1", "cb_0"])
+
+
+async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
+    world = World(db)
+    for number, name in enumerate(("waiting", "delivered", "given_up", "waiting_too")):
+        await add(world, name, created_at_ms=BEGAN_MS + number)
+    await fail(db, "given_up")
+    success = Delivery(status=204, duration_ms=5)
+    await db.write(outbox.record_attempt("delivered", success, number=1, at_ms=BEGAN_MS, next_at_ms=None))
+    service = deliveries(world)
+
+    async def found(**filters: object) -> list[str]:
+        page = await service.list(OURS, msgspec.convert(filters, CallbacksQuery))
+        assert page.total == len(page.items)
+        return ids(page)
+
+    assert await found(state="waiting") == ["waiting_too", "waiting"]
+    assert await found(state="delivered") == ["delivered"]
+    assert await found(state="given_up") == ["given_up"]
+    assert await found(from_ms=BEGAN_MS + 2) == ["waiting_too", "given_up"]
+    assert await found(from_ms=BEGAN_MS + 1, before_ms=BEGAN_MS + 3) == ["given_up", "delivered"]
+    assert await found(from_ms=BEGAN_MS + 3, before_ms=BEGAN_MS + 1) == []
+    assert await found(state="waiting", from_ms=BEGAN_MS + 1) == ["waiting_too"]
+    assert await found(server_id="srv_delivered") == ["delivered"]
+    assert await found(server_id="srv_delivered", state="waiting") == []
+    assert await found(server_id="srv_none") == []
+    listed = await service.list(OURS, CallbacksQuery())
+    states = {item.id: (item.state, item.last_status, item.attempt_count) for item in listed.items}
+    assert states == {
+        "waiting": (CallbackState.WAITING, None, 0),
+        "waiting_too": (CallbackState.WAITING, None, 0),
+        "delivered": (CallbackState.DELIVERED, 204, 1),
+        "given_up": (CallbackState.GIVEN_UP, 500, 1),
+    }
+
+
+# --- details ------------------------------------------------------------------------------------------------------
+
+
+async def test_only_the_last_attempts_are_shown(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callback_deliveries, "MAX_SHOWN_ATTEMPTS", 2)
+    world = World(db)
+    await add(world, "cb_1")
+    for number in (1, 2, 3):
+        delivery = Delivery(status=500 + number, duration_ms=number)
+        await db.write(
+            outbox.record_attempt("cb_1", delivery, number=number, at_ms=BEGAN_MS + number, next_at_ms=BEGAN_MS)
+        )
+    detail = await deliveries(world).get(OURS, "cb_1")
+    assert detail.attempt_count == 3
+    assert [(one.number, one.status) for one in detail.attempts] == [(2, 502), (3, 503)]
+    assert (detail.last_status, detail.last_error) == (503, None)
+
+
+# --- redelivery ---------------------------------------------------------------------------------------------------
+
+
+async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Database) -> None:
+    world = World(db)
+    world.receivers.fail(503, None)
+    await add(world, "cb_1", result=RESULT, auth="Bearer t")
+    dispatcher = world.dispatcher()
+    service = deliveries(world, dispatcher.wake)
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        with pytest.raises(CallbackWaitingError):
+            await service.redeliver(OURS, "cb_1")
+        world.clock.ms += RETRY_AFTER_MS
+        dispatcher.wake()
+        await world.until_attempts(2)
+        given_up = await service.get(OURS, "cb_1")
+        assert given_up.state is CallbackState.GIVEN_UP
+        assert (await service.redeliver(OURS, "cb_1")).id == "cb_1"
+        await world.until_attempts(3)
+        detail = await service.get(OURS, "cb_1")
+    first, _, third = world.receivers.requests
+    assert world.receivers.attempts == ["1", "2", "3"]
+    assert third.body == first.body == bytes(detail.body)
+    assert third.headers["webhook-id"] == first.headers["webhook-id"] == "cb_1"
+    assert "Authorization" not in third.headers
+    assert (detail.state, detail.event_type, detail.external_match_id) == ("delivered", "match_over", "match cb_1")
+    assert [(one.number, one.status, one.error) for one in detail.attempts] == [
+        (1, 503, None),
+        (2, None, "refused"),
+        (3, 200, None),
+    ]
+    shown = [one.request_headers or {} for one in detail.attempts]
+    assert [headers.get("Authorization") for headers in shown] == ["***", "***", None]
+    assert [headers["X-Matchpod-Attempt"] for headers in shown] == ["1", "2", "3"]
+    assert {headers["webhook-signature"] for headers in shown} == {"v1,***"}
+
+
+async def test_delivered_callback_can_be_sent_again_and_is_tried_once(db: Database) -> None:
+    world = World(db)
+    await add(world, "cb_1")
+    dispatcher = world.dispatcher()
+    service = deliveries(world, dispatcher.wake)
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        world.receivers.fail(500)
+        await service.redeliver(OURS, "cb_1")
+        await world.until_attempts(2)
+    assert world.receivers.attempts == ["1", "2"]
+    assert (await service.get(OURS, "cb_1")).state is CallbackState.GIVEN_UP
+
+
+async def test_concurrent_requests_cause_one_attempt(replicas: databases.Replicas) -> None:
+    world = World(replicas[0])
+    await add(world, "cb_1")
+    await fail(world.db, "cb_1")
+    services = [deliveries(world, db=replicas[number % 2]) for number in range(8)]
+    results = await asyncio.gather(*(one.redeliver(OURS, "cb_1") for one in services), return_exceptions=True)
+    assert sum(isinstance(result, CallbackWaitingError) for result in results) == 7
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        await world.until_attempts(2)
+    assert world.receivers.attempts == ["2"]
+
+
+async def test_another_organization_cannot_read_or_send_a_callback(db: Database) -> None:
+    world = World(db)
+    await add(world, "cb_1")
+    await fail(db, "cb_1")
+    service = deliveries(world)
+    for request in (service.get(THEIRS, "cb_1"), service.redeliver(THEIRS, "cb_1"), service.get(OURS, "cb_2")):
+        with pytest.raises(NotFoundError):
+            await request
+    assert not await outbox.redeliver_finished(db, "org_2", "cb_1", BEGAN_MS)
+    assert (await service.redeliver_given_up(THEIRS, b'{"since":"2000-01-01"}')).count == 0
+    assert (await service.get(OURS, "cb_1")).state is CallbackState.GIVEN_UP
+
+
+async def test_given_up_callbacks_are_sent_again_in_parts(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callback_deliveries, "MAX_REDELIVERED", 2)
+    world = World(db)
+    for number in range(6):
+        await add(world, f"cb_{number}", created_at_ms=BEGAN_MS + 1000 * number)
+        if number != 3:
+            await fail(db, f"cb_{number}")
+    service = deliveries(world)
+
+    async def send(since: str) -> tuple[int, str | None, set[str]]:
+        done = await service.redeliver_given_up(OURS, msgspec.json.encode({"since": since}))
+        return (
+            done.count,
+            done.next_since,
+            set(ids(await service.list(OURS, CallbacksQuery(state=CallbackState.WAITING)))),
+        )
+
+    # cb_0 is too old, cb_3 is waiting anyway.
+    assert await send("2027-01-15T08:00:00.001Z") == (2, "2027-01-15T08:00:04.000Z", {"cb_1", "cb_2", "cb_3"})
+    assert await send("2027-01-15T08:00:04.000Z") == (2, None, {"cb_1", "cb_2", "cb_3", "cb_4", "cb_5"})
+    assert (await send("2027-01-15T08:00:00.001Z"))[:2] == (0, None)
+    assert (await service.get(OURS, "cb_0")).state is CallbackState.GIVEN_UP
+
+
+async def test_concurrent_requests_send_each_given_up_callback_once(replicas: databases.Replicas) -> None:
+    world = World(replicas[0])
+    names = {f"cb_{number}" for number in range(12)}
+    for name in names:
+        await add(world, name)
+        await fail(world.db, name)
+    services = [deliveries(world, db=replicas[number % 2]) for number in range(4)]
+    body = b'{"since":"2000-01-01"}'
+    done = await asyncio.gather(*(one.redeliver_given_up(OURS, body) for one in services))
+    assert sum(one.count for one in done) == len(names)
+    dispatcher = world.dispatcher()
+    async with running(dispatcher):
+        for name in names:
+            await world.until_attempts(2, name)
+    assert sorted(request.headers["webhook-id"] for request in world.receivers.requests) == sorted(names)
+
+
+async def test_callback_that_cannot_be_signed_has_no_headers(db: Database) -> None:
+    world = World(db)
+    await add(world, "cb_1")
+    await organizations.set_webhook_secret(db, "org_1", VAULT.seal("whsec_short"))
+    async with running(world.dispatcher()):
+        await world.until_attempts(1)
+    (attempt,) = (await deliveries(world).get(OURS, "cb_1")).attempts
+    assert attempt.request_headers is None
+    assert attempt.error is not None
+    assert attempt.error.startswith("not sent: ")
