@@ -188,6 +188,7 @@ class MapFlow(msgspec.Struct):
         by_side = (line.ct, line.t)
         is_live, self.is_map_open = self.phase is MapPhase.LIVE, self._is_open_here()
         if is_live:
+            self._vote_from_seen(at_ms, out)
             self._follow_score(at_ms, by_side, out)
         is_last_score = self.rounds_played > 0 and self.sides.by_team(*by_side) == self.scores[-1]
         earlier = self.end_report

@@ -199,7 +199,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 case MapLoad(game_map=name):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
-                    self.interpreter.flow.sides.seen.clear()  # players may have changed sides in the lost lines
+                    self.interpreter.flow.sides.mark_doubtful()
                     self.interpreter.flow.awaits_start = False  # the lost lines may contain the start
                     events.append(LogGap(received_ms, lost))
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`

@@ -30,6 +30,8 @@ class Sides(msgspec.Struct):
     seen: dict[PlayerId, Side] = {}
     """The sides of players seen since the last round was decided."""
     team1_side: Side = Side.CT
+    is_doubtful: bool = False
+    """Log lines were lost since the last vote, so the teams may have changed sides."""
 
     @staticmethod
     def of(settings: GameSettings) -> Sides:
@@ -44,6 +46,11 @@ class Sides(msgspec.Struct):
     def has_humans(self) -> bool:
         """True if a human is on a side."""
         return any(map(is_human, self.player_sides))
+
+    def mark_doubtful(self) -> None:
+        """Record that log lines were lost: players may have changed sides."""
+        self.seen.clear()
+        self.is_doubtful = True
 
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
         """Set the side of a player; None removes them from both sides."""
@@ -86,7 +93,8 @@ class Sides(msgspec.Struct):
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
         A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
-        their lead must exceed half of all players: such a vote may overrule an earlier one.
+        their lead must exceed half of all players: such a vote may overrule an earlier one. After lost lines there is
+        none that counts, and it is enough if they agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
@@ -94,7 +102,12 @@ class Sides(msgspec.Struct):
             if known:
                 balance = self._vote_balance(voters, is_seen_only=is_seen_only)
                 is_enough = 2 * abs(balance) > known if is_seen_only else balance != 0
-                return is_enough and self._set_team1_side(Side.CT if balance > 0 else Side.T)
+                if is_seen_only and self.is_doubtful:
+                    is_enough = 0 < abs(balance) == sum(player in voters for player in self.seen)
+                if not is_enough:
+                    return False
+                self.is_doubtful = False
+                return self._set_team1_side(Side.CT if balance > 0 else Side.T)
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:

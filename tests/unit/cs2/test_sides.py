@@ -78,3 +78,19 @@ def test_number_of_members_is_bounded() -> None:
     sides.members = {f"stranger {number}": Team.TEAM1 for number in range(MAX_MEMBERS + 1)}
     sides.lineups()
     assert not any(name.startswith("stranger") for name in sides.members)
+
+
+def test_after_lost_lines_the_players_seen_since_then_decide_if_they_agree() -> None:
+    sides = players_on("C", "C", "T", "T")
+    sides.vote()
+    sides.mark_doubtful()
+    assert not sides.vote(is_seen_only=True), "no player was seen"
+    sides.set_side(id64(1), Side.T)
+    assert sides.vote(is_seen_only=True)
+    assert sides.team1_side is Side.T
+    sides.set_side(id64(1), Side.CT)
+    assert not sides.vote(is_seen_only=True), "one of four players does not overrule a vote"
+    sides.mark_doubtful()
+    sides.set_side(id64(1), Side.CT)
+    sides.set_side(id64(2), Side.T)
+    assert not sides.vote(is_seen_only=True), "they do not agree"
