@@ -82,8 +82,12 @@ QUICK = settings(
 )
 
 
+ENDLESS = "/api/v1/stream"
+"""A stream that does not end by itself, so a request for it gets no complete response."""
+
+
 def of_tag(tag: Tag) -> list[Endpoint]:
-    return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag]
+    return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag and endpoint.path != ENDLESS]
 
 
 def follows_unwritten_rules(case: Case[Operation]) -> bool:
@@ -248,7 +252,7 @@ def test_callbacks_are_read_and_sent_again_in_any_order(document: OpenApiSchema,
 # --- the history --------------------------------------------------------------------------------------------------
 
 POLLED = [endpoint for endpoint in HISTORY if endpoint.content_type != EVENT_STREAM]
-STREAMS = [endpoint for endpoint in HISTORY if endpoint.content_type == EVENT_STREAM]
+STREAMS = [e for e in HISTORY if e.content_type == EVENT_STREAM and e.path != ENDLESS]
 
 
 @pytest.fixture(scope="module")
@@ -289,6 +293,24 @@ def test_streams_of_a_played_series_are_as_documented(
     assert stream.text.count("event: ") == 7
     for response in (stream, nothing_left):
         document[endpoint.path][endpoint.method].validate_response(response)
+
+
+def test_organization_stream_documents_every_event_and_no_end(document: OpenApiSchema) -> None:
+    operation = document.raw_schema["paths"][ENDLESS]["get"]
+    schemas = document.raw_schema["components"]["schemas"]
+    event = operation["responses"]["200"]["content"][EVENT_STREAM]["schema"]["$ref"].rpartition("/")[2]
+    items = schemas[event]["properties"]["data"]["contentSchema"]["$ref"].rpartition("/")[2]
+    assert set(schemas[items]["discriminator"]["mapping"]) == {
+        "gap",
+        "map_ended",
+        "map_live",
+        "match_created",
+        "match_ended",
+        "position",
+        "score_changed",
+        "server_running",
+    }
+    assert "204" not in operation["responses"]
 
 
 def test_history_is_read_in_any_order(document: OpenApiSchema, site: Site, played: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from matchpod.app.first_run import KEY_FILE
 from matchpod.cli import app
 from matchpod.core.secret_names import is_secret_name
 from matchpod.service.callbacks import MAX_PER_HOST
-from matchpod.service.history.streams import MAX_READERS
+from matchpod.service.history.stream_readers import MAX_READERS
 from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest_budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
 from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH

@@ -224,6 +224,7 @@ def _compose_matches(
     def notify(server_id: str) -> None:
         supervisor.notify(server_id)
         dispatcher.wake()  # canceling a match also sends a callback
+        deps.streams.organizations.wake()
 
     return Matches(
         db=resources.db,

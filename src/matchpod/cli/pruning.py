@@ -9,7 +9,7 @@ import typer
 from matchpod.app import Resources
 from matchpod.cli.resources import run_with_resources
 from matchpod.service import pruning
-from matchpod.service.pruning import Pruned, Retention
+from matchpod.service.pruning import STREAM_DAYS, Pruned, Retention
 from matchpod.settings import Settings
 
 
@@ -36,6 +36,10 @@ def prune(
     rows = [
         (f"log entries older than {_days(retention.raw_log_days)}", pruned.log_entries),
         (f"events older than {_days(retention.event_days)}", pruned.events),
+        (
+            f"events of organizations' streams older than {_days(min(STREAM_DAYS, retention.event_days))}",
+            pruned.organization_events,
+        ),
         ("idempotency keys older than 1 day", pruned.idempotency_keys),
         ("counters that have become 0", pruned.empty_counts),
     ]

@@ -1,17 +1,20 @@
-"""Build the one transaction that ends a match: its phase, outcome, callback, history and last log entry."""
+"""Build the one transaction that ends a match: its phase, outcome, callback, history, event and last log entry."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
+from matchpod.service import organization_events
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import history, outbox, snapshots
+from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
@@ -37,34 +40,42 @@ def end_match(
     fence: int | None,
     callback_id: str,
     final: MatchHistory | None = None,
+    earlier_events: Sequence[bytes] = (),
 ) -> list[Statement]:
     """The statements that end a match, with its result (JSON) if it is finished.
 
     The holder of the lease passes its fence; a caller who cancels passes None. A runner passes the `final` history;
-    otherwise open maps are canceled here, and the history is finalized when the server is released.
+    otherwise open maps are canceled here, and the history is finalized when the server is released. `earlier_events`
+    are those of the organization's stream that come right before the end.
     """
     if outcome.is_finished != (result is not None):
         raise ValueError("a finished match has a result, a canceled one has none")
-    body = callback_body(row, outcome, result)
+    body, kind, status = callback_body(row, outcome, result), _kind(outcome), final_status(outcome)
     stored = outbox.OutcomeRow(
         server_id=row.id,
-        kind=MATCH_OVER if outcome.is_finished else MATCH_CANCELED,
+        kind=kind,
         reason=outcome.reason,
         at_ms=outcome.at_ms,
         result=result,
         callback_body=body,
     )
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
-    statements = outbox.end_statements(stored, callback, status=final_status(outcome), fence=fence)
+    statements = outbox.end_statements(stored, callback, status=status, fence=fence)
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
-    return [*statements, snapshots.delete(row.id), *closed, *ended]
+    lines = [*earlier_events, organization_events.match_ended(row, outcome, kind=kind, status=status)]
+    events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)
+    return [*statements, snapshots.delete(row.id), *closed, *ended, *events]
 
 
 def final_status(outcome: Outcome) -> ServerStatus:
     """The status of a server whose match has this outcome."""
     return ServerStatus.FAILED if outcome.reason in FAILURES else ServerStatus.STOPPED
+
+
+def _kind(outcome: Outcome) -> str:
+    return MATCH_OVER if outcome.is_finished else MATCH_CANCELED
 
 
 def _callback(row: ServerRow, body: bytes, *, callback_id: str, now_ms: int) -> outbox.CallbackRow | None:

@@ -34,7 +34,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
-from matchpod.service import identifiers
+from matchpod.service import identifiers, organization_events
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
@@ -50,6 +50,7 @@ from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.storage import history, outbox, servers
+from matchpod.storage import organization_events as stored_events
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
@@ -170,6 +171,7 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = self._new_row(request, principal.org_id, now_ms)
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
+        statements += stored_events.insert(row.org_id, [organization_events.match_created(row)], at_ms=now_ms)
         try:
             await servers.create(self._db, row, idempotency=used, also=statements, max_live=self._max_live)
         except (DuplicateError, TooManyLiveError) as exc:

@@ -10,9 +10,11 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database
-from matchpod.storage import history_counts, map_events, raw_log, servers
+from matchpod.storage import history_counts, map_events, organization_events, raw_log, servers
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
+STREAM_DAYS: Final = 7
+"""Days that the events of an organization's stream are kept: its readers resume after seconds, or after a weekend."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +31,17 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         """The time before which events are deleted."""
         return now_ms - self.event_days * DAY_MS
 
+    def stream_from_ms(self, now_ms: int) -> int:
+        """The time before which the events of organizations' streams are deleted."""
+        return now_ms - min(STREAM_DAYS, self.event_days) * DAY_MS
+
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """How many rows were deleted, or would be."""
 
     log_entries: int = 0
     events: int = 0
+    organization_events: int = 0
     idempotency_keys: int = 0
     empty_counts: int = 0
 
@@ -49,6 +56,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
     return Pruned(
         log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
+        organization_events=await organization_events.prune(db, keep.stream_from_ms(now_ms)),
         idempotency_keys=await servers.prune_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.delete_empty(db),
     )
@@ -59,6 +67,7 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
     return Pruned(
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
+        organization_events=await organization_events.count_prunable(db, keep.stream_from_ms(now_ms)),
         idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),
     )

@@ -310,6 +310,18 @@ _CALLBACK_LISTS = (
     " WHERE delivered_at_ms IS NULL AND next_at_ms IS NULL",
 )
 
+_ORGANIZATION_EVENTS = (
+    """
+    CREATE TABLE organization_events (
+        org_id TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        at_ms BIGINT NOT NULL,
+        line BLOB NOT NULL,
+        PRIMARY KEY (org_id, seq)
+    )
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -321,5 +333,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _CALLBACK_REPEATS,
     _COMPLETENESS,
     _CALLBACK_LISTS,
+    _ORGANIZATION_EVENTS,
 )
 """The statements at index n migrate from version n to n + 1."""

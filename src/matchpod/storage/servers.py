@@ -113,17 +113,14 @@ async def create(
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
 
+    The statements in `also` may rely on the lock of the organization's counts, which the transaction holds.
     TooManyLiveError if the organization already has `max_live` matches without an outcome.
     """
-    statements = [rows.insert("servers", row), *also]
-    if idempotency is not None:
-        statements += _insert_key(idempotency, row.id)
-    if max_live is None:
-        await db.write(statements)
-        return
+    keys = [] if idempotency is None else _insert_key(idempotency, row.id)
+    checks = [] if max_live is None else [check_live(row.org_id, max_live)]
     try:
         # With the lock, concurrent transactions see each other's matches.
-        await db.write([history_counts.lock(row.org_id), check_live(row.org_id, max_live), *statements])
+        await db.write([history_counts.lock(row.org_id), *checks, rows.insert("servers", row), *keys, *also])
     except NothingChangedError as exc:
         raise TooManyLiveError from exc
 

@@ -148,6 +148,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     returns: object = None
     """The type that is encoded as JSON; None if the response is not JSON."""
     content_type: str = JSON
+    events: str = "TimelineItem"
+    """The name of the schema of a stream's events."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
     text: str = ""

@@ -1,4 +1,4 @@
-"""Push timelines to callers as server-sent events.
+"""Push timelines, and the events of all matches of an organization, to callers as server-sent events.
 
 Errors are reported before the first byte. A client that lost its connection reconnects with the id of the last event
 it received. A client that reads too slowly is disconnected, and gets the rest when it reconnects. If the match is over
@@ -17,7 +17,6 @@ from typing import Final
 
 from matchpod.core.errors import UnauthorizedError, UnavailableError
 from matchpod.core.query_fields import QueryFields
-from matchpod.service.history.streams import Reader
 from matchpod.service.principals import Scope
 from matchpod.web.asgi import Message, Receive, Send
 from matchpod.web.endpoint import (
@@ -100,10 +99,18 @@ async def server_stream(site: Site, call: Call) -> Response | EventStream:
     return _stream(site, call, await site.services.streams.open_server(rows, _first_position(given)[: len(rows)]))
 
 
-def _stream(site: Site, call: Call, reader: Reader | None) -> Response | EventStream:
-    if reader is None:
+async def organization_stream(site: Site, call: Call) -> Response | EventStream:
+    """Push the events of all matches of the caller's organization."""
+    fields = QueryFields(query_of(call), (QUERY,))
+    after = _first_position(_read_positions(call, fields, _map_fault))
+    reader = await site.services.streams.organizations.open(call.caller.org_id, after[0] if after else None)
+    return _stream(site, call, reader)
+
+
+def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventStream:
+    if frames is None:
         return Response(b"", 204, headers=HEADERS[1:])
-    return EventStream(call=call, frames=reader, is_authorized=partial(_is_authorized, site, call))
+    return EventStream(call=call, frames=frames, is_authorized=partial(_is_authorized, site, call))
 
 
 async def _is_authorized(site: Site, call: Call) -> bool:

@@ -135,4 +135,16 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
         handler=event_streams.server_stream,
     ),
+    _reading(
+        path="/api/v1/stream",
+        name="streamOrganizationEvents",
+        summary="Follow all matches of your organization",
+        text="Server-sent events: `event` is the `type` of an event, `data` the event, `id` its number, from 1 without "
+        "gaps in your organization. The stream does not end by itself.",
+        parameters=parameters.LAST_EVENT_OF_ORGANIZATION,
+        content_type=EVENT_STREAM,
+        events="OrganizationEvent",
+        errors=(*WITH_KEY, InvalidParamsError),
+        handler=event_streams.organization_stream,
+    ),
 )

@@ -9,6 +9,7 @@ from typing import get_args
 import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
+from matchpod.core.organization_events import OrganizationEvent
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
@@ -83,9 +84,11 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
     """Return the document as JSON."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = msgspec.json.schema_components(
-        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, ShotsReport, TimelineItem), ref_template=_REF
+        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, ShotsReport, OrganizationEvent, TimelineItem),
+        ref_template=_REF,
     )
     components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
+    components["OrganizationEvent"] = {"description": "What changed in a match; `type` says what.", **schemas[-2]}
     returned = iter(schemas)
     operations: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
@@ -93,7 +96,8 @@ def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
     _fill_in_raw(components)
     _describe_tags(components)
-    components["StreamEvent"] = _stream_event()
+    components["StreamEvent"] = _stream_event("TimelineItem")
+    components["OrganizationStreamEvent"] = _stream_event("OrganizationEvent")
     regions = [region.code for region in services.regions.all()]
     written = {**create_match_schemas(regions), **redelivery_schemas(), **callback_schemas()}
     if duplicates := written.keys() & components.keys():
@@ -162,7 +166,7 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
     for error in endpoint.errors:
         by_status.setdefault(error.status, []).append(error)
     failures = {str(status): _failure(by_status[status]) for status in sorted(by_status)}
-    if endpoint.content_type == EVENT_STREAM:
+    if endpoint.content_type == EVENT_STREAM and endpoint.events == "TimelineItem":
         failures = {
             "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},
             **failures,
@@ -217,14 +221,18 @@ def _describe_tags(components: Mapping[str, Schema]) -> None:
     """Add the description of `type`: it is the tag of the structs, not one of their fields."""
     for item in get_args(TimelineItem):
         _properties(components, item.__name__)["type"]["description"] = "The type of the item."
+    for event in get_args(OrganizationEvent):
+        _properties(components, event.__name__)["type"]["description"] = "The type of the event."
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
     """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
-    return _ref("StreamEvent") if endpoint.content_type == EVENT_STREAM else {"type": "string"}
+    if endpoint.content_type != EVENT_STREAM:
+        return {"type": "string"}
+    return _ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")
 
 
-def _stream_event() -> Schema:
+def _stream_event(schema: str) -> Schema:
     return {
         "description": "One event of a stream.",
         "type": "object",
@@ -234,8 +242,8 @@ def _stream_event() -> Schema:
             "data": {
                 "type": "string",
                 "contentMediaType": JSON,
-                "contentSchema": _ref("TimelineItem"),
-                "description": "The item as JSON, a `TimelineItem`.",
+                "contentSchema": _ref(schema),
+                "description": f"The item as JSON, of the type `{schema}`.",
             },
         },
         "required": ["id", "event", "data"],

@@ -172,10 +172,14 @@ _HEADER_TEXT: Final = "The `id` of the last event you received; clients send it 
 _QUERY_TEXT: Final = "The same, for clients that cannot set headers. If both are given, the header is used."
 
 
-def _last_event(schema: dict[str, object]) -> tuple[Parameter, Parameter]:
-    header = Parameter(name=event_streams.HEADER, place="header", text=_HEADER_TEXT, schema=schema, is_required=False)
+def _last_event(schema: dict[str, object], default: str = "") -> tuple[Parameter, Parameter]:
+    text = _HEADER_TEXT + default
+    header = Parameter(name=event_streams.HEADER, place="header", text=text, schema=schema, is_required=False)
     return header, _query(event_streams.QUERY, _QUERY_TEXT, schema)
 
 
 LAST_EVENT_OF_MAP: Final = _last_event(_SEQ)
 LAST_EVENT_OF_SERVER: Final = _last_event(_SEQS)
+LAST_EVENT_OF_ORGANIZATION: Final = _last_event(
+    _SEQ, " Without it, the stream begins with the next event; `0` begins with the oldest one that is stored."
+)

@@ -15,7 +15,7 @@ from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Value
 from matchpod.service.history import streams as streams_module
-from matchpod.service.history.stream_channels import RING, Channel, StreamItem, type_of
+from matchpod.service.history.stream_channels import RING, MapChannel, StreamItem, type_of
 from matchpod.service.history.streams import PAGE, Reader, Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
@@ -180,14 +180,14 @@ def test_event_type_is_read_from_the_item(item: bytes, expected: bytes) -> None:
 
 def test_frame_has_id_type_and_the_unchanged_item() -> None:
     frame = StreamItem(57, b'{"type":"kill","seq":57}')
-    assert frame.map_frame() == b'id: 57\nevent: kill\ndata: {"type":"kill","seq":57}\n\n'
-    assert frame.map_frame() is frame.map_frame()
+    assert frame.frame() == b'id: 57\nevent: kill\ndata: {"type":"kill","seq":57}\n\n'
+    assert frame.frame() is frame.frame()
     server_frame = frame.server_frame(b'"mapId":"m","mapNumber":1,')
     assert server_frame == b'\nevent: kill\ndata: {"mapId":"m","mapNumber":1,"type":"kill","seq":57}\n\n'
 
 
-def channel_at(newest: int) -> Channel:
-    channel = Channel("map-1", SERVER, 1)
+def channel_at(newest: int) -> MapChannel:
+    channel = MapChannel("map-1", SERVER, 1)
     channel.catch_up(newest)
     return channel
 
@@ -248,7 +248,7 @@ async def test_reader_gets_stored_items_and_then_published_ones(world: World) ->
     waiting = asyncio.create_task(reader.next(TIMEOUT_S))
     await asyncio.sleep(0)
     await world.record(4, 5)
-    assert await waiting == StreamItem(4, line(4)).map_frame() + StreamItem(5, line(5)).map_frame()
+    assert await waiting == StreamItem(4, line(4)).frame() + StreamItem(5, line(5)).frame()
     assert await reader.next(0.0) == b""
 
 

@@ -163,6 +163,7 @@ class Site:
             self.db,
         )
         live, metrics = LocalMatches(), Metrics(self.metrics)
+        streams = Streams(db=self.db, live=live, max_of_org=self.max_streams)
         remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
             db=self.db,
@@ -172,7 +173,7 @@ class Site:
             live=live,
             remote=remote,
             read_cvars=read_custom_cvars,
-            notify=lambda _: None,
+            notify=lambda _: streams.organizations.wake(),
             metrics=metrics,
             quotas=self.quotas,
             disk=self.disk,
@@ -183,7 +184,7 @@ class Site:
             matches=matches,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake),
             history=History(db=self.db, live=live, remote=remote),
-            streams=Streams(db=self.db, live=live, max_of_org=self.max_streams),
+            streams=streams,
             ingest=Ingest(
                 db=self.db,
                 clock=self.clock,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.service.history.streams import MAX_READERS
+from matchpod.service.history.stream_readers import MAX_READERS
 from matchpod.web.admission import (
     ADDRESS_EXCESS,
     MAX_CONNECTIONS,

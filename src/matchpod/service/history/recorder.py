@@ -17,7 +17,9 @@ from matchpod.service.history import naming
 from matchpod.service.history.rows import history_of
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.organization_events import map_events_of
 from matchpod.storage import history, map_events, servers
+from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
@@ -26,6 +28,9 @@ FLUSH_MS: Final = 250
 
 Writer = Callable[[Sequence[Statement]], Awaitable[None]]
 """A function that writes statements under the lease of the match."""
+
+_Build = Callable[[Sequence[Statement], Sequence[bytes]], Sequence[Statement]]
+"""Returns all statements of a write, for those that store new items, and for new events of the organization."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -76,8 +81,12 @@ class Recorder:
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store new items and the current state of the match, in one transaction with the statements in `also`."""
         current = history_of(self._row, self._fold.match, server_name=self._server_name)
-        check = servers.check_fence(self._row.id, self._row.fence)
-        await self._commit([check, *also, *self._changes(current)], now_ms)
+        fenced = [servers.check_fence(self._row.id, self._row.fence), *also, *self._changes(current)]
+
+        def build(items: Sequence[Statement], events: Sequence[bytes]) -> list[Statement]:
+            return [*fenced, *items, *stored_events.append(self._row.org_id, events, at_ms=now_ms)]
+
+        await self._commit(build, now_ms)
         self._written = current
         self._flushed_ms = now_ms
 
@@ -85,28 +94,35 @@ class Recorder:
         """The history of an ended match, with the statistics of all its maps."""
         return history_of(self._row, self._fold.match, server_name=self._server_name, is_final=True)
 
-    async def end(self, statements: Sequence[Statement], now_ms: int) -> None:
-        """Store the last items and the end of the match; the statements include its `final` history."""
-        await self._commit(statements, now_ms)
+    async def end(self, build_end: Callable[[Sequence[bytes]], Sequence[Statement]], now_ms: int) -> None:
+        """Store the last items and the end of the match.
+
+        `build_end` returns the statements that end it, with its `final` history, after the given events.
+        """
+        await self._commit(lambda items, events: [*build_end(events), *items], now_ms)
         for one in self._written.maps:
             self._streams.finish(one.id)
 
-    async def _commit(self, statements: Sequence[Statement], now_ms: int) -> None:
+    async def _commit(self, build: _Build, now_ms: int) -> None:
         items = self._fold.drain_timeline()
-        pages = self._new_pages(items)
         try:
-            await self._write([*statements, *append_statements(pages, now_ms)])
+            pages = await self._write_new(build, items, now_ms)
         except DuplicateError:
             # The previous runner stored the same items after our `begin`.
             self._stored = await map_events.last_seqs(self._db, self._row.id)
-            pages = self._new_pages(items)
-            await self._write([*statements, *append_statements(pages, now_ms)])
+            pages = await self._write_new(build, items, now_ms)
         for page in pages:
             self._stored[page.map_id] = page.first_seq + len(page.lines) - 1
             self._streams.publish(page.map_id, page.first_seq, page.lines)
 
-    def _new_pages(self, items: Sequence[MapItem]) -> list[TimelinePage]:
-        return new_pages(items, self._row.game_id, self._stored)
+    async def _write_new(self, build: _Build, items: Sequence[MapItem], now_ms: int) -> list[TimelinePage]:
+        """Write the items that are not stored yet, and the events of the organization that follow from them."""
+        pages = new_pages(items, self._row.game_id, self._stored)
+        events = map_events_of(self._row, items, self._stored)
+        await self._write(build(append_statements(pages, now_ms), events))
+        if events:
+            self._streams.organizations.wake()
+        return pages
 
     def _changes(self, current: MatchHistory) -> list[Statement]:
         """The minimal statements: most changes are scores, which lists are not filtered, sorted or counted by."""

@@ -1,6 +1,6 @@
-"""Share the newest timeline items of a map among its readers: each item is encoded once per kind of stream.
+"""Share the newest items of a map or an organization among its readers: each item is encoded once per kind of stream.
 
-A channel exists while the map has readers. Items are published by the writer and polled from the database, so they may
+A channel exists while it has readers. Items are published by the writer and polled from the database, so they may
 arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
 not in the ring reads the database, which has all of them.
 """
@@ -32,21 +32,21 @@ _TYPED: Final = msgspec.json.Decoder(_Typed)
 
 
 class StreamItem:
-    """One timeline item; its frames are encoded on first use."""
+    """One item of a stream; its frames are encoded on first use."""
 
-    __slots__ = ("_map_frame", "_server_frame", "line", "seq")
+    __slots__ = ("_frame", "_server_frame", "line", "seq")
 
     def __init__(self, seq: int, line: bytes) -> None:
         self.seq = seq
         self.line = line
-        self._map_frame: bytes | None = None
+        self._frame: bytes | None = None
         self._server_frame: bytes | None = None
 
-    def map_frame(self) -> bytes:
-        """The frame for the stream of its map, with its number as id."""
-        if self._map_frame is None:
-            self._map_frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (self.seq, type_of(self.line), self.line)
-        return self._map_frame
+    def frame(self) -> bytes:
+        """The frame for the stream of its map or organization, with its number as id."""
+        if self._frame is None:
+            self._frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (self.seq, type_of(self.line), self.line)
+        return self._frame
 
     def server_frame(self, map_fields: bytes) -> bytes:
         """The frame for the stream of a server, without the id; `map_fields` is the JSON that identifies its map."""
@@ -75,12 +75,9 @@ class Subscriber(Protocol):
 
 
 class Channel:
-    """The newest items of a map, and its subscribers."""
+    """The newest items of a map or an organization, and its subscribers."""
 
-    def __init__(self, map_id: str, server_id: str, map_number: int) -> None:
-        self.map_id = map_id
-        self.server_id = server_id
-        self.map_fields = b'"mapId":"%b","mapNumber":%d,' % (map_id.encode(), map_number)
+    def __init__(self, ring: int = RING) -> None:
         self.subscribers: set[Subscriber] = set()
         self.newest = 0
         """The highest item number known to be stored; the ring is empty or ends with it."""
@@ -89,6 +86,7 @@ class Channel:
         self.is_complete = False
         """True if there will be no item after `newest`."""
         self._ring: list[StreamItem] = []
+        self._ring_size = ring
 
     def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
         """Append stored items; known ones are ignored."""
@@ -99,8 +97,8 @@ class Channel:
         if start > self.newest + 1:
             self._ring.clear()
         self._ring += [StreamItem(seq, line) for seq, line in enumerate(fresh, start)]
-        if len(self._ring) > 2 * RING:
-            del self._ring[:-RING]
+        if len(self._ring) > 2 * self._ring_size:
+            del self._ring[: -self._ring_size]
         self.newest = start + len(fresh) - 1
         self._wake()
 
@@ -126,3 +124,13 @@ class Channel:
     def _wake(self) -> None:
         for subscriber in self.subscribers:
             subscriber.wake()
+
+
+class MapChannel(Channel):
+    """The newest items of a map."""
+
+    def __init__(self, map_id: str, server_id: str, map_number: int) -> None:
+        super().__init__()
+        self.map_id = map_id
+        self.server_id = server_id
+        self.map_fields = b'"mapId":"%b","mapNumber":%d,' % (map_id.encode(), map_number)

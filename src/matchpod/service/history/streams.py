@@ -10,32 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.history.stream_channels import Channel, StreamItem
+from matchpod.service.history.organization_streams import OrganizationStreams
+from matchpod.service.history.stream_channels import MapChannel, StreamItem
+from matchpod.service.history.stream_readers import DATABASE_RETRY_S, MAX_READERS, OpenReaders, StreamReader
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.metrics import Metrics
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
 
-MAX_READERS: Final = 10_000
-"""Maximum readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
-FULL_RETRY_S: Final = 5
-"""Retry-After of the error for too many readers."""
 PAGE: Final = 200
 """Maximum items sent at once, about 60 KB: held besides the buffer of the connection if the client does not read."""
 POLL_S: Final = 1.0
 """Pause between two polls: how late a reader gets items that another process stored."""
 CHECK_POLLS: Final = 5
 """Every fifth poll checks whether the map is over, and reads its items even if this process records them."""
-DATABASE_RETRY_S: Final = 1.0
-"""Pause before a reader tries again while the database is unavailable."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,33 +39,27 @@ class _Position:
 
     __slots__ = ("channel", "seq")
 
-    def __init__(self, channel: Channel, seq: int) -> None:
+    def __init__(self, channel: MapChannel, seq: int) -> None:
         self.channel = channel
         self.seq = seq
 
 
-class Reader:
-    """One stream: its maps, and its position on each. Must be closed by the code that opened it."""
+class Reader(StreamReader):
+    """A reader of maps, with its position on each."""
 
     def __init__(
         self, streams: Streams, db: Database, positions: Sequence[_Position], *, org_id: str, spans_maps: bool
     ) -> None:
-        self.org_id = org_id
-        self.is_over = False
-        """True if all items were returned and the maps are over."""
-        self.is_closed = False
+        super().__init__(org_id)
         self._streams = streams
         self._db = db
         self._positions = positions
         self._spans_maps = spans_maps
-        self._waiter: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._when_closed: Callable[[], None] | None = None
         for position in positions:
             position.channel.subscribers.add(self)
 
     @property
-    def channels(self) -> list[Channel]:
+    def channels(self) -> list[MapChannel]:
         """The channels it subscribes to."""
         return [position.channel for position in self._positions]
 
@@ -96,29 +84,13 @@ class Reader:
                 self.is_over = True
                 return None
             else:
-                await self._wait(deadline)
+                await self.wait(deadline)
             if loop.time() >= deadline:
                 return b""
         return None
 
-    def wake(self) -> None:
-        """Check for new items."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def close(self) -> None:
-        """End the stream; `next` returns None from now on. Closing twice has no effect."""
-        if not self.is_closed:
-            self.is_closed = True
-            self._streams.remove(self)
-            self._cancel_timer()
-            self.wake()
-            if self._when_closed is not None:
-                self._when_closed()
-
-    def when_closed(self, act: Callable[[], None]) -> None:
-        """Call `act` when the reader is closed."""
-        self._when_closed = act
+    def _leave(self) -> None:
+        self._streams.remove(self)
 
     def _behind(self) -> _Position | None:
         for position in self._positions:
@@ -131,7 +103,7 @@ class Reader:
         try:
             stored = await map_events.read_after(self._db, position.channel.map_id, position.seq, limit=PAGE)
         except DatabaseUnavailableError:
-            await self._wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
+            await self.wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
             return ()
         if not stored:
             position.seq = newest  # the items were deleted after their retention
@@ -141,7 +113,7 @@ class Reader:
         """Move the position past these items, and return their frames."""
         position.seq = items[-1].seq
         if not self._spans_maps:
-            return b"".join([item.map_frame() for item in items])
+            return b"".join([item.frame() for item in items])
         # The id has the positions on all maps: a map that was over continues if one of its rounds is restored.
         index = self._positions.index(position)
         seqs = [one.seq for one in self._positions]
@@ -150,28 +122,6 @@ class Reader:
         after = b"".join([b".%d" % seq for seq in seqs[index + 1 : last + 1]])
         fields = position.channel.map_fields
         return b"".join([b"%b%d%b%b" % (before, item.seq, after, item.server_frame(fields)) for item in items])
-
-    async def _wait(self, deadline: float) -> None:
-        """Wait for new items or the deadline; may return early."""
-        loop = asyncio.get_running_loop()
-        if self._timer is None or self._timer.when() > deadline:
-            # A timer that fires too early costs less than a new timer for each wait.
-            self._cancel_timer()
-            self._timer = loop.call_at(deadline, self._on_timer)
-        self._waiter = loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self.wake()
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class Streams:
@@ -189,13 +139,11 @@ class Streams:
         self._db = db
         self._live = live
         self._metrics = metrics
-        self._max_readers = max_readers
-        self._max_of_org = max_of_org
-        self._channels: dict[str, Channel] = {}
+        self._readers = OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
+        self.organizations = OrganizationStreams(db=db, readers=self._readers, metrics=metrics)
+        """The streams of organizations; limits apply to both kinds together."""
+        self._channels: dict[str, MapChannel] = {}
         self._pollers: dict[str, _Poller] = {}
-        self._readers: set[Reader] = set()
-        self._readers_of_org: Counter[str] = Counter()
-        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -216,9 +164,7 @@ class Streams:
 
     def close(self) -> None:
         """Close all readers and accept no new ones: the process is stopping."""
-        self._is_closed = True
-        for reader in tuple(self._readers):
-            reader.close()
+        self._readers.close()
 
     # --- for readers ----------------------------------------------------------------------------------------------
 
@@ -233,7 +179,6 @@ class Streams:
     def remove(self, reader: Reader) -> None:
         """Remove a reader, and its channels if they have no other readers."""
         self._readers.discard(reader)
-        self._readers_of_org[reader.org_id] -= 1
         for channel in reader.channels:
             channel.subscribers.discard(reader)
             if not channel.subscribers and self._channels.get(channel.map_id) is channel:
@@ -245,11 +190,10 @@ class Streams:
         if not rows:
             return None
         org_id = rows[0].org_id
-        self._check_limits(org_id)
+        self._readers.check(org_id)
         positions = [_Position(self._join(row), seq) for row, seq in zip(rows, after, strict=True)]
         reader = Reader(self, self._db, positions, org_id=org_id, spans_maps=spans_maps)
         self._readers.add(reader)
-        self._readers_of_org[org_id] += 1
         try:
             await self._compare(rows)
             if reader.is_at_end:
@@ -260,21 +204,10 @@ class Streams:
             raise
         return reader
 
-    def _check_limits(self, org_id: str) -> None:
-        if self._is_closed:
-            raise UnavailableError("The service is draining. Retry later.", retry_after_s=1)
-        if len(self._readers) >= self._max_readers:
-            raise UnavailableError("Too many open streams. Retry later.", retry_after_s=FULL_RETRY_S)
-        if self._max_of_org is not None and self._readers_of_org[org_id] >= self._max_of_org:
-            raise RateLimitError(
-                f"This organization has {self._max_of_org} open streams, its limit. Close some, or retry later.",
-                retry_after_s=FULL_RETRY_S,
-            )
-
-    def _join(self, row: MapRow) -> Channel:
+    def _join(self, row: MapRow) -> MapChannel:
         channel = self._channels.get(row.id)
         if channel is None:
-            channel = self._channels[row.id] = Channel(row.id, row.server_id, row.map_number)
+            channel = self._channels[row.id] = MapChannel(row.id, row.server_id, row.map_number)
             self._pollers[row.id] = _Poller(channel, db=self._db, live=self._live, metrics=self._metrics)
         return channel
 
@@ -294,7 +227,7 @@ class Streams:
 class _Poller:
     """Polls the database for one channel: for items that were not published, and whether the map is over."""
 
-    def __init__(self, channel: Channel, *, db: Database, live: LocalMatches, metrics: Metrics | None) -> None:
+    def __init__(self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics | None) -> None:
         self._channel = channel
         self._db = db
         self._live = live

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from matchpod.core.effects import CancelReason
@@ -40,19 +41,17 @@ async def end_leased_match(
 ) -> None:
     """End the match; LeaseLostError if it has already ended or another process holds it."""
     row = lease.row
-    statements = end_match(
-        row,
-        outcome,
-        result=result,
-        fence=row.fence,
-        callback_id=deps.new_callback_id(),
-        final=recorder.final() if recorder else None,
-    )
-    await (recorder.end(statements, outcome.at_ms) if recorder else lease.write(statements))
+    build = partial(end_match, row, outcome, result=result, fence=row.fence, callback_id=deps.new_callback_id())
+    if recorder is None:
+        await lease.write(build())
+    else:
+        final = recorder.final()
+        await recorder.end(lambda events: build(final=final, earlier_events=events), outcome.at_ms)
     lease.lose()  # ending the match ended the lease
     label = outcome.reason or MATCH_OVER
     deps.metrics.matches_ended.inc(row.region, label)
     deps.on_match_ended()
+    deps.streams.organizations.wake()
     _log.info("match ended", extra={"server_id": row.id, "outcome": label, "status": final_status(outcome).value})
 
 

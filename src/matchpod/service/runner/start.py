@@ -12,6 +12,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
 from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
+from matchpod.service import organization_events
 from matchpod.service.ingest_tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions import Region
@@ -22,6 +23,7 @@ from matchpod.service.runner.lease import Lease
 from matchpod.service.runner.liveness import PROBES_GONE
 from matchpod.service.runner.machine_faults import is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
+from matchpod.storage import organization_events as stored_events
 from matchpod.storage import servers, slots
 from matchpod.storage.servers import ServerRow
 
@@ -70,11 +72,19 @@ async def start(lease: Lease, deps: Deps) -> bool:
             await _retry(lease, deps, region, str(exc) or "timed out")
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
-    await lease.step(ServerStep.PROVEN, ip=server.ip, port=server.port, running_at_ms=deps.clock.now_ms(), error=None)
+    await _set_running(lease, deps, server)
     row = lease.row
     deps.metrics.bring_up_s.observe(((row.running_at_ms or 0) - row.created_at_ms) / 1000, region.code)
     _log.info("server running", extra={"server_id": row.id, "region": row.region, "port": row.port})
     return True
+
+
+async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
+    now_ms = deps.clock.now_ms()
+    event = organization_events.server_running(lease.row, ip=server.ip, port=server.port, at_ms=now_ms)
+    events = stored_events.append(lease.row.org_id, [event], at_ms=now_ms)
+    await lease.step(ServerStep.PROVEN, *events, ip=server.ip, port=server.port, running_at_ms=now_ms, error=None)
+    deps.streams.organizations.wake()
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:

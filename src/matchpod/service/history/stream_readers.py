@@ -1,0 +1,117 @@
+"""Let readers of streams wait for new items, and limit how many are open per process and per organization."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from matchpod.core.errors import RateLimitError, UnavailableError
+
+MAX_READERS: Final = 10_000
+"""Maximum readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
+FULL_RETRY_S: Final = 5
+"""Retry-After of the error for too many readers."""
+DATABASE_RETRY_S: Final = 1.0
+"""Pause before a reader tries again while the database is unavailable."""
+
+
+class StreamReader:
+    """One open stream. Must be closed by the code that opened it."""
+
+    def __init__(self, org_id: str) -> None:
+        self.org_id = org_id
+        self.is_over = False
+        """True if all items were returned and there will be no others."""
+        self.is_closed = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._when_closed: Callable[[], None] | None = None
+
+    def wake(self) -> None:
+        """Check for new items."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        """End the stream: there are no further frames. Closing twice has no effect."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._leave()
+            self._cancel_timer()
+            self.wake()
+            if self._when_closed is not None:
+                self._when_closed()
+
+    def when_closed(self, act: Callable[[], None]) -> None:
+        """Call `act` when the reader is closed."""
+        self._when_closed = act
+
+    def _leave(self) -> None:
+        """Remove this reader from its channels."""
+        raise NotImplementedError
+
+    async def wait(self, deadline: float) -> None:
+        """Wait for new items or the deadline; may return early."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None or self._timer.when() > deadline:
+            # A timer that fires too early costs less than a new timer for each wait.
+            self._cancel_timer()
+            self._timer = loop.call_at(deadline, self._on_timer)
+        self._waiter = loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.wake()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class OpenReaders:
+    """The open readers of this process, of all kinds of streams."""
+
+    def __init__(self, *, max_readers: int, max_of_org: int | None) -> None:
+        self._max_readers = max_readers
+        self._max_of_org = max_of_org
+        self._readers: set[StreamReader] = set()
+        self._of_org: Counter[str] = Counter()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def check(self, org_id: str) -> None:
+        """Raise an error for the caller if the organization cannot open another stream now."""
+        if self._is_closed:
+            raise UnavailableError("The service is draining. Retry later.", retry_after_s=1)
+        if len(self._readers) >= self._max_readers:
+            raise UnavailableError("Too many open streams. Retry later.", retry_after_s=FULL_RETRY_S)
+        if self._max_of_org is not None and self._of_org[org_id] >= self._max_of_org:
+            raise RateLimitError(
+                f"This organization has {self._max_of_org} open streams, its limit. Close some, or retry later.",
+                retry_after_s=FULL_RETRY_S,
+            )
+
+    def add(self, reader: StreamReader) -> None:
+        """Count a reader until it is discarded."""
+        self._readers.add(reader)
+        self._of_org[reader.org_id] += 1
+
+    def discard(self, reader: StreamReader) -> None:
+        """Remove a reader."""
+        self._readers.discard(reader)
+        self._of_org[reader.org_id] -= 1
+
+    def close(self) -> None:
+        """Close all readers and accept no new ones."""
+        self._is_closed = True
+        for reader in tuple(self._readers):
+            reader.close()

@@ -1,0 +1,287 @@
+"""The events of an organization are numbered without gaps, in the order of their transactions, and read by it alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import pytest
+
+from matchpod.ports import Database, Statement
+from matchpod.service import organization_events as events
+from matchpod.service.history import organization_streams
+from matchpod.service.history.organization_streams import OrganizationReader
+from matchpod.service.history.streams import Streams
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
+from matchpod.storage import organization_events as stored_events
+from tests.contract import databases
+
+harness = databases.harness
+
+TIMEOUT_S = 200.0
+ORG = "org_1"
+KEEP = Retention(raw_log_days=30, event_days=365)
+
+
+def line(number: int) -> bytes:
+    return b'{"type":"score_changed","number":%d}' % number
+
+
+async def append(db: Database, count: int = 1, *, org_id: str = ORG, at_ms: int = 1) -> None:
+    first = await stored_events.newest(db, org_id) + 1
+    await db.write(stored_events.append(org_id, [line(first + index) for index in range(count)], at_ms=at_ms))
+
+
+def process(db: Database) -> Streams:
+    return Streams(db=db, live=LocalMatches())
+
+
+async def frames(reader: OrganizationReader) -> list[tuple[int, dict[str, Any]]]:
+    """The next events with their ids."""
+    got = await reader.next(TIMEOUT_S)
+    assert got, "timeout"
+    found = []
+    for frame in got.decode().removesuffix("\n\n").split("\n\n"):
+        fields = dict(one.split(": ", 1) for one in frame.split("\n"))
+        item = json.loads(fields["data"])
+        assert item["type"] == fields["event"]
+        found.append((int(fields["id"]), item))
+    return found
+
+
+async def read_until(reader: OrganizationReader, last: int) -> list[int]:
+    """The ids up to this one."""
+    ids: list[int] = []
+    while not ids or ids[-1] < last:
+        ids += [seq for seq, _ in await frames(reader)]
+    return ids
+
+
+@pytest.fixture(autouse=True)
+def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("POLL_S", "CHECK_S", "GATHER_S"):
+        monkeypatch.setattr(organization_streams, name, 0.02)
+
+
+async def test_numbers_follow_each_other_in_each_organization(db: Database) -> None:
+    assert await stored_events.newest(db, ORG) == 0
+    await append(db, 3)
+    await append(db, org_id="org_2")
+    await append(db)
+    assert await stored_events.read_after(db, ORG, 0, limit=10) == [(seq, line(seq)) for seq in (1, 2, 3, 4)]
+    assert await stored_events.read_after(db, ORG, 1, limit=2) == [(2, line(2)), (3, line(3))]
+    assert await stored_events.newest_of(db, [ORG, "org_2", "org_3"]) == {ORG: 4, "org_2": 1}
+    assert stored_events.append(ORG, [], at_ms=1) == []
+
+
+async def test_newest_numbers_of_many_organizations(db: Database) -> None:
+    names = [f"org_{number}" for number in range(1_100)]
+    await db.write([one for name in names[::100] for one in stored_events.append(name, [line(1)], at_ms=1)])
+    assert await stored_events.newest_of(db, names) == dict.fromkeys(names[::100], 1)
+
+
+async def test_concurrent_writers_leave_no_gap_and_no_number_appears_late(replicas: databases.Replicas) -> None:
+    count, seen = 20, 0
+
+    async def write(db: Database, writer: int) -> None:
+        for number in range(count):
+            text = b'{"type":"score_changed","by":"%d %d"}' % (writer, number)
+            await db.write(stored_events.append(ORG, [text], at_ms=1))
+
+    async def watch() -> None:
+        nonlocal seen
+        while seen < 4 * count:
+            rows = await stored_events.read_after(replicas[0], ORG, seen, limit=1_000)
+            assert [seq for seq, _ in rows] == list(range(seen + 1, seen + 1 + len(rows)))
+            seen += len(rows)
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+        group.create_task(watch())
+        for writer in range(4):
+            group.create_task(write(replicas[writer % 2], writer))
+    stored = [
+        json.loads(text)["by"].split() for _, text in await stored_events.read_after(replicas[0], ORG, 0, limit=99)
+    ]
+    for writer in range(4):
+        assert [int(number) for by, number in stored if int(by) == writer] == list(range(count))
+
+
+async def test_event_of_a_failed_transaction_leaves_no_trace(db: Database) -> None:
+    await append(db)
+    failing = Statement("UPDATE servers SET phase = 'ending' WHERE id = 'unknown'", must_change=True)
+    with pytest.raises(Exception, match="changed no row"):
+        await db.write([*stored_events.append(ORG, [line(2)], at_ms=1), failing])
+    await append(db)
+    assert await stored_events.read_after(db, ORG, 0, limit=10) == [(1, line(1)), (2, line(2))]
+
+
+async def test_reader_without_position_gets_its_position_and_then_new_events(db: Database) -> None:
+    await append(db, 5)
+    streams = process(db)
+    reader = await streams.organizations.open(ORG, None)
+    assert await frames(reader) == [(5, {"type": "position"})]
+    await append(db, 2)
+    streams.organizations.wake()
+    assert await read_until(reader, 7) == [6, 7]
+    reader.close()
+    assert await reader.next(TIMEOUT_S) is None
+    assert not streams
+
+
+async def test_reader_with_a_position_above_all_events_is_told_the_newest(db: Database) -> None:
+    await append(db, 5)
+    reader = await process(db).organizations.open(ORG, 77)
+    assert await frames(reader) == [(5, {"type": "position"})]
+    reader.close()
+
+
+async def test_reader_resumes_from_any_position(db: Database) -> None:
+    await append(db, 7)
+    streams = process(db)
+    for after in range(7):
+        reader = await streams.organizations.open(ORG, after)
+        assert await read_until(reader, 7) == list(range(after + 1, 8))
+        reader.close()
+    reader = await streams.organizations.open(ORG, 7)
+    assert await reader.next(0.01) == b""
+    reader.close()
+
+
+async def test_reader_sees_no_event_of_another_organization(db: Database) -> None:
+    streams = process(db)
+    await append(db, 3, org_id="org_2")
+    reader = await streams.organizations.open(ORG, 0)
+    other = await streams.organizations.open("org_2", 0)
+    assert await read_until(other, 3) == [1, 2, 3]
+    await append(db, org_id="org_2")
+    assert await read_until(other, 4) == [4]
+    assert await reader.next(0.1) == b""
+    await append(db)
+    assert await read_until(reader, 1) == [1]
+    for one in (reader, other):
+        one.close()
+
+
+async def test_reader_gets_events_that_another_process_stores(replicas: databases.Replicas) -> None:
+    reader = await process(replicas[1]).organizations.open(ORG, None)
+    assert await frames(reader) == [(0, {"type": "position"})]
+    for seq in (1, 2, 3):
+        await append(replicas[0])
+        assert await frames(reader) == [(seq, {"type": "score_changed", "number": seq})]
+    reader.close()
+
+
+async def test_all_readers_of_a_process_are_fed_by_one_poll(db: Database) -> None:
+    counting = CountingDatabase(db)
+    streams = process(counting)
+    readers = [await streams.organizations.open(ORG, 0) for _ in range(20)]
+    counting.event_reads = 0
+    await append(db, 50)
+    streams.organizations.wake()
+    for reader in readers:
+        assert await read_until(reader, 50) == list(range(1, 51))
+    assert counting.event_reads == 1
+    for reader in readers:
+        reader.close()
+
+
+class CountingDatabase(databases.DelegatingDatabase):
+    """Counts the reads of events."""
+
+    event_reads = 0
+
+    async def read(self, sql: str, params: Any = None) -> Any:
+        self.event_reads += sql.startswith("SELECT seq, line")
+        return await super().read(sql, params)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_readers_get_every_event_once_despite_reconnects_and_restarts(
+    replicas: databases.Replicas, seed: int
+) -> None:
+    rng = random.Random(seed)
+    processes = [process(one) for one in replicas]
+    total = 900
+
+    async def write() -> None:
+        stored = 0
+        while stored < total:
+            count = min(rng.choice((1, 1, 2, 5, 150)), total - stored)
+            await append(rng.choice(replicas), count)
+            stored += count
+            if rng.random() < 0.7:
+                rng.choice(processes).organizations.wake()
+            if rng.random() < 0.2:  # a process is replaced by a new one
+                index = rng.randrange(2)
+                processes[index].close()
+                processes[index] = process(replicas[index])
+            await asyncio.sleep(rng.choice((0, 0, 0.01)))
+
+    async def read() -> list[int]:
+        ids: list[int] = []
+        while not ids or ids[-1] < total:
+            reader = await rng.choice(processes).organizations.open(ORG, ids[-1] if ids else 0)
+            for _ in range(rng.choice((1, 2, 5, 10**6))):
+                got = await reader.next(TIMEOUT_S)
+                if got is None:
+                    break
+                assert got, "timeout"
+                new = [int(one.partition(b"\n")[0].removeprefix(b"id: ")) for one in got.split(b"\n\n")[:-1]]
+                # A connection may break in the middle of the frames.
+                ids += new if rng.random() < 0.7 else new[: rng.randint(1, len(new))]
+                if ids[-1] != new[-1] or ids[-1] == total:
+                    break
+            reader.close()
+        return ids
+
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+        readers = [group.create_task(read()) for _ in range(8)]
+        group.create_task(write())
+    assert all(reader.result() == list(range(1, total + 1)) for reader in readers)
+    await asyncio.sleep(0)
+    assert [task for task in asyncio.all_tasks() if task.get_name().startswith("stream")] == []
+
+
+# --- retention ------------------------------------------------------------------------------------------------------
+
+
+async def test_old_events_are_deleted_but_never_the_newest(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_events, "PRUNE_EVENTS", 3)
+    now_ms = 100 * DAY_MS
+    old_ms, young_ms = now_ms - STREAM_DAYS * DAY_MS - 1, now_ms - STREAM_DAYS * DAY_MS
+    await append(db, 7, at_ms=old_ms)
+    await append(db, 2, at_ms=young_ms)
+    await append(db, 1, at_ms=old_ms)  # the clock was set back
+    await append(db, 5, org_id="org_2", at_ms=old_ms)
+    assert (await count_prunable(db, KEEP, now_ms)).organization_events == 7 + 4
+    assert (await prune(db, KEEP, now_ms)).organization_events == 7 + 4
+    assert (await count_prunable(db, KEEP, now_ms)).is_empty
+    assert (await prune(db, KEEP, now_ms)).is_empty
+    assert [seq for seq, _ in await stored_events.read_after(db, ORG, 0, limit=10)] == [8, 9, 10]
+    assert [seq for seq, _ in await stored_events.read_after(db, "org_2", 0, limit=10)] == [5]
+    await append(db, org_id="org_2")
+    assert await stored_events.newest(db, "org_2") == 6, "numbers are not reused"
+
+
+async def test_reader_behind_the_retention_gets_a_gap_and_the_rest(db: Database) -> None:
+    await append(db, 7, at_ms=1)
+    await append(db, 3, at_ms=50 * DAY_MS)
+    streams = process(db)
+    late = await streams.organizations.open(ORG, 2)
+    exact = await streams.organizations.open(ORG, 7)
+    await prune(db, KEEP, 51 * DAY_MS)
+    assert (await frames(late))[:2] == [
+        (7, {"type": "gap", "firstId": 3, "lastId": 7}),
+        (8, {"type": "score_changed", "number": 8}),
+    ]
+    assert await read_until(exact, 10) == [8, 9, 10]
+    for reader in (late, exact):
+        reader.close()
+
+
+def test_gap_is_valid_json() -> None:
+    assert json.loads(events.gap(3, 9)) == {"type": "gap", "firstId": 3, "lastId": 9}
