@@ -18,6 +18,7 @@ import uvloop
 
 from matchpod.app.http_server import HttpServer, bind, port_of
 from matchpod.service.history.streams import PAGE
+from matchpod.storage import organization_events
 from matchpod.web import connection, event_streams
 from matchpod.web.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.connections import Connections
@@ -252,6 +253,30 @@ def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it
     assert most < 2 * (65_536 + PAGE * (len(LONG_LINE) + 100))
     assert 'why="slow"' in site.get("/metrics").text
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_client_that_does_not_read_the_stream_of_its_organization_is_disconnected(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.5)
+    count = 3000
+    org_id = site.row(site.new_server()).org_id
+    site.run(site.db.write(organization_events.append(org_id, [LONG_LINE] * (count - 1), at_ms=1)))
+
+    async def scenario(web: WebServer) -> None:
+        path = "/api/v1/stream?lastEventId=0"
+        async with web.connect(receive_buffer=4096) as (reader, writer), web.connect() as (other, other_writer):
+            writer.write(web.request(path))
+            await read_start(reader)
+            stop_reading(writer)
+            other_writer.write(web.request(path))
+            await other.readuntil(b"id: %d\n" % count)
+            await web.until(lambda: len(web.site.services.streams) == 1)
+        await web.until_idle()
+
+    run(site, scenario)
+
+    assert 'why="slow"' in site.get("/metrics").text
 
 
 def test_http_1_0_stream_has_no_chunks_and_ends_with_the_connection(site: Site) -> None:

@@ -67,11 +67,12 @@ def test_repeated_creation_is_answered_even_if_the_organization_is_at_its_limits
     check_error(site.create(None, "k-1", externalMatchId="other"), 409, "IDEMPOTENCY_CONFLICT")
 
 
-def test_organization_with_too_many_open_streams_gets_429(site: Site) -> None:
+@pytest.mark.parametrize("other", ["", "/api/v1/stream"])
+def test_organization_with_too_many_open_streams_gets_429(site: Site, other: str) -> None:
     path = f"/api/v1/servers/{histories.new_series(site)}/stream"
 
     async def open_another() -> StreamClient:
-        client = StreamClient(site, path)
+        client = StreamClient(site, other or path)
         await site.app(client.scope, client.receive, client.messages.put)
         return client
 
