@@ -70,6 +70,7 @@ bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callb
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/streams.py
+	@$(BIN)/python tests/bench/organization_stream.py
 	@$(BIN)/python tests/bench/callbacks.py
 	@$(BIN)/python tests/bench/farm.py
 

@@ -112,6 +112,12 @@ class StreamReader(asyncio.Protocol):
         self._unread, self._has_head, self._has_end = b"", False, False
         await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self._group.port)
 
+    def stop(self) -> None:
+        """Disconnect for good from a stream that does not end by itself."""
+        self.is_finished = True
+        if self._transport is not None:
+            self._transport.abort()
+
     # --- the connection ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
