@@ -45,9 +45,8 @@ class Writes:
         """Create a match as the service does."""
         row = self._played = self._row()
         statements = history.insert(initial_history(row, self._settings, "bench"))
-        if has_event:
-            statements += stored_events.insert(row.org_id, [events.match_created(row)], at_ms=1)
-        await servers.create(self._db, row, idempotency=None, also=statements, max_live=1_000_000)
+        event = events.match_created(row) if has_event else None
+        await servers.create(self._db, row, idempotency=None, event=event, also=statements, max_live=1_000_000)
 
     async def store_round(self, *, has_event: bool) -> None:
         """Store a round as the service does: posts, items in several batches, then the score, a snapshot and the event."""

@@ -50,7 +50,6 @@ from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
 from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
 from matchpod.storage import history, outbox, servers
-from matchpod.storage import organization_events as stored_events
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
@@ -171,9 +170,9 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = self._new_row(request, principal.org_id, now_ms)
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
-        statements += stored_events.insert(row.org_id, [organization_events.match_created(row)], at_ms=now_ms)
+        event = organization_events.match_created(row)
         try:
-            await servers.create(self._db, row, idempotency=used, also=statements, max_live=self._max_live)
+            await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
         except (DuplicateError, TooManyLiveError) as exc:
             # A concurrent request used the same key. Without a key, the duplicate is a bug.
             earlier = await self._earlier(used) if used is not None else None

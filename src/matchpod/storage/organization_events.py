@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Statement, Value
 from matchpod.storage import history_counts
 from matchpod.storage.rows import parameter_list, write_one
 
@@ -24,19 +24,23 @@ _ORGS_PER_QUERY: Final = 512
 
 def append(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement]:
     """Store events (JSON) under the next numbers. Put these statements last: other writers wait for their lock."""
-    return [history_counts.lock(org_id), *insert(org_id, lines, at_ms=at_ms)] if lines else []
+    inserted = [insert(org_id, line, at_ms=at_ms) for line in lines]
+    return [history_counts.lock(org_id), *inserted] if lines else []
 
 
-def insert(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement]:
-    """The same, for a transaction that has already locked the counts of the organization."""
-    return [
-        Statement(
-            "INSERT INTO organization_events (org_id, seq, at_ms, line) VALUES (:org_id, (SELECT"
-            " COALESCE(MAX(seq), 0) + 1 FROM organization_events WHERE org_id = :org_id), :at_ms, :line)",
-            {"org_id": org_id, "at_ms": at_ms, "line": line},
-        )
-        for line in lines
-    ]
+def insert(org_id: str, line: bytes, *, at_ms: int, only_if: str = "", **params: Value) -> Statement:
+    """Store one event, in a transaction that has locked the counts of the organization.
+
+    With a condition (SQL with its parameters): NothingChangedError if it does not hold. A check that is part of another
+    statement costs no round trip.
+    """
+    where = f" WHERE {only_if}" if only_if else ""
+    return Statement(
+        "INSERT INTO organization_events (org_id, seq, at_ms, line) SELECT :org_id, (SELECT COALESCE(MAX(seq), 0) + 1"
+        f" FROM organization_events WHERE org_id = :org_id), :at_ms, :line{where}",
+        {"org_id": org_id, "at_ms": at_ms, "line": line, **params},
+        must_change=True,
+    )
 
 
 async def newest(db: Database, org_id: str) -> int:

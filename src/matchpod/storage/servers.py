@@ -14,7 +14,7 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement, Value
-from matchpod.storage import history_counts, rows
+from matchpod.storage import history_counts, organization_events, rows
 
 LEASE_MS: Final = 30_000
 """How long a lease lasts unless renewed: three missed renewals."""
@@ -98,6 +98,10 @@ class TooManyLiveError(Exception):
 
 
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
+_HAS_FEWER_LIVE: Final = (
+    "NOT EXISTS (SELECT 1 FROM servers"
+    " WHERE org_id = :org_id AND phase <> 'released' AND phase <> 'ending' LIMIT 1 OFFSET :others)"
+)
 
 
 # --- creation -----------------------------------------------------------------------------------------------------
@@ -108,31 +112,39 @@ async def create(
     row: ServerRow,
     *,
     idempotency: Idempotency | None,
+    event: bytes | None = None,
     also: Sequence[Statement] = (),
     max_live: int | None = None,
 ) -> None:
     """Insert a server and its idempotency key; DuplicateError if the key was used within IDEMPOTENCY_MS.
 
-    The statements in `also` may rely on the lock of the organization's counts, which the transaction holds.
+    `event` (JSON) is appended to the stream of the organization.
     TooManyLiveError if the organization already has `max_live` matches without an outcome.
     """
     keys = [] if idempotency is None else _insert_key(idempotency, row.id)
-    checks = [] if max_live is None else [check_live(row.org_id, max_live)]
+    first = [history_counts.lock(row.org_id)]  # so that concurrent transactions see each other's matches and events
+    if event is not None:
+        first.append(_append_event(row, event, max_live))
+    elif max_live is not None:
+        first.append(check_live(row.org_id, max_live))
     try:
-        # With the lock, concurrent transactions see each other's matches.
-        await db.write([history_counts.lock(row.org_id), *checks, rows.insert("servers", row), *keys, *also])
+        await db.write([*first, rows.insert("servers", row), *keys, *also])
     except NothingChangedError as exc:
         raise TooManyLiveError from exc
 
 
 def check_live(org_id: str, max_live: int) -> Statement:
     """NothingChangedError if the organization has `max_live` matches without an outcome, or more."""
-    return Statement(
-        "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM servers"
-        " WHERE org_id = :org_id AND phase <> 'released' AND phase <> 'ending' LIMIT 1 OFFSET :others)",
-        {"org_id": org_id, "others": max_live - 1},
-        must_change=True,
-    )
+    params: dict[str, Value] = {"org_id": org_id, "others": max_live - 1}
+    return Statement(f"SELECT 1 WHERE {_HAS_FEWER_LIVE}", params, must_change=True)
+
+
+def _append_event(row: ServerRow, event: bytes, max_live: int | None) -> Statement:
+    """Append the event; with a limit, the same as `check_live`."""
+    at_ms = row.created_at_ms
+    if max_live is None:
+        return organization_events.insert(row.org_id, event, at_ms=at_ms)
+    return organization_events.insert(row.org_id, event, at_ms=at_ms, only_if=_HAS_FEWER_LIVE, others=max_live - 1)
 
 
 def _insert_key(used: Idempotency, server_id: str) -> list[Statement]:
