@@ -16,6 +16,7 @@ from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.migrate import migrate
 from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.servers import EndColumns
 from tests.contract import databases
 from tests.contract.match_histories import (
     ORG,
@@ -52,8 +53,8 @@ async def test_inserted_match_is_found_by_each_of_its_ids(db: Database) -> None:
     assert await history.maps_of(db, "srv_1") == list(first.maps)
     assert await history.get_map(db, map_id("srv_1", 2)) == first.maps[1]
     assert await history.series_of(db, "srv_1") == first.series
-    assert await history.get_series(db, first.series.id) == first.series
-    assert await history.get_series(db, "ser_srv_1") == first.series
+    assert await history.get_series(db, first.series.id) == (first.series, EndColumns())
+    assert await history.get_series(db, "ser_srv_1") == (first.series, EndColumns())
     assert await history.stats_of(db, map_id("srv_1")) is None
     assert await history.get_map(db, "x") is None
     assert await history.get_series(db, "x") is None

@@ -95,7 +95,7 @@ async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[t
     for page in itertools.count(1):
         page_query = msgspec.structs.replace(query, page=page)
         total, items = await list_series(db, ORG, page_query, deep_offset=deep_offset)
-        rows += items
+        rows += [(one.series, one.maps) for one in items]
         if len(items) < query.page_size:
             assert total == len(rows)
             return rows
@@ -156,4 +156,5 @@ async def test_series_without_maps_is_listed(db: Database) -> None:
     match = match_history("srv_1")
     await store(db, [match])
     await db.write([Statement("DELETE FROM maps")])
-    assert await list_series(db, ORG, ListQuery()) == (1, [(match.series, [])])
+    total, (listed,) = await list_series(db, ORG, ListQuery())
+    assert (total, listed.series, listed.maps) == (1, match.series, [])

@@ -24,6 +24,7 @@ from matchpod.core.errors import (
 )
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
+from matchpod.core.result import iso_time
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
@@ -247,7 +248,7 @@ async def test_created_match_has_no_address_and_no_live_view(world: World) -> No
     shown = as_json(view)
     assert list(shown) == [
         "serverId", "gameId", "region", "status", "ip", "port", "callbackUrl", "externalMatchId", "gameType",
-        "createdAt", "rconPassword",
+        "createdAt", "rconPassword", "reason", "endedAt", "missingPlayers", "connectedPlayers", "error",
     ]  # fmt: skip
     assert re.fullmatch(r"srv_[0-9a-z]{26}", view.server_id)
     assert uuid.UUID(view.game_id).version == 4
@@ -447,6 +448,15 @@ async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_p
     assert b'"team1":9' in live.view()
 
 
+async def test_ended_server_says_why_it_ended_and_who_was_missing(world: World) -> None:
+    server_id = (await world.create(externalMatchId="m")).server_id
+    outcome = Outcome(at_ms=NOW_MS + 1, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=(PLAYER,))
+    await world.db.write(end_match(await world.row(server_id), outcome, fence=None, callback_id="msg_1"))
+    for view in (await world.matches.get(OWNER, server_id), await world.matches.by_external_id(OWNER, "m")):
+        assert (view.reason, view.ended_at) == (CancelReason.INCOMPLETE_ROSTER, iso_time(NOW_MS + 1))
+        assert (view.missing_players, view.connected_players, view.error) == ((PLAYER,), (), None)
+
+
 async def test_match_of_another_process_is_read_from_its_stored_log(world: World) -> None:
     server_id = (await world.create()).server_id
     await world.start(server_id)
@@ -589,6 +599,7 @@ async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_ov
         ("region", "eu"),
         ("createdAt", "2026-09-21T14:13:20.123Z"),
         ("result", None),
+        *dict.fromkeys(("reason", "endedAt", "missingPlayers", "connectedPlayers", "error")).items(),
     ]
 
 

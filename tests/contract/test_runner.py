@@ -18,6 +18,7 @@ import pytest
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
 from matchpod.core.events import PlayerJoinedSide, PlayersSeen
+from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import CvarSetting, Side
 from matchpod.core.outcome import Outcome
@@ -345,7 +346,7 @@ async def open_fixture(db: Database, fleet: _FakeFleet | None = None) -> AsyncIt
 
 
 def executor_of(
-    fixture: RunnerFixture, line: FakeLine, on_failed: Callable[[str], None] = print
+    fixture: RunnerFixture, line: FakeLine, on_failed: Callable[[Failure], None] = print
 ) -> effects.EffectExecutor:
     console = cast(ConsoleLine, line)
     return effects.EffectExecutor(
@@ -380,21 +381,21 @@ async def test_settings_are_restored_even_if_a_loading_server_drops_the_console_
 
 async def test_server_that_never_loads_its_map_fails(db: Database) -> None:
     async with open_fixture(db) as fixture:
-        line, why = FakeLine(map_name="de_mirage"), list[str]()
+        line, why = FakeLine(map_name="de_mirage"), list[Failure]()
         executor = executor_of(fixture, line, why.append)
         fixture.match.phase = MatchPhase.STARTING
         async with running(executor):
             for _ in range((effects.WRONG_MAPS + 1) * effects.PLUGIN_LOADS_AFTER):
                 executor.enqueue(StartPlay(1))
             await until(lambda: bool(why))
-        assert why == ["the server does not load the requested map"]
+        assert why == [Failure.MAP_NOT_LOADED]
         assert line.commands.count("changelevel de_nuke") == effects.WRONG_MAPS
         assert "css_start" not in line.commands
 
 
 async def test_match_whose_play_does_not_start_fails(db: Database) -> None:
     async with open_fixture(db) as fixture:
-        line, why = FakeLine(), list[str]()
+        line, why = FakeLine(), list[Failure]()
         executor = executor_of(fixture, line, why.append)
         fixture.match.phase = MatchPhase.STARTING
         limit_ms = round(effects.START_S / fixture.region.speed) * 1000
@@ -414,7 +415,7 @@ async def test_match_whose_play_does_not_start_fails(db: Database) -> None:
             await request_start(limit_ms)
             assert why == []
             await request_start(1)
-        assert why == ["play does not start although it was requested repeatedly"]
+        assert why == [Failure.PLAY_NOT_STARTED]
         assert "css_start" not in line.commands
 
 

@@ -125,3 +125,25 @@ async def test_server_created_during_the_migration_is_converted_too(harness: dat
             assert await servers.by_log_token(db, f"log-{name}") is not None
     finally:
         await db.close()
+
+
+async def test_servers_of_an_older_version_get_the_reasons_of_their_outcomes(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        await write_second_version(db)
+        outcomes = {"canceled": "no_players_joined", "finished": None}
+        for name, reason in outcomes.items():
+            insert = "INSERT INTO outcomes (server_id, kind, reason, at_ms, callback_body) VALUES (:id, 'x', :reason, 7, :body)"
+            await db.write(
+                [
+                    old_server(name, ServerPhase.RELEASED),
+                    Statement("UPDATE servers SET ended_at_ms = 7 WHERE id = :id", {"id": name}),
+                    Statement(insert, {"id": name, "reason": reason, "body": b"{}"}),
+                ]
+            )
+        await db.write([old_server("open", ServerPhase.RUNNING)])
+        await migrate(db, VAULT.seal)
+        found = await db.read("SELECT id, reason, failure FROM servers ORDER BY id")
+    finally:
+        await db.close()
+    assert found == [("canceled", "no_players_joined", None), ("finished", None, None), ("open", None, None)]

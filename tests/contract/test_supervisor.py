@@ -17,6 +17,7 @@ import pytest
 
 from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.presence import NOT_LISTED
@@ -149,6 +150,7 @@ async def test_match_fails_if_no_server_starts(db: Database) -> None:
         assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
         row = await world.row()
         assert (row.status, row.tries, row.error) == (ServerStatus.FAILED, 3, "no 2")
+        assert (row.reason, row.failure) == (CancelReason.SERVER_FAILED, Failure.START_FAILED)
 
 
 async def test_match_fails_if_its_region_is_no_longer_configured(db: Database) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.model import PlayerId
 
 
@@ -15,6 +16,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: CancelReason | None = None
     missing_players: tuple[PlayerId, ...] = ()
     connected_players: tuple[PlayerId, ...] = ()
+    failure: Failure | None = None
+    """What went wrong, if the reason alone does not say it."""
 
     @property
     def is_finished(self) -> bool:

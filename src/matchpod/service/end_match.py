@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from matchpod.core.effects import CancelReason
+from matchpod.core.failures import FAILURES
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
@@ -20,16 +20,6 @@ from matchpod.storage.servers import ServerRow
 
 MATCH_OVER: Final = "match_over"
 MATCH_CANCELED: Final = "match_canceled"
-
-FAILURES: Final = frozenset(
-    {
-        CancelReason.NO_CAPACITY,
-        CancelReason.SERVER_FAILED,
-        CancelReason.SERVER_LOST,
-        CancelReason.LOG_QUOTA_EXCEEDED,
-    }
-)
-"""Reasons that are our fault or the server's: the status is `failed`. With any other reason it is `stopped`."""
 
 
 def end_match(
@@ -60,7 +50,7 @@ def end_match(
         callback_body=body,
     )
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
-    statements = outbox.end_statements(stored, callback, status=status, fence=fence)
+    statements = outbox.end_statements(stored, callback, status=status, failure=outcome.failure, fence=fence)
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)

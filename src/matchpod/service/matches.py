@@ -38,6 +38,7 @@ from matchpod.service import identifiers, organization_events
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
+from matchpod.service.endings import IN_PROGRESS, build_ending, ending_of
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest_tokens import new_tokens, token_columns
@@ -133,7 +134,7 @@ class Matches:
                 match = msgspec.Raw(live.view())
             else:
                 match = msgspec.Raw(await self._remote.view(await self._own_row(principal, server_id)))
-        return self._view(principal, row, match=match)
+        return await self._view(principal, row, match=match)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -156,8 +157,10 @@ class Matches:
                 raise ForbiddenError("The match with this externalMatchId belongs to another organization.")
             raise NotFoundError("There is no match with this externalMatchId.")
         outcome = await outbox.outcome_of(self._db, row.id) if has_ended(row) else None
-        is_over = outcome is not None and outcome.kind == MATCH_OVER
-        return match_view(row, result=outcome.result if outcome is not None and is_over else None)
+        if outcome is None:
+            return match_view(row, result=None)
+        ending = build_ending(row, outcome.callback_body if outcome.result is None else None)
+        return match_view(row, result=outcome.result if outcome.kind == MATCH_OVER else None, ending=ending)
 
     # --- creation -------------------------------------------------------------------------------------------------
 
@@ -188,7 +191,7 @@ class Matches:
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
-        return self._view(principal, row)
+        return await self._view(principal, row)
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
@@ -199,7 +202,7 @@ class Matches:
 
     async def _created(self, principal: Principal, server_id: str) -> ServerView:
         """The current view of a server that an earlier request created."""
-        return self._view(principal, await self._own_row(principal, server_id))
+        return await self._view(principal, await self._own_row(principal, server_id))
 
     def _new_row(self, request: MatchRequest, org_id: str, now_ms: int) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
@@ -264,14 +267,15 @@ class Matches:
         _log.info("match canceled", extra={"server_id": row.id, "org_id": row.org_id, "region": row.region})
         return True
 
-    def _view(
+    async def _view(
         self, principal: Principal, row: ServerSummary, *, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
     ) -> ServerView:
         password = None
         is_shown = principal.may_create and row.is_password_ours and not has_ended(row)
         if is_shown and row.rcon_password is not None:
             password = self._vault.open(row.rcon_password)
-        return server_view(row, rcon_password=password, match=match)
+        ending = await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS
+        return server_view(row, rcon_password=password, ending=ending, match=match)
 
 
 def _check_idempotency_key(key: str | None) -> None:

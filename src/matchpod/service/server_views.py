@@ -11,6 +11,15 @@ from matchpod.core.result import iso_time
 from matchpod.core.result_shapes import IsoTime
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.validation import GAME_TYPE
+from matchpod.service.endings import (
+    IN_PROGRESS,
+    ConnectedPlayers,
+    EndedAt,
+    Ending,
+    ErrorSentence,
+    MissingPlayers,
+    Reason,
+)
 from matchpod.storage.servers import ServerSummary
 
 ServerId = Annotated[str, Meta(description="The id of the server, for get and cancel.")]
@@ -41,6 +50,11 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             "belongs to their operator, and after the server has ended."
         ),
     ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    error: ErrorSentence
     match: Annotated[
         msgspec.Raw | msgspec.UnsetType | None,
         Meta(
@@ -64,6 +78,11 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
         ),
     ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    error: ErrorSentence
 
 
 def has_ended(row: ServerSummary) -> bool:
@@ -72,7 +91,11 @@ def has_ended(row: ServerSummary) -> bool:
 
 
 def server_view(
-    row: ServerSummary, *, rcon_password: str | None, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+    row: ServerSummary,
+    *,
+    rcon_password: str | None,
+    ending: Ending = IN_PROGRESS,
+    match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET,
 ) -> ServerView:
     """The view of a server. It has an address only if the server has been running, which proves the address right."""
     was_running = row.running_at_ms is not None
@@ -88,11 +111,16 @@ def server_view(
         game_type=GAME_TYPE,
         created_at=iso_time(row.created_at_ms),
         rcon_password=rcon_password,
+        reason=ending.reason,
+        ended_at=ending.ended_at,
+        missing_players=ending.missing_players,
+        connected_players=ending.connected_players,
+        error=ending.error,
         match=match,
     )
 
 
-def match_view(row: ServerSummary, *, result: bytes | None) -> MatchView:
+def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
     """The view of a match with its stored result (JSON)."""
     return MatchView(
         external_match_id=row.external_match_id,
@@ -101,4 +129,9 @@ def match_view(row: ServerSummary, *, result: bytes | None) -> MatchView:
         region=row.region,
         created_at=iso_time(row.created_at_ms),
         result=None if result is None else msgspec.Raw(result),
+        reason=ending.reason,
+        ended_at=ending.ended_at,
+        missing_players=ending.missing_players,
+        connected_players=ending.connected_players,
+        error=ending.error,
     )

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, FleetError, NothingChangedError
@@ -234,14 +235,14 @@ class Supervisor:
         region = self._deps.regions.get(lease.row.region)
         if lease.row.phase is ServerPhase.RUNNING:
             if region is None:
-                await self._fail(lease, CancelReason.SERVER_LOST)
+                await self._fail(lease, CancelReason.SERVER_LOST, Failure.REGION_REMOVED)
             else:
                 await run(lease, self._deps, region, is_resumed=phase is ServerPhase.RUNNING)
         elif lease.row.phase is ServerPhase.ENDING:
             await release(lease, self._deps)
 
-    async def _fail(self, lease: Lease, reason: CancelReason) -> None:
-        outcome = Outcome(at_ms=self._deps.clock.now_ms(), reason=reason)
+    async def _fail(self, lease: Lease, reason: CancelReason, failure: Failure) -> None:
+        outcome = Outcome(at_ms=self._deps.clock.now_ms(), reason=reason, failure=failure)
         await end_leased_match(lease, self._deps, outcome)
 
     async def _survive(self, lease: Lease) -> None:
@@ -251,7 +252,7 @@ class Supervisor:
         _log.exception("match step failed", extra={"server_id": row.id, "phase": row.phase, "crashes": crashes})
         if crashes >= CRASHES and row.phase is not ServerPhase.ENDING:
             try:
-                await self._fail(lease, CancelReason.SERVER_FAILED)
+                await self._fail(lease, CancelReason.SERVER_FAILED, Failure.SERVICE_ERROR)
                 del self._crashes[row.id]
                 return
             except LeaseLostError:

@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 
 from matchpod.core.played_map import MapStatus
-from matchpod.ports import Database, Statement, Value
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import history_counts, rows
+from matchpod.storage.servers import EndColumns
 
 
 class MapRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,14 @@ class MatchHistory(msgspec.Struct, frozen=True):
     series: SeriesRow | None = None
     stats: tuple[MapStats, ...] = ()
 
+
+SERIES_AND_END: Final = ", ".join(
+    [f"series.{name}" for name in SeriesRow.__struct_fields__]
+    + [f"servers.{name}" for name in EndColumns.__struct_fields__]
+)
+"""The columns of a series and of the end of its match, in a query that joins `series` and `servers`."""
+_SERIES_WIDTH: Final = len(SeriesRow.__struct_fields__)
+SERIES_END_WIDTH: Final = _SERIES_WIDTH + len(EndColumns.__struct_fields__)
 
 _NEVER_CHANGED: Final = frozenset({"id", "series_id", "server_id", "org_id", "map_number", "map_id"})
 _COUNTED: Final = frozenset({"status", "sort_ms", "map_name"})
@@ -180,9 +189,19 @@ async def get_map(db: Database, map_id: str) -> MapRow | None:
     return await rows.read_first(db, MapRow, "FROM maps WHERE id = :id", {"id": map_id})
 
 
-async def get_series(db: Database, series_id: str) -> SeriesRow | None:
-    """Return the series with this `id` or `series_id`, of any organization."""
-    return await rows.read_first(db, SeriesRow, "FROM series WHERE id = :id OR series_id = :id", {"id": series_id})
+async def get_series(db: Database, series_id: str) -> tuple[SeriesRow, EndColumns] | None:
+    """Return the series with this `id` or `series_id`, of any organization, and how its match ended."""
+    found = await db.read_one(
+        f"SELECT {SERIES_AND_END} FROM series LEFT JOIN servers ON servers.id = series.server_id"
+        " WHERE series.id = :id OR series.series_id = :id",
+        {"id": series_id},
+    )
+    return None if found is None else split_series(found)
+
+
+def split_series(row: Row) -> tuple[SeriesRow, EndColumns]:
+    """Convert a row that was selected with SERIES_AND_END; of a longer one, its beginning."""
+    return rows.from_row(SeriesRow, row[:_SERIES_WIDTH]), rows.from_row(EndColumns, row[_SERIES_WIDTH:SERIES_END_WIDTH])
 
 
 async def maps_of(db: Database, server_id: str) -> list[MapRow]:

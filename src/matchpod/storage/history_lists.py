@@ -8,6 +8,7 @@ both ends are counted in the index. Deep pages skip whole days by their counts; 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -27,15 +28,21 @@ from matchpod.storage.history_counts import (
     total_of_all_days,
 )
 from matchpod.storage.rows import from_row, read_all, read_number
+from matchpod.storage.servers import EndColumns
 
 DEEP_OFFSET: Final = 2_000
 """Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
 
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
-_SERIES_FIELDS: Final = SeriesRow.__struct_fields__
-_SERIES_AND_MAP: Final = ", ".join(
-    [f"series.{name}" for name in _SERIES_FIELDS] + [f"maps.{name}" for name in MapRow.__struct_fields__]
-)
+_SERIES_AND_MAP: Final = f"{history.SERIES_AND_END}, " + ", ".join(f"maps.{name}" for name in MapRow.__struct_fields__)
+
+
+class ListedSeries(msgspec.Struct, frozen=True):
+    """A series in a list, how its match ended, and its maps in order."""
+
+    series: SeriesRow
+    end: EndColumns
+    maps: list[MapRow]
 
 
 class _Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,33 +93,41 @@ async def list_maps(
 
 async def list_series(
     db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
-) -> tuple[int, list[tuple[SeriesRow, list[MapRow]]]]:
-    """Return the number of series that match the query, and those of the requested page with their maps in order."""
+) -> tuple[int, list[ListedSeries]]:
+    """Return the number of series that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
     if query.server_id is not None:
-        series = await history.series_of(db, query.server_id)
-        if series is None or not _is_selected(series, org_id, query):
-            return 0, []
-        return 1, [(series, await history.maps_of(db, query.server_id))][start:]
+        page = "SELECT id AS page_id FROM series WHERE server_id = :server_id"
+        listed = await _read_series(db, page, {"server_id": query.server_id})
+        listed = [one for one in listed if _is_selected(one.series, org_id, query)]
+        return len(listed), listed[start:]
     selection = _selection(CountKey(org_id=org_id, kind=CountedKind.SERIES, status=query.status), query)
     total = await _total(db, selection)
     if start >= total:
         return total, []
     page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
+    return total, await _read_series(db, page, params)
+
+
+async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> list[ListedSeries]:
+    """Return the series whose ids a query selects as `page_id`, newest first."""
     rows = await db.read(
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
+        " LEFT JOIN servers ON servers.id = series.server_id"
         " LEFT JOIN maps ON maps.server_id = series.server_id"
         " ORDER BY series.sort_ms DESC, series.id, maps.map_number",
         params,
     )
-    return total, _with_maps(rows)
+    return _with_maps(rows)
 
 
-def _with_maps(rows: list[Row]) -> list[tuple[SeriesRow, list[MapRow]]]:
+def _with_maps(rows: list[Row]) -> list[ListedSeries]:
     """Group joined rows by series; a series without maps has one row whose map columns are NULL."""
-    width = len(_SERIES_FIELDS)
+    width = history.SERIES_END_WIDTH
     return [
-        (from_row(SeriesRow, series), [from_row(MapRow, row[width:]) for row in own if row[width] is not None])
+        ListedSeries(
+            *history.split_series(series), [from_row(MapRow, row[width:]) for row in own if row[width] is not None]
+        )
         for series, own in itertools.groupby(rows, lambda row: row[:width])
     ]
 

@@ -15,6 +15,7 @@ import msgspec
 
 from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Database, Delivery, Statement, Value
 from matchpod.storage import rows
@@ -117,7 +118,12 @@ _MAKE_DUE: Final = (
 
 
 def end_statements(
-    outcome: OutcomeRow, callback: CallbackRow | None, *, status: ServerStatus, fence: int | None
+    outcome: OutcomeRow,
+    callback: CallbackRow | None,
+    *,
+    status: ServerStatus,
+    failure: Failure | None = None,
+    fence: int | None,
 ) -> list[Statement]:
     """End a match: set its phase and insert its outcome and its callback, all or nothing.
 
@@ -125,14 +131,22 @@ def end_statements(
     The lease on the server ends, so the next write of its runner is rejected. The server is due for release now or,
     if there is no fence and another process holds the lease, after HANDOVER_MS.
     """
-    statements = [_end_server(outcome, status, fence), rows.insert("outcomes", outcome)]
+    statements = [_end_server(outcome, status, failure, fence), rows.insert("outcomes", outcome)]
     if callback is not None:
         statements.append(rows.insert("callbacks", callback))
     return statements
 
 
-def _end_server(outcome: OutcomeRow, status: ServerStatus, fence: int | None) -> Statement:
-    params: dict[str, Value] = {"id": outcome.server_id, "status": status.value, "now_ms": outcome.at_ms}
+def _end_server(outcome: OutcomeRow, status: ServerStatus, failure: Failure | None, fence: int | None) -> Statement:
+    params = rows.plain(
+        {
+            "id": outcome.server_id,
+            "status": status,
+            "reason": outcome.reason,
+            "failure": failure,
+            "now_ms": outcome.at_ms,
+        }
+    )
     due, holds_lease = ":now_ms", " AND fence = :fence"
     if fence is None:
         due, holds_lease = "CASE WHEN lease_until_ms > :now_ms THEN :handover_ms ELSE :now_ms END", ""
@@ -141,7 +155,8 @@ def _end_server(outcome: OutcomeRow, status: ServerStatus, fence: int | None) ->
         params["fence"] = fence
     phases = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
     sql = (
-        f"UPDATE servers SET phase = 'ending', status = :status, ended_at_ms = :now_ms, next_at_ms = {due},"
+        f"UPDATE servers SET phase = 'ending', status = :status, ended_at_ms = :now_ms,"
+        f" reason = :reason, failure = :failure, next_at_ms = {due},"
         # The callback has its own copy of `callback_auth`.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases}){holds_lease}"
@@ -153,6 +168,13 @@ async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
     """Return how the match ended; None while it is in progress."""
     rest = "FROM outcomes WHERE server_id = :server_id"
     return await rows.read_first(db, OutcomeRow, rest, {"server_id": server_id})
+
+
+async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the callback bodies of ended matches by server id; they are stored even if no callback is sent."""
+    listed, params = rows.parameter_list("id", server_ids)
+    found = await db.read(f"SELECT server_id, callback_body FROM outcomes WHERE server_id IN {listed}", params)
+    return dict(msgspec.convert(found, list[tuple[str, bytes]]))
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

@@ -322,6 +322,16 @@ _ORGANIZATION_EVENTS = (
     """,
 )
 
+# Copies of columns of `outcomes`: why a match ended is read with its server, and outcomes are large.
+_ENDINGS = (
+    "ALTER TABLE servers ADD COLUMN reason TEXT",
+    "ALTER TABLE servers ADD COLUMN failure TEXT",
+    """
+    UPDATE servers SET reason = (SELECT outcomes.reason FROM outcomes WHERE outcomes.server_id = servers.id)
+    WHERE ended_at_ms IS NOT NULL
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -334,5 +344,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _COMPLETENESS,
     _CALLBACK_LISTS,
     _ORGANIZATION_EVENTS,
+    _ENDINGS,
 )
 """The statements at index n migrate from version n to n + 1."""

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
@@ -30,7 +32,17 @@ IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long an idempotency key returns the same server; after that it may be reused."""
 
 
-class ServerSummary(msgspec.Struct, frozen=True, kw_only=True):
+class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """How the match of a server ended; all None while it is in progress."""
+
+    ended_at_ms: int | None = None
+    reason: CancelReason | None = None
+    """Why it was canceled; None if it is finished."""
+    failure: Failure | None = None
+    """What went wrong, if the reason alone does not say it."""
+
+
+class ServerSummary(EndColumns, frozen=True, kw_only=True):
     """The part of a server that callers see; read far more often than the rest, and half the size."""
 
     id: str
@@ -76,7 +88,6 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     lease_until_ms: int | None = None
     fence: int = 0
     tries: int = 0
-    ended_at_ms: int | None = None
     log_from_seq: int = 0
     """Only log entries after this number count: earlier ones are from an abandoned server."""
     changed_cvars: bytes | None = None

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from matchpod.core.effects import CancelReason
 from matchpod.core.history_query import EventsQuery, ListQuery
 from matchpod.core.played_map import MapStatus
+from matchpod.service.endings import Ending
 from matchpod.service.history import views
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.history_lists import ListedSeries
+from matchpod.storage.servers import EndColumns
 
 STARTED_MS = 1_790_000_000_123
 MAP = MapRow(
@@ -53,6 +57,7 @@ SERIES = SeriesRow(
     duration_s=0,
     sort_ms=STARTED_MS,
 )
+ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at="2026-09-21T14:13:20.999Z", missing_players=("1",))
 STATS = MapStats(map_id="m1", stats_version=3, players=b'[{"kills":1}]', anti_cheat=b"[]", leaderboard=b"[]")
 SUMMARY = {
     "id": "m1",
@@ -86,6 +91,11 @@ SERIES_FIELDS = {
     "finishedAt": "2026-09-21T14:13:20.124Z",
     "duration": 0,
     "winnerTeam": "Reds",
+    "reason": "incomplete_roster",
+    "endedAt": "2026-09-21T14:13:20.999Z",
+    "missingPlayers": ["1"],
+    "connectedPlayers": None,
+    "error": None,
 }
 IN_SERIES = {"id": "m1", "mapNumber": 2, "mapName": "de_nuke", "status": "finished"}
 
@@ -138,7 +148,7 @@ def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_n
 
 
 def test_page_of_series_contains_the_maps_of_each_series() -> None:
-    page = views.series_page(ListQuery(), 1, [(SERIES, [MAP])])
+    page = views.series_page(ListQuery(), 1, [(ListedSeries(SERIES, EndColumns(), [MAP]), ENDING)])
     assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
 
 
@@ -147,7 +157,7 @@ def test_series_contains_the_scores_of_its_maps() -> None:
         name: SUMMARY[name]
         for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
     }
-    assert as_json(views.series_detail(SERIES, [MAP])) == {
+    assert as_json(views.series_detail(SERIES, [MAP], ENDING)) == {
         **SERIES_FIELDS,
         "maps": [{**IN_SERIES, **scores, "winner": "team1", "complete": False, "missingRounds": [3, 4]}],
     }

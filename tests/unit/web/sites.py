@@ -284,10 +284,17 @@ class Site:
         )
         self.run(self.db.write([change]))
 
-    def end(self, server_id: str, *, reason: CancelReason | None = None, result: bytes | None = None) -> None:
-        """End the match without a caller's cancel."""
+    def end(
+        self,
+        server_id: str,
+        outcome: Outcome | None = None,
+        *,
+        reason: CancelReason | None = None,
+        result: bytes | None = None,
+    ) -> None:
+        """End the match without a caller's cancel: with an outcome, or for a reason or with a result."""
         row = self.row(server_id)
-        outcome = Outcome(at_ms=NOW_MS, reason=reason)
+        outcome = outcome or Outcome(at_ms=NOW_MS, reason=reason)
         statements = end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}")
         self.run(self.db.write(statements))
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure, sentence
+from matchpod.core.outcome import Outcome
 from matchpod.service.principals import Role, Scope
-from matchpod.storage import outbox
+from matchpod.storage import outbox, servers
 from tests.unit.web import sites
-from tests.unit.web.sites import PLAYER, Site, check_error
+from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
 
 site = sites.site
 UNKNOWN = "srv_00000000000000000000000000"
+ENDED_MS, ENDED_AT = NOW_MS + 60_000, "2026-09-21T14:14:20.123Z"
 RESULT = b'{"gameMode":"competitive","format":"bo1"}'
 
 
@@ -151,6 +155,99 @@ def test_cancel_needs_the_write_scope_and_the_owner_or_admin_role(site: Site) ->
 
 def test_role_is_checked_before_the_server_is_looked_up(site: Site) -> None:
     check_error(site.cancel(UNKNOWN, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
+
+
+# --- how it ended -------------------------------------------------------------------------------------------------
+
+
+EXPLANATION = ("reason", "endedAt", "missingPlayers", "connectedPlayers", "error")
+NOTHING = dict.fromkeys(EXPLANATION)
+INCOMPLETE = Outcome(
+    at_ms=ENDED_MS,
+    reason=CancelReason.INCOMPLETE_ROSTER,
+    missing_players=(OTHER_PLAYER,),
+    connected_players=(PLAYER,),
+)
+
+
+def explanations(site: Site, server_id: str) -> list[dict[str, object]]:
+    """Return how the match ended, from all endpoints that say it; they must agree."""
+    series = site.get(f"/api/v1/cs2/servers/{server_id}/series").json()["items"][0]
+    listed = [one for one in site.get("/api/v1/cs2/series").json()["items"] if one["serverId"] == server_id]
+    views = [
+        site.get(path(server_id)).json(),
+        site.get(by_external_id("m")).json(),
+        series,
+        *listed,
+        site.get(f"/api/v1/cs2/series/{series['seriesId']}").json(),
+    ]
+    return [{name: view[name] for name in EXPLANATION} for view in views]
+
+
+def test_match_in_progress_has_nothing_to_explain(site: Site) -> None:
+    created = site.create(externalMatchId="m").json()
+    assert {name: created[name] for name in EXPLANATION} == NOTHING
+    assert explanations(site, created["serverId"]) == [NOTHING] * 5
+    site.start(created["serverId"])
+    assert explanations(site, created["serverId"]) == [NOTHING] * 5
+
+
+@pytest.mark.parametrize("reason", CancelReason)
+def test_canceled_match_has_its_reason(site: Site, reason: CancelReason) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    site.end(server_id, Outcome(at_ms=ENDED_MS, reason=reason))
+    # The lists are those of the callback, which has them, even if they are empty, for an incomplete roster only.
+    players: list[str] | None = [] if reason is CancelReason.INCOMPLETE_ROSTER else None
+    expected = {
+        "reason": reason.value,
+        "endedAt": ENDED_AT,
+        "missingPlayers": players,
+        "connectedPlayers": players,
+        "error": sentence(reason, None),
+    }
+    assert explanations(site, server_id) == [expected] * 5
+
+
+def test_match_with_an_incomplete_roster_has_the_players_of_its_callback(site: Site) -> None:
+    server_id = site.new_server(externalMatchId="m", callbackUrl="https://caller.example/done")
+    site.start(server_id)
+    site.end(server_id, INCOMPLETE)
+    callback = site.run(outbox.callback_of(site.db, server_id))
+    assert callback is not None
+    sent = msgspec.json.decode(callback.body)
+    expected = {
+        "reason": sent["reason"],
+        "endedAt": sent["timestamp"],
+        "missingPlayers": sent["missingPlayers"],
+        "connectedPlayers": sent["connectedPlayers"],
+        "error": None,
+    }
+    assert (expected["missingPlayers"], expected["connectedPlayers"]) == ([OTHER_PLAYER], [PLAYER])
+    assert explanations(site, server_id) == [expected] * 5
+
+
+def test_finished_match_has_the_time_of_its_end_and_no_reason(site: Site) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    site.end(server_id, Outcome(at_ms=ENDED_MS), result=RESULT)
+    assert explanations(site, server_id) == [NOTHING | {"endedAt": ENDED_AT}] * 5
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_error_of_a_failed_match_is_a_known_sentence_and_not_the_internal_error(site: Site, failure: Failure) -> None:
+    server_id = site.new_server(externalMatchId="m")
+    internal = servers.change(server_id, site.row(server_id).fence, error="/srv/secret: 10.0.0.9:27015 refused")
+    site.run(site.db.write([internal]))
+    site.end(server_id, Outcome(at_ms=ENDED_MS, reason=CancelReason.SERVER_FAILED, failure=failure))
+    assert {one["error"] for one in explanations(site, server_id)} == {sentence(CancelReason.SERVER_FAILED, failure)}
+    for view in (path(server_id), by_external_id("m"), "/api/v1/cs2/series"):
+        assert "secret" not in site.get(view).text
+        assert "10.0.0.9" not in site.get(view).text
+
+
+def test_repeated_creation_shows_how_the_match_ended(site: Site) -> None:
+    server_id = site.create(None, "once").json()["serverId"]
+    site.end(server_id, INCOMPLETE)
+    assert site.create(None, "once").json()["missingPlayers"] == [OTHER_PLAYER]
 
 
 # --- by external id -----------------------------------------------------------------------------------------------

@@ -27,13 +27,14 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, rank
 from matchpod.ports import Database
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.endings import ending_of, endings_of
 from matchpod.service.history import rows, views
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.principals import Principal, require_own
 from matchpod.storage import history, history_lists, map_events, servers
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
-from matchpod.storage.servers import ServerRow, ServerSummary
+from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
 
 _NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
 
@@ -53,7 +54,7 @@ class History:
     @unavailable_on_outage
     async def series_list(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
         """The organization's series, newest first."""
-        return views.series_page(query, *await history_lists.list_series(self._db, principal.org_id, query))
+        return await self._series_page(principal, query)
 
     @unavailable_on_outage
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
@@ -61,18 +62,24 @@ class History:
         await self._own_server(principal, server_id)
         if query.server_id not in (None, server_id):
             return views.series_page(query, 0, [])
-        narrowed = msgspec.structs.replace(query, server_id=server_id)
-        return views.series_page(query, *await history_lists.list_series(self._db, principal.org_id, narrowed))
+        return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
+
+    async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
+        total, listed = await history_lists.list_series(self._db, principal.org_id, query)
+        endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
+        return views.series_page(query, total, list(zip(listed, endings, strict=True)))
 
     @unavailable_on_outage
     async def series(self, principal: Principal, series_id: str) -> views.SeriesDetail:
         """The series with this id (`ser_…` or UUID) and the scores of its maps."""
         key = read_series_id(series_id)
-        row = require_own(principal, None if key is None else await history.get_series(self._db, key), "series")
+        found = None if key is None else await history.get_series(self._db, key)
+        row = require_own(principal, None if found is None else found[0], "series")
+        end = EndColumns() if found is None else found[1]
         maps = await history.maps_of(self._db, row.server_id)
         if not _agree(row, maps):  # a map or the series ended between the two reads
-            row = await history.get_series(self._db, row.id) or row
-        return views.series_detail(row, maps)
+            row, end = await history.get_series(self._db, row.id) or (row, end)
+        return views.series_detail(row, maps, await ending_of(self._db, row.server_id, end))
 
     # --- maps -----------------------------------------------------------------------------------------------------
 

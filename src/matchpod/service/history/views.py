@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from matchpod.core.history_query import EventsQuery, ListQuery
 from matchpod.core.played_map import MapStatus
@@ -21,9 +22,11 @@ from matchpod.core.result_shapes import (
     Team2Score,
 )
 from matchpod.core.stats.leaderboard import LeaderboardPlayer
+from matchpod.service.endings import ConnectedPlayers, EndedAt, Ending, ErrorSentence, MissingPlayers, Reason
 from matchpod.service.row_views import view_of
 from matchpod.service.server_views import ServerId
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.history_lists import ListedSeries
 
 Uuid = Annotated[str, Meta(description="A UUID.")]
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
@@ -99,6 +102,11 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     winner_team: Annotated[
         str | None, Meta(description="The name of the team that won; null if undecided, tied or cancelled.")
     ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    error: ErrorSentence
 
 
 class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
@@ -192,18 +200,26 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
 
 
-def series_page(query: ListQuery, total: int, found: Sequence[tuple[SeriesRow, Sequence[MapRow]]]) -> SeriesPage:
-    """A page of series, each with its maps."""
+def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]]) -> SeriesPage:
+    """A page of series, each with its maps and how its match ended."""
     items = tuple(
-        view_of(SeriesItem, series, duration=series.duration_s, maps=tuple(view_of(SeriesMap, row) for row in maps))
-        for series, maps in found
+        view_of(
+            SeriesItem,
+            listed.series,
+            duration=listed.series.duration_s,
+            maps=tuple(view_of(SeriesMap, row) for row in listed.maps),
+            **asdict(ending),
+        )
+        for listed, ending in found
     )
     return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def series_detail(series: SeriesRow, maps: Sequence[MapRow]) -> SeriesDetail:
-    """The view of a series with the scores of its maps."""
-    return view_of(SeriesDetail, series, duration=series.duration_s, maps=tuple(map_view(row) for row in maps))
+def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending) -> SeriesDetail:
+    """The view of a series with the scores of its maps, and how its match ended."""
+    return view_of(
+        SeriesDetail, series, duration=series.duration_s, maps=tuple(map_view(row) for row in maps), **asdict(ending)
+    )
 
 
 def map_view(row: MapRow) -> SeriesDetailMap:

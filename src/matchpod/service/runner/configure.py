@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.failures import Failure
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
@@ -39,7 +40,11 @@ LOG_S: Final = 15.0
 
 
 class ConfigurationError(Exception):
-    """The server did not accept its configuration; the message says what is wrong."""
+    """The server did not accept its configuration; the message, for operators, says what is wrong."""
+
+    def __init__(self, message: str, failure: Failure) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
@@ -146,7 +151,7 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
     await line.run(commands.LOG_ON)
     await line.run(commands.log_address_command(url))
     if not await _is_registered(line, url):
-        raise ConfigurationError("the server rejected our log address")
+        raise ConfigurationError("the server rejected our log address", Failure.LOG_MISSING)
     return True
 
 
@@ -242,13 +247,14 @@ async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, tok
     with suppress(ConsoleLostError):  # the plugin may load the map right away
         answer = await line.run(load, timeout_s=PLUGIN_S)
     if answers.unknown_commands(answer):
-        raise ConfigurationError("the server does not know the commands of the match plugin; is MatchZy installed?")
+        unknown = "the server does not know the commands of the match plugin; is MatchZy installed?"
+        raise ConfigurationError(unknown, Failure.PLUGIN_FAILED)
     try:
         async with asyncio.timeout(PLUGIN_S):
             while not await _has_plugin_match(line, lease.row.plugin_match_id):
                 await asyncio.sleep(POLL_S)
     except TimeoutError as exc:
-        raise ConfigurationError("the match plugin did not load the match") from exc
+        raise ConfigurationError("the match plugin did not load the match", Failure.PLUGIN_FAILED) from exc
 
 
 async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
@@ -279,7 +285,8 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
             while not await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
                 await asyncio.sleep(POLL_S)
     except TimeoutError as exc:
-        raise ConfigurationError("no log post arrived; can the server reach our public address?") from exc
+        missing = "no log post arrived; can the server reach our public address?"
+        raise ConfigurationError(missing, Failure.LOG_MISSING) from exc
     shots_url = deps.ingest.shots(deps.tokens_of(lease.row).report)
     await line.run(commands.set_command(commands.SHOTS_ADDRESS, shots_url))
 
@@ -291,4 +298,5 @@ async def _prove(line: ConsoleLine, settings: GameSettings) -> None:
         await apply_settings(line, settings)
         wrong = await wrong_settings(line, settings)
     if wrong:
-        raise ConfigurationError("settings rejected by the server: " + "; ".join(wrong))
+        rejected = "settings rejected by the server: " + "; ".join(wrong)
+        raise ConfigurationError(rejected, Failure.SETTINGS_REJECTED)

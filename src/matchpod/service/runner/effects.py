@@ -14,6 +14,7 @@ from typing import Final, assert_never
 import msgspec
 
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.presence import NOT_LISTED
 from matchpod.cs2 import console_commands as commands
@@ -83,7 +84,7 @@ class EffectExecutor:
         *,
         line: ConsoleLine,
         match: Match,
-        on_failed: Callable[[str], None],
+        on_failed: Callable[[Failure], None],
     ) -> None:
         self._match = match
         self._line = line
@@ -194,7 +195,7 @@ class EffectExecutor:
             return
         self._starts_refused = 0
         if self._is_overdue(start):
-            self._on_failed("play does not start although it was requested repeatedly")
+            self._on_failed(Failure.PLAY_NOT_STARTED)
             return
         await configure.apply_settings(self._line, self._settings)
         for command in commands.start_commands(self._settings):
@@ -215,7 +216,7 @@ class EffectExecutor:
         if self._starts_refused % PLUGIN_LOADS_AFTER:
             return
         if self._starts_refused > WRONG_MAPS * PLUGIN_LOADS_AFTER:
-            self._on_failed("the server does not load the requested map")
+            self._on_failed(Failure.MAP_NOT_LOADED)
             return
         map_name = self._settings.maps[start.map_number - 1]
         _log.warning("server is on the wrong map", extra={**self._about(start), "wanted": map_name})

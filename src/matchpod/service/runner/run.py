@@ -16,6 +16,7 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
+from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Statement
 from matchpod.service.history.naming import server_name
@@ -69,7 +70,7 @@ class _Runner:
         self._fold = live.fold
         self._match = live.fold.match
         self._lost = ""
-        self._lost_reason = CancelReason.SERVER_LOST
+        self._failure: Failure | None = None
         self._snapshot_ms = deps.clock.now_ms()
         self._is_snapshot_due = False
         self._executes_effects = True
@@ -134,10 +135,11 @@ class _Runner:
     async def _end(self, outcome: Outcome) -> None:
         if outcome.is_finished and self._fold.may_get_late_reports:
             await self._wait_for_last_report()
+        failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
         await end_leased_match(
             self._lease,
             self._deps,
-            msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms()),
+            msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms(), failure=failure),
             result=self._fold.result() if outcome.is_finished else None,
             recorder=self._recorder,
         )
@@ -258,9 +260,9 @@ class _Runner:
         self._lost = why
         self._live.woken.set()
 
-    def _fail(self, why: str) -> None:
-        self._lost_reason = CancelReason.SERVER_FAILED
-        self._lose(why)
+    def _fail(self, failure: Failure) -> None:
+        self._failure = failure
+        self._lose(failure.value)
 
     async def _end_lost(self) -> None:
         await self._apply_stored()  # the server's last posts may have been stored since
@@ -269,7 +271,8 @@ class _Runner:
         self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
         if not self._fold.is_over:
             _log.warning("server lost", extra=self._about(why=self._lost))
-            self._fold.cancel(self._lost_reason, self._deps.clock.now_ms())
+            reason = CancelReason.SERVER_LOST if self._failure is None else CancelReason.SERVER_FAILED
+            self._fold.cancel(reason, self._deps.clock.now_ms())
 
     def _about(self, **fields: str | int) -> dict[str, str | int]:
         return {"server_id": self._live.server_id, **fields}

@@ -8,6 +8,7 @@ from typing import Final
 from zlib import crc32
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
@@ -58,7 +59,7 @@ async def start(lease: Lease, deps: Deps) -> bool:
     """Bring a match from creation to running. Returns False if it is pending, will be retried, or has failed."""
     region = deps.regions.get(lease.row.region)
     if region is None:
-        await _fail(lease, deps, CancelReason.SERVER_FAILED, "its region is no longer configured")
+        await _fail(lease, deps, "its region is no longer configured", failure=Failure.REGION_REMOVED)
         return False
     if not await _acquire_slot(lease, deps, region):
         return False
@@ -69,7 +70,7 @@ async def start(lease: Lease, deps: Deps) -> bool:
         if is_machine_fault(exc):
             await _wait_for_machine(lease, deps, region, str(exc))
         else:
-            await _retry(lease, deps, region, str(exc) or "timed out")
+            await _retry(lease, deps, region, exc)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
@@ -100,7 +101,7 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
     until_ms = _pending_until_ms(row, now_ms, deps.pending_ms)
     if now_ms >= until_ms:
         last = f"; last error: {row.error}" if row.error else ""
-        await _fail(lease, deps, CancelReason.NO_CAPACITY, f"no server became free in time{last}")
+        await _fail(lease, deps, f"no server became free in time{last}")
         return False
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
@@ -180,14 +181,14 @@ async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
     return server
 
 
-async def _retry(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    row = lease.row
+async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> None:
+    row, error = lease.row, str(exc) or "timed out"
     tries = row.tries + 1
     deps.metrics.bring_up_failures.inc(region.code)
     _log.warning("server start failed", extra={"server_id": row.id, "slot": row.slot, "tries": tries, "error": error})
     if tries >= TRIES:
         await lease.change(tries=tries)
-        await _fail(lease, deps, CancelReason.SERVER_FAILED, error)
+        await _fail(lease, deps, error, failure=_failure_of(exc))
         return
     await _abandon_server(lease, deps, region, tries=tries, error=_readable(error))
     await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
@@ -201,7 +202,7 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     about = {"server_id": row.id, "region": row.region, "pause_s": (until_ms - now_ms) / 1000, "error": error}
     _log.warning("machine cannot start servers, match waits", extra=about)
     if now_ms >= deadline_ms:
-        await _fail(lease, deps, CancelReason.NO_CAPACITY, error)
+        await _fail(lease, deps, error)
         return
     await _abandon_server(lease, deps, region, error=_readable(error))
     await lease.release(min(until_ms, deadline_ms), step=ServerStep.REGION_FULL, was_pending=True)
@@ -227,9 +228,17 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
     await lease.change(slots.free(row.id), wake, **tokens, **cleared)
 
 
-async def _fail(lease: Lease, deps: Deps, reason: CancelReason, error: str) -> None:
+async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
+    """End the match with an error for operators. Without a failure there was no server for it."""
     await lease.change(error=_readable(error))
-    await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason))
+    reason = CancelReason.NO_CAPACITY if failure is None else CancelReason.SERVER_FAILED
+    await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason, failure=failure))
+
+
+def _failure_of(error: Exception) -> Failure:
+    if isinstance(error, ConfigurationError):
+        return error.failure
+    return Failure.NOT_READY_IN_TIME if isinstance(error, TimeoutError) else Failure.START_FAILED
 
 
 def _readable(error: str) -> str:

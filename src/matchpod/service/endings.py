@@ -1,0 +1,85 @@
+"""Describe to callers how a match ended: why, when, and which listed players were missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import sentence
+from matchpod.core.model import PlayerId
+from matchpod.ports import Database
+from matchpod.service.row_views import time_text
+from matchpod.storage import outbox
+from matchpod.storage.servers import EndColumns
+
+Reason = Annotated[
+    CancelReason | None,
+    Meta(description="Why the match was canceled, as in the callback; null while it is in progress and if finished."),
+]
+EndedAt = Annotated[
+    str | None, Meta(description="When the match ended, as in the callback; null while it is in progress.")
+]
+MissingPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(description="For `incomplete_roster`: the listed players who never connected. Otherwise null."),
+]
+ConnectedPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(description="For `incomplete_roster`: the listed players who connected at least once. Otherwise null."),
+]
+ErrorSentence = Annotated[
+    str | None, Meta(description="What went wrong, in one sentence, if the match failed; otherwise null.")
+]
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How a match ended; all None while it is in progress."""
+
+    reason: CancelReason | None = None
+    ended_at: str | None = None
+    missing_players: tuple[PlayerId, ...] | None = None
+    connected_players: tuple[PlayerId, ...] | None = None
+    error: str | None = None
+
+
+IN_PROGRESS = Ending()
+
+
+class _Lists(msgspec.Struct, frozen=True, rename="camel"):
+    """The player lists in the body of a callback."""
+
+    missing_players: tuple[PlayerId, ...] | None = None
+    connected_players: tuple[PlayerId, ...] | None = None
+
+
+_LISTS = msgspec.json.Decoder(_Lists)
+
+
+async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
+    """How the match of a server ended."""
+    return (await endings_of(db, [(server_id, columns)]))[0]
+
+
+async def endings_of(db: Database, servers: Sequence[tuple[str, EndColumns]]) -> list[Ending]:
+    """How the matches of servers ended, in their order; player lists are read from the stored callbacks."""
+    incomplete = [server_id for server_id, end in servers if end.reason is CancelReason.INCOMPLETE_ROSTER]
+    bodies = await outbox.callback_bodies(db, incomplete) if incomplete else {}
+    return [build_ending(columns, bodies.get(server_id)) for server_id, columns in servers]
+
+
+def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
+    """How a match ended. The body of the callback is needed for an incomplete roster only."""
+    if columns.ended_at_ms is None:
+        return IN_PROGRESS
+    lists = _Lists() if callback_body is None else _LISTS.decode(callback_body)
+    return Ending(
+        reason=columns.reason,
+        ended_at=time_text(columns.ended_at_ms),
+        missing_players=lists.missing_players,
+        connected_players=lists.connected_players,
+        error=sentence(columns.reason, columns.failure),
+    )
