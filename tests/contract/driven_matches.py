@@ -239,7 +239,7 @@ class World:
                     texts.append(
                         f"in {process.base}: {live.fold.match.phase}, entry {live.seq} of {live.newest_seq},"
                         f" deadline in {due_ms and due_ms - now_ms} ms, {live.fold.match.presence},"
-                        f" {live.fold.match.reported}, {live.view().decode()}"
+                        f" {live.fold.match.reported}, {live.state().match.decode()}"
                     )
             server = self.region.running.get(row.id)
             texts.append(f"server: {server and server.describe()}, slots: {await slots.taken(self.db)}")
@@ -268,7 +268,7 @@ class World:
 
         async def has_score() -> bool:
             matches = [process.live.get(name) for process in self.processes]
-            views = [json.loads(match.view()) for match in matches if match is not None]
+            views = [json.loads(match.state().match) for match in matches if match is not None]
             return any(sum(view["score"].values()) > 0 for view in views)
 
         await self.until(has_score, f"{name} is live")

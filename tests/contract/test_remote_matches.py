@@ -13,7 +13,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.timers import Timers
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold import CATCH_UP_MS, Fold, LiveState
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES
 from matchpod.service.match_log.turns import FoldTurns
@@ -62,11 +62,11 @@ def remote_matches(db: Database) -> RemoteMatches:
     return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
 
 
-def expected_view(entries: Sequence[RawEntry]) -> bytes:
+def expected_state(entries: Sequence[RawEntry]) -> LiveState:
     fold = Fold.begin(row_of(recorded().settings), 1.0)
     for entry in entries:
         fold.apply(entry)
-    return msgspec.json.encode(live_match(fold.match))
+    return fold.state()
 
 
 def middle() -> int:
@@ -77,14 +77,14 @@ def middle() -> int:
 async def test_match_is_read_from_its_log(db: Database) -> None:
     row = await create_match(db)
     remote = remote_matches(db)
-    assert await remote.view(row) == expected_view([])
+    assert await remote.state(row) == expected_state([])
     entries = recorded().entries
     assert len(entries) > PAGE_ENTRIES or len(entries) > 10
     await store(db, entries[: middle()])
-    assert await remote.view(row) == expected_view(entries[: middle()])
+    assert await remote.state(row) == expected_state(entries[: middle()])
     await store(db, entries[middle() :])
-    assert await remote.view(row) == expected_view(entries)
-    assert await remote.view(row) != expected_view([])
+    assert await remote.state(row) == expected_state(entries)
+    assert await remote.state(row) != expected_state([])
 
 
 async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
@@ -93,12 +93,12 @@ async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
     db = CountingDatabase(plain)
     remote = remote_matches(db)
     await store(db, recorded().entries[:20])
-    first = await remote.view(row)
+    first = await remote.state(row)
     assert db.entries_read == 20
-    assert await remote.view(row) is first
+    assert await remote.state(row) is first
     assert db.entries_read == 20
     await store(db, recorded().entries[20:23])
-    await remote.view(row)
+    await remote.state(row)
     assert db.entries_read == 23
 
 
@@ -112,7 +112,7 @@ async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
     await plain.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
     db = CountingDatabase(plain)
     await store(db, entries)
-    assert await remote_matches(db).view(row) == expected_view(entries)
+    assert await remote_matches(db).state(row) == expected_state(entries)
     assert db.entries_read == len(entries) - middle()
 
 
@@ -120,7 +120,7 @@ async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
     row = await create_match(db)
     await db.write(snapshots.save(row.id, row.fence, Snapshot(5, b"\x80")))
     await store(db, recorded().entries)
-    assert await remote_matches(db).view(row) == expected_view(recorded().entries)
+    assert await remote_matches(db).state(row) == expected_state(recorded().entries)
 
 
 async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
@@ -128,26 +128,26 @@ async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
     entries = recorded().entries
     remote = remote_matches(db)
     await store(db, entries[: middle()])
-    before = await remote.view(row)
+    before = await remote.state(row)
     fold = Fold.begin(row, 1.0)
     for entry in entries[: middle()]:
         fold.apply(entry)
     await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
     await db.write([snapshots.delete(row.id)])
     replaced = msgspec.structs.replace(row, log_from_seq=middle())
-    assert await remote.view(replaced) == expected_view([]) != before
+    assert await remote.state(replaced) == expected_state([]) != before
     # Neither does an older snapshot.
     await db.write(snapshots.save(row.id, row.fence, Snapshot(middle() - 1, fold.dump())))
-    assert await remote_matches(db).view(replaced) == expected_view([])
+    assert await remote_matches(db).state(replaced) == expected_state([])
 
 
 async def test_concurrent_reads_apply_each_entry_once(db: Database) -> None:
     row = await create_match(db)
     await store(db, recorded().entries)
     remote = remote_matches(db)
-    views = await asyncio.gather(*(remote.view(row) for _ in range(5)))
-    views += await asyncio.gather(*(remote.view(row) for _ in range(5)))
-    assert set(views) == {expected_view(recorded().entries)}
+    views = await asyncio.gather(*(remote.state(row) for _ in range(5)))
+    views += await asyncio.gather(*(remote.state(row) for _ in range(5)))
+    assert set(views) == {expected_state(recorded().entries)}
 
 
 async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database) -> None:
@@ -156,14 +156,14 @@ async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database)
     first = row_of(recorded().settings, id="srv_first")
     await store(db, recorded().entries[:10], first.id)
     remote = remote_matches(db)
-    await remote.view(first)
+    await remote.state(first)
     for number in range(MAX_MATCHES - 1):
-        await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
-    await remote.view(first)
+        await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
+    await remote.state(first)
     assert db.entries_read == 10
     for number in range(MAX_MATCHES):
-        await remote.view(row_of(recorded().settings, id=f"srv_{number}"))
-    await remote.view(first)
+        await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
+    await remote.state(first)
     assert db.entries_read == 20
 
 
@@ -190,9 +190,9 @@ async def test_ended_match_is_not_read_again(db: Database) -> None:
     await store(db, recorded().entries)
     ending = msgspec.structs.replace(row, phase=ServerPhase.ENDING)
     remote = remote_matches(db)
-    first = await remote.view(ending)
+    first = await remote.state(ending)
     assert (await remote.match(ending)).phase is MatchPhase.OVER
-    assert await remote.view(ending) is first
+    assert await remote.state(ending) is first
     assert db.entries_read == len(recorded().entries)
 
 
@@ -201,10 +201,7 @@ async def test_cached_match_equals_its_view_and_keeps_no_timeline_items(db: Data
     await store(db, recorded().entries[: middle()])
     remote = remote_matches(db)
     match = await remote.match(row)
-    assert (
-        msgspec.json.encode(live_match(match))
-        == await remote.view(row)
-        == expected_view(recorded().entries[: middle()])
-    )
+    assert msgspec.json.encode(live_match(match)) == (await remote.state(row)).match
+    assert await remote.state(row) == expected_state(recorded().entries[: middle()])
     (cached,) = remote._cache.values()
     assert cached.fold.drain_timeline() == []

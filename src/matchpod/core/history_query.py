@@ -38,6 +38,7 @@ MAX_MAP_NAME: Final = 128
 SERVER_ID: Final = r"[0-9A-Za-z_-]{1,64}"
 """Pattern of server ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
 
+_SERVER_ID: Final = re.compile(SERVER_ID)
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")
 
@@ -115,7 +116,7 @@ def read_series_id(text: str) -> str | None:
 
 def read_server_id(text: str) -> str | None:
     """Return the text if it is a valid server id, else None."""
-    return text if re.fullmatch(SERVER_ID, text) else None
+    return text if _SERVER_ID.fullmatch(text) else None
 
 
 def server_id_fault(text: str) -> str | None:

@@ -170,12 +170,12 @@ class Match(msgspec.Struct, kw_only=True):
         """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
         if self.phase is MatchPhase.OVER:
             return []
-        due_ms, alarm = min(self._alarms())
+        due_ms, alarm = min(self.alarms())
         return self._fire(alarm, now_ms) if due_ms <= now_ms else []
 
     def next_deadline_ms(self) -> int | None:
         """Return when `tick` must be called next; None if the match is over."""
-        return None if self.phase is MatchPhase.OVER else min(self._alarms())[0]
+        return None if self.phase is MatchPhase.OVER else min(self.alarms())[0]
 
     def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
         """Cancel the match, unless it has already ended."""
@@ -334,10 +334,10 @@ class Match(msgspec.Struct, kw_only=True):
 
     # --- the clock ----------------------------------------------------------------------------------------------
 
-    def _alarms(self) -> Iterator[tuple[int, Alarm]]:
-        timers = self.timers
+    def alarms(self) -> Iterator[tuple[int, Alarm]]:
+        """Yield the alarms that are set, and when they are due."""
+        timers, minutes = self.timers, self.settings.deathmatch_minutes
         since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
-        minutes = self.settings.deathmatch_minutes
         # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION

@@ -48,6 +48,7 @@ class Presence(msgspec.Struct, kw_only=True):
     `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last. If `is_cut`, log
     lines were lost before that load, so that some players were not seen to leave. `doubt_since_ms` is when lines were
     last lost; None once the console's list agrees. `seen` and `unseen`: when that list first had or lacked a player.
+    `left` has the players who left and were not just disconnected by a map change.
     """
 
     roster: tuple[PlayerId, ...] = ()
@@ -63,6 +64,7 @@ class Presence(msgspec.Struct, kw_only=True):
     doubt_since_ms: int | None = None
     seen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
+    left: list[PlayerId] = msgspec.field(default_factory=list)
 
     @property
     def is_doubtful(self) -> bool:
@@ -180,16 +182,24 @@ class Presence(msgspec.Struct, kw_only=True):
                 return
             self.ever_connected.append(player_id)
         self.connected[player_id] = connection
+        if player_id in self.left:
+            self.left.remove(player_id)
         self.empty_since_ms = None
 
     def _leave(self, event: PlayerDisconnected, now_ms: int) -> None:
         self.turned_away.pop(event.player_id, None)
+        if not event.is_map_change:
+            self._mark_left(event.player_id)  # also one who was still loading the map
         if self.connected.pop(event.player_id, None) is None:
             return
         if event.is_map_change:
             self.map_change_at_ms = now_ms
         if not self.connected:
             self.empty_since_ms = now_ms
+
+    def _mark_left(self, player_id: PlayerId) -> None:
+        if player_id in self.ever_connected and player_id not in self.left:
+            self.left.append(player_id)
 
     def _disconnect_all(self, now_ms: int) -> None:
         if self.connected:
@@ -210,6 +220,7 @@ class Presence(msgspec.Struct, kw_only=True):
         for player_id in [known for known in self.connected if known not in event.names]:
             if now_ms - self.unseen.setdefault(player_id, now_ms) >= event.load_ms:
                 del self.connected[player_id]
+                self._mark_left(player_id)
                 if not self.connected:
                     self.empty_since_ms = now_ms
         is_load_time_over = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms

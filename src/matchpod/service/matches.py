@@ -49,7 +49,15 @@ from matchpod.service.principals import Principal, require_own
 from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
-from matchpod.service.server_views import MatchView, ServerView, has_ended, match_view, server_view
+from matchpod.service.server_views import (
+    MatchView,
+    ServerView,
+    connect_command,
+    created_view,
+    has_ended,
+    match_view,
+    server_view,
+)
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
@@ -127,14 +135,19 @@ class Matches:
         """The server, with the live view of its match while it is running."""
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, found, "server")
-        match = None
+        state = None
         if row.status is ServerStatus.RUNNING:
             live = self._live.get(row.id)
-            if live is not None:
-                match = msgspec.Raw(live.view())
-            else:
-                match = msgspec.Raw(await self._remote.view(await self._own_row(principal, server_id)))
-        return await self._view(principal, row, match=match)
+            state = (
+                await self._remote.state(await self._own_row(principal, server_id)) if live is None else live.state()
+            )
+        return server_view(
+            row,
+            rcon_password=self._rcon_password(principal, row),
+            ending=await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS,
+            live=state,
+            connect=self._connect(principal, row),
+        )
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -191,7 +204,7 @@ class Matches:
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
-        return await self._view(principal, row)
+        return created_view(row, rcon_password=self._rcon_password(principal, row))
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
@@ -202,7 +215,10 @@ class Matches:
 
     async def _created(self, principal: Principal, server_id: str) -> ServerView:
         """The current view of a server that an earlier request created."""
-        return await self._view(principal, await self._own_row(principal, server_id))
+        row = await self._own_row(principal, server_id)
+        return created_view(
+            row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
+        )
 
     def _new_row(self, request: MatchRequest, org_id: str, now_ms: int) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
@@ -267,15 +283,15 @@ class Matches:
         _log.info("match canceled", extra={"server_id": row.id, "org_id": row.org_id, "region": row.region})
         return True
 
-    async def _view(
-        self, principal: Principal, row: ServerSummary, *, match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
-    ) -> ServerView:
-        password = None
+    def _rcon_password(self, principal: Principal, row: ServerSummary) -> str | None:
         is_shown = principal.may_create and row.is_password_ours and not has_ended(row)
-        if is_shown and row.rcon_password is not None:
-            password = self._vault.open(row.rcon_password)
-        ending = await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS
-        return server_view(row, rcon_password=password, ending=ending, match=match)
+        return self._vault.open(row.rcon_password) if is_shown and row.rcon_password is not None else None
+
+    def _connect(self, principal: Principal, row: ServerSummary) -> str | None:
+        if not principal.may_create or row.status is not ServerStatus.RUNNING:
+            return None
+        sealed = row.server_password
+        return connect_command(row, None if sealed is None else self._vault.open(sealed))
 
 
 def _check_idempotency_key(key: str | None) -> None:

@@ -43,7 +43,7 @@ class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerSummary(EndColumns, frozen=True, kw_only=True):
-    """The part of a server that callers see; read far more often than the rest, and half the size."""
+    """The part of a server that callers see; read far more often than the rest."""
 
     id: str
     game_id: str
@@ -61,15 +61,17 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     port: int | None = None
     created_at_ms: int
     running_at_ms: int | None = None
+    settings: bytes
+    """JSON of the game settings, without the server password."""
+    server_password: bytes | None = None
+    pending_until_ms: int | None = None
+    """When the match fails if it has no slot by then; None if it never waited for one."""
 
 
 class ServerRow(ServerSummary, frozen=True, kw_only=True):
     """One server and the match played on it; the fields are the columns."""
 
-    settings: bytes
-    """JSON of the game settings, without the server password."""
     callback_auth: bytes | None = None
-    server_password: bytes | None = None
     log_token_hash: str
     """What `token_hash` makes of the token in the URL for the server's log."""
     report_token_hash: str
@@ -81,8 +83,6 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     rcon_port: int | None = None
     allocated_at_ms: int | None = None
     was_pending: bool = False
-    pending_until_ms: int | None = None
-    """When the match fails if it has no slot by then; None if it never waited for one."""
     next_at_ms: int
     lease_owner: str | None = None
     lease_until_ms: int | None = None

@@ -10,6 +10,7 @@ import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
 from matchpod.core.organization_events import OrganizationEvent
+from matchpod.core.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
@@ -34,6 +35,20 @@ _NAMES = {
     "CallbackItem": "Callback",
 }
 """Types that have a different name in the document."""
+
+_SHAPES = (
+    ErrorBody,
+    LiveMatch,
+    Deadline,
+    Sides,
+    RosterPlayer,
+    SeriesResult,
+    DeathmatchResult,
+    ShotsReport,
+    OrganizationEvent,
+    TimelineItem,
+)
+"""Types that no endpoint returns by itself; the last two are unions."""
 
 _TAGS = {
     Tag.API: "For callers, with an API key.",
@@ -83,10 +98,7 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
 def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
     """Return the document as JSON."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
-    schemas, components = msgspec.json.schema_components(
-        (*shapes, ErrorBody, LiveMatch, SeriesResult, DeathmatchResult, ShotsReport, OrganizationEvent, TimelineItem),
-        ref_template=_REF,
-    )
+    schemas, components = msgspec.json.schema_components((*shapes, *_SHAPES), ref_template=_REF)
     components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
     components["OrganizationEvent"] = {"description": "What changed in a match; `type` says what.", **schemas[-2]}
     returned = iter(schemas)
@@ -201,6 +213,9 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
     null: Schema = {"type": "null"}
     for name, field, schema in (
         ("ServerView", "match", _one_of(_ref("LiveMatch"), null)),
+        ("ServerView", "deadline", _one_of(_ref("Deadline"), null)),
+        ("ServerView", "sides", _one_of(_ref("Sides"), null)),
+        ("ServerView", "roster", _one_of(_list_of(_ref("RosterPlayer")), null)),
         ("MatchView", "result", _one_of(_ref("SeriesResult"), _ref("DeathmatchResult"), null)),
         ("MapDetail", "players", _list_of(_one_of(_ref("MapPlayer"), _ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),

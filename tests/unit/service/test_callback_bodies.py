@@ -14,6 +14,7 @@ from matchpod.service.callback_bodies import callback_body
 from matchpod.storage.servers import ServerSummary
 
 SERVER = ServerSummary(
+    settings=b"{}",
     id="srv_1",
     game_id="5e0c",
     org_id="org_1",

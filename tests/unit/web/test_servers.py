@@ -15,10 +15,17 @@ from matchpod.service.principals import Role, Scope
 from matchpod.storage import outbox, servers
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
+from tests.vaults import tokens_of
 
 site = sites.site
 UNKNOWN = "srv_00000000000000000000000000"
 ENDED_MS, ENDED_AT = NOW_MS + 60_000, "2026-09-21T14:14:20.123Z"
+INCOMPLETE = Outcome(
+    at_ms=ENDED_MS,
+    reason=CancelReason.INCOMPLETE_ROSTER,
+    missing_players=(OTHER_PLAYER,),
+    connected_players=(PLAYER,),
+)
 RESULT = b'{"gameMode":"competitive","format":"bo1"}'
 
 
@@ -157,17 +164,110 @@ def test_role_is_checked_before_the_server_is_looked_up(site: Site) -> None:
     check_error(site.cancel(UNKNOWN, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
 
 
+# --- where it stands ----------------------------------------------------------------------------------------------
+
+
+TEAMS = {"team1": {"name": "Alpha", "players": [PLAYER]}, "team2": {"name": "Bravo", "players": [OTHER_PLAYER]}}
+GAME = {"matchType": "competitive", "map": "de_dust2", "teams": TEAMS}
+
+
+def log(site: Site, server_id: str, text: str) -> None:
+    """Post a line of a player as the server would."""
+    number = int(PLAYER) - 76561197960265728
+    line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{number}]><>" {text}\n'
+    site.request("POST", f"/ingest/logs/{tokens_of(site.row(server_id)).log}", content=line.encode())
+
+
+def roster(server: dict[str, object]) -> list[tuple[object, ...]]:
+    found = server["roster"]
+    assert isinstance(found, list)
+    return [tuple(one[name] for name in ("steamId", "team", "name", "state", "since")) for one in found]
+
+
+def test_allocating_server_lists_its_players(site: Site) -> None:
+    server = site.get(path(site.new_server(gameSettings=GAME))).json()
+    assert (server["phase"], server["deadline"], server["lastHeardAt"]) == ("allocating", None, None)
+    assert roster(server) == [
+        (PLAYER, "team1", None, "never_joined", None),
+        (OTHER_PLAYER, "team2", None, "never_joined", None),
+    ]
+
+
+def test_running_server_says_who_is_there_and_who_is_missing_until_when(site: Site) -> None:
+    server_id = site.new_server(gameSettings=GAME)
+    site.start(server_id)
+    site.clock.at_ms += 1_000
+    log(site, server_id, "entered the game")
+    server = site.get(path(server_id)).json()
+    assert server["phase"] == "waiting_for_players"
+    assert server["deadline"] == {"waitingFor": "players_to_join", "until": "2026-09-21T14:18:20.123Z"}
+    assert server["lastHeardAt"] == "2026-09-21T14:13:21.123Z"
+    assert (server["round"], server["sides"]) == (None, None)
+    assert roster(server) == [
+        (PLAYER, "team1", "Ann", "connected", "2026-09-21T14:13:21.123Z"),
+        (OTHER_PLAYER, "team2", None, "never_joined", None),
+    ]
+    site.clock.at_ms += 1_000
+    log(site, server_id, 'disconnected (reason "NETWORK_DISCONNECT_EXITING")')
+    assert roster(site.get(path(server_id)).json())[0] == (
+        PLAYER, "team1", "Ann", "left", "2026-09-21T14:13:22.123Z",
+    )  # fmt: skip
+
+
+def test_ended_server_keeps_the_roster_that_its_outcome_has(site: Site) -> None:
+    server_id = site.new_server(gameSettings=GAME)
+    site.start(server_id)
+    site.end(server_id, INCOMPLETE)
+    server = site.get(path(server_id)).json()
+    assert (server["phase"], server["deadline"], server["connect"]) == ("ended", None, None)
+    assert [(player, state) for player, _, _, state, _ in roster(server)] == [
+        (PLAYER, "left"),
+        (OTHER_PLAYER, "never_joined"),
+    ]
+
+
+def test_roster_of_a_canceled_match_is_unknown(site: Site) -> None:
+    server_id = site.new_server(gameSettings=GAME)
+    site.cancel(server_id)
+    assert site.get(path(server_id)).json()["roster"] is None
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes", "is_shown"),
+    [
+        (Role.ADMIN, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], True),
+        (Role.MEMBER, [Scope.SERVERS_READ, Scope.SERVERS_WRITE], False),
+        (Role.OWNER, [Scope.SERVERS_READ], False),
+    ],
+)
+def test_connect_command_is_shown_only_to_keys_that_can_create_matches(
+    site: Site, role: Role, scopes: list[Scope], is_shown: bool
+) -> None:
+    server_id = site.new_server(gameSettings={**GAME, "serverPassword": "open sesame"})
+    key = site.new_key(role=role, scopes=scopes)
+    assert site.get(path(server_id), key).json()["connect"] is None
+    site.start(server_id)
+    shown = site.get(path(server_id), key)
+    expected = 'connect 203.0.113.7:27015; password "open sesame"' if is_shown else None
+    assert shown.json()["connect"] == expected
+    assert ("sesame" in shown.text) is is_shown
+    site.cancel(server_id)
+    assert site.get(path(server_id), key).json()["connect"] is None
+
+
+def test_connect_command_is_shown_even_if_the_console_belongs_to_the_operator(site: Site) -> None:
+    server_id = site.new_server()
+    site.start(server_id)
+    site.run(site.db.write([servers.change(server_id, site.row(server_id).fence, is_password_ours=False)]))
+    server = site.get(path(server_id)).json()
+    assert (server["rconPassword"], server["connect"]) == (None, "connect 203.0.113.7:27015")
+
+
 # --- how it ended -------------------------------------------------------------------------------------------------
 
 
 EXPLANATION = ("reason", "endedAt", "missingPlayers", "connectedPlayers", "error")
 NOTHING = dict.fromkeys(EXPLANATION)
-INCOMPLETE = Outcome(
-    at_ms=ENDED_MS,
-    reason=CancelReason.INCOMPLETE_ROSTER,
-    missing_players=(OTHER_PLAYER,),
-    connected_players=(PLAYER,),
-)
 
 
 def explanations(site: Site, server_id: str) -> list[dict[str, object]]:

@@ -18,7 +18,17 @@ from matchpod.core.effects import CancelReason, Effect
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings
 from matchpod.core.phases import MatchPhase
-from matchpod.core.result import build_result, live_match
+from matchpod.core.progress import (
+    Deadline,
+    PublicPhase,
+    Stays,
+    live_roster,
+    next_deadline,
+    public_phase,
+    round_number,
+    sides_of,
+)
+from matchpod.core.result import build_result, iso_time, live_match
 from matchpod.core.timeline import MapItem
 from matchpod.core.timers import Timers, to_ms
 from matchpod.core.type_fingerprint import type_fingerprint
@@ -55,6 +65,10 @@ the database was stalled, and servers are about to repeat their posts."""
 MAX_DEADLINES: Final = 100
 """Maximum deadlines fired per call of `advance`; far fewer are ever due, and most end the match."""
 
+_SENT_BY_SERVER: Final = frozenset(
+    {EntryKind.LOG, EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS, EntryKind.PRESENCE}
+)
+
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
 
@@ -81,6 +95,18 @@ def fold_fingerprint() -> bytes:
     return type_fingerprint(Fold)
 
 
+class LiveState(msgspec.Struct, frozen=True, kw_only=True):
+    """What callers see of a match while its server is running; the fields with bytes are JSON."""
+
+    match: bytes
+    phase: PublicPhase
+    roster: bytes
+    deadline: bytes
+    round: int | None
+    sides: bytes
+    last_heard_at: str | None
+
+
 class Fold(msgspec.Struct):
     """The state of a match after some of its entries. A snapshot stores all of it."""
 
@@ -88,6 +114,9 @@ class Fold(msgspec.Struct):
     deadlines_wait_until_ms: int = 0
     last_ms: int | None = None
     """When the last entry was received."""
+    heard_ms: int | None = None
+    """When the last entry was received that the server or its plugins sent."""
+    stays: Stays = msgspec.field(default_factory=Stays)
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
@@ -127,6 +156,13 @@ class Fold(msgspec.Struct):
         if entry.kind == EntryKind.ENDED:
             return ReadResult([], [])
         self._follow_clock(entry.received_ms)
+        if entry.kind in _SENT_BY_SERVER:
+            self.heard_ms = entry.received_ms
+        reading = self._apply(entry)
+        self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
+        return reading
+
+    def _apply(self, entry: RawEntry) -> ReadResult:
         match entry.kind:
             case EntryKind.DEADLINE:
                 return self.advance(entry.received_ms)
@@ -204,7 +240,7 @@ class Fold(msgspec.Struct):
     def due_ms(self) -> int | None:
         """When the next deadline fires; None if there is none."""
         due_ms = self.reader.next_deadline_ms()
-        return None if due_ms is None else max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
+        return None if due_ms is None else self._postpone(due_ms)
 
     def observe_ms(self) -> int | None:
         """When the next entry is needed for the clock; None if no deadline waits for it."""
@@ -215,9 +251,29 @@ class Fold(msgspec.Struct):
         due_ms = self.reader.next_deadline_ms()
         return due_ms is not None and now_ms < due_ms + MAX_WAIT_MS
 
-    def view(self) -> bytes:
-        """The live view of the match, as JSON."""
-        return msgspec.json.encode(live_match(self.reader.match))
+    def state(self) -> LiveState:
+        """What callers see of the match."""
+        match, encode = self.match, msgspec.json.encode
+        return LiveState(
+            match=encode(live_match(match)),
+            phase=public_phase(match),
+            roster=encode(live_roster(match, self.stays)),
+            deadline=encode(self._deadline()),
+            round=round_number(match),
+            sides=encode(sides_of(match)),
+            last_heard_at=None if self.heard_ms is None else iso_time(self.heard_ms),
+        )
+
+    def _deadline(self) -> Deadline | None:
+        found = next_deadline(self.match)
+        if found is None:
+            return None
+        due_ms, waiting_for = found
+        return Deadline(waiting_for=waiting_for, until=iso_time(self._postpone(due_ms + self.reader.skipped_ms)))
+
+    def _postpone(self, due_ms: int) -> int:
+        """When a deadline fires at the earliest: it may have to wait after a resume."""
+        return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:
         """The result of a finished match, as JSON."""

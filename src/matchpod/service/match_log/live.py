@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
@@ -29,7 +29,7 @@ class LocalMatch:
         """The number of the newest entry that this process knows of."""
         self.woken = asyncio.Event()
         self._inbox: deque[RawEntry] = deque()
-        self._view: bytes | None = None
+        self._state: LiveState | None = None
 
     def enqueue(self, entry: RawEntry) -> None:
         """Queue an entry that was just stored, and wake the runner."""
@@ -56,13 +56,13 @@ class LocalMatch:
     def applied(self, seq: int) -> None:
         """Record that the entry with this number was applied."""
         self.seq = seq
-        self._view = None
+        self._state = None
 
-    def view(self) -> bytes:
-        """The live view of the match, as JSON."""
-        if self._view is None:
-            self._view = self.fold.view()
-        return self._view
+    def state(self) -> LiveState:
+        """What callers see of the match; built at most once per applied entry."""
+        if self._state is None:
+            self._state = self.fold.state()
+        return self._state
 
 
 class LocalMatches:

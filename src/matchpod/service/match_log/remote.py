@@ -10,7 +10,7 @@ from typing import Final
 
 from matchpod.core.match import Match
 from matchpod.ports import Database
-from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.service.match_log.replay import apply_after, open_match
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions import Regions
@@ -26,7 +26,7 @@ class _Cached:
         self.fold = fold
         self.seq = seq
         self.log_from_seq = log_from_seq
-        self.view = b""
+        self.state: LiveState | None = None
 
 
 class RemoteMatches:
@@ -38,12 +38,12 @@ class RemoteMatches:
         self._regions = regions
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
 
-    async def view(self, row: ServerRow) -> bytes:
-        """The live view of the match, as JSON."""
+    async def state(self, row: ServerRow) -> LiveState:
+        """What callers see of the match."""
         cached = await self._catch_up(row)
-        if not cached.view:
-            cached.view = cached.fold.view()
-        return cached.view
+        if cached.state is None:
+            cached.state = cached.fold.state()
+        return cached.state
 
     async def match(self, row: ServerRow) -> Match:
         """The match itself. Use it before the next await: other callers advance it."""
@@ -61,7 +61,7 @@ class RemoteMatches:
                 self._turns.apply(current.fold, entry)
                 current.fold.drain_timeline()  # its runner stores the items; they are not needed here
                 current.seq = entry.seq
-                current.view = b""
+                current.state = None
             return True
 
         await apply_after(self._db, row.id, cached.seq, step, turns=self._turns)

@@ -112,18 +112,18 @@ def test_match_is_not_removed_by_its_previous_runner() -> None:
     assert matches.get("srv_1") is None
 
 
-def test_view_is_rebuilt_after_an_entry() -> None:
+def test_state_is_built_once_per_entry() -> None:
     live = local_match()
-    first = live.view()
-    assert live.view() is first
-    assert json.loads(first)["matchType"] == MatchType.WINGMAN
-    assert json.loads(first)["score"] == {"team1": 0, "team2": 0}
+    first = live.state()
+    assert live.state() is first
+    assert json.loads(first.match)["matchType"] == MatchType.WINGMAN
+    assert json.loads(first.match)["score"] == {"team1": 0, "team2": 0}
     live.applied(live.seq)
-    assert live.view() == first
-    assert live.view() is not first
+    assert live.state() == first
+    assert live.state() is not first
     for one in recorded().entries:
         live.fold.apply(one)
         live.applied(one.seq)
-    last = json.loads(live.view())
+    last = json.loads(live.state().match)
     assert sum(last["score"].values()) > 0
     assert {player["steamId"] for player in last["players"]} == set(PLAYERS)
