@@ -24,6 +24,7 @@ from matchpod.core.errors import (
 )
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
+from matchpod.core.progress import PublicPhase
 from matchpod.core.result import iso_time
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
@@ -206,6 +207,7 @@ class World:
             server_id,
             phase=ServerPhase.RUNNING,
             status=ServerStatus.RUNNING,
+            match_phase=PublicPhase.WAITING_FOR_PLAYERS,
             running_at_ms=NOW_MS,
             ip="10.0.0.1",
             port=27015,
@@ -350,7 +352,9 @@ async def test_same_key_and_body_return_the_current_state_of_the_same_server(wor
     # The same JSON in another format.
     spaced = msgspec.json.format(body(), indent=4)
     again = await world.matches.create(OWNER, spaced, key)
-    assert again == msgspec.structs.replace(first, status=ServerStatus.RUNNING, ip="10.0.0.1", port=27015)
+    assert again == msgspec.structs.replace(
+        first, status=ServerStatus.RUNNING, phase=PublicPhase.WAITING_FOR_PLAYERS, ip="10.0.0.1", port=27015
+    )
     assert "match" not in as_json(again)
     assert await world.count("servers") == 1
     assert world.notified == [first.server_id]

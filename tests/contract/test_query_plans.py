@@ -17,10 +17,14 @@ from matchpod.adapters.sql_text import number_parameters
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.history_query import ListQuery
 from matchpod.core.played_map import MapStatus
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_query import ServersQuery
+from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import callback_lists, history, map_events, outbox, servers
-from matchpod.storage.history_counts import DAY_MS, add
+from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
+from matchpod.storage.server_lists import list_servers
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
@@ -91,6 +95,8 @@ async def fill(db: Database) -> None:
     status = "CASE WHEN n % 100 = 0 THEN 'cancelled' WHEN n % 10 = 0 THEN 'live' ELSE 'finished' END"
     org_id = f"CASE WHEN n % 8 = 0 THEN 'org_2' ELSE '{ORG}' END"
     maps = MATCHES * MAPS_OF_MATCH
+    open_or = f"CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' ELSE"
+    open_or_live, ended = open_or.replace("running", "live"), "match_phase = 'ended'"
     statements = [
         *numbered(
             maps,
@@ -115,12 +121,17 @@ async def fill(db: Database) -> None:
         ),
         *numbered(
             MATCHES,
-            "INSERT INTO servers (id, game_id, org_id, region, phase, status, settings, log_token_hash,"
+            "INSERT INTO servers (id, game_id, org_id, region, phase, status, match_phase, external_match_id, settings,"
+            " log_token_hash,"
             " report_token_hash, plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq,"
             " is_password_ours)"
-            f" SELECT 'srv_' || n, 'x', {org_id}, 'eu', CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
-            " = 1 THEN 'ending' ELSE 'released' END, 'stopped', CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, n, 0, n, 0,"
-            " 0, 0, 1 FROM numbers",
+            f" SELECT 'srv_' || n, 'x', {org_id}, CASE WHEN n % 3 = 0 THEN 'us' ELSE 'eu' END, CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
+            f" = 1 THEN 'ending' ELSE 'released' END, {open_or} 'stopped' END, {open_or_live} 'ended' END, 'match ' || n,"
+            f" CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, {sort_ms.format(MATCHES)}, 0, n, 0, 0, 0, 1 FROM numbers",
+        ),
+        *(
+            one.sql.replace("WHERE id = :server_id", f"WHERE {'1 = 1' if number == 0 else ended}")
+            for number, one in enumerate((add_server(""), *end_server("")))
         ),
         *numbered(
             CALLBACKS,
@@ -269,6 +280,53 @@ async def test_page_of_series_reads_only_its_index_rows_and_maps(harness: databa
         edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
         max_rows = edges + page * PAGE + 2 * PAGE + PAGE * MAPS_OF_MATCH
         assert cost.rows <= max_rows, (query, cost.rows, cost.plans)
+
+
+SERVER_INDEXES = {
+    (False, None, None): "servers_newest",
+    (False, ServerStatus.STOPPED, None): "servers_by_status",
+    (False, ServerStatus.RUNNING, None): "servers_by_status",
+    (False, None, PublicPhase.ENDED): "servers_by_phase",
+    (False, None, PublicPhase.LIVE): "servers_by_phase",
+    (True, None, None): "servers_by_region",
+    (True, ServerStatus.STOPPED, None): "servers_by_region_and_status",
+    (True, None, PublicPhase.ENDED): "servers_by_region_and_phase",
+}
+OPEN_SERVERS = MATCHES // LIVE_OF_MATCHES
+
+
+async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.Harness, db: Database) -> None:
+    for ((in_region, status, phase), index), (from_ms, before_ms), page in itertools.product(
+        SERVER_INDEXES.items(), TIMES, (1, 5)
+    ):
+        query = ServersQuery(
+            status=status,
+            phase=phase,
+            region="eu" if in_region else None,
+            from_ms=from_ms,
+            before_ms=before_ms,
+            page=page,
+        )
+        cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=query))(db)
+        is_open = status is ServerStatus.RUNNING or phase is PublicPhase.LIVE
+        assert index in cost.indexes, (query, cost.plans)
+        assert cost.queries <= 2
+        counted = OPEN_SERVERS if is_open else 2 * MATCHES // DAYS + DAYS if from_ms is not None else 1
+        assert cost.rows <= counted + page * PAGE + PAGE, (query, cost.rows, cost.plans)
+
+
+async def test_deep_page_of_servers_skips_whole_days(harness: databases.Harness, db: Database) -> None:
+    cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=ServersQuery(page=200)))(db)
+    assert "servers_newest" in cost.indexes
+    assert cost.queries == 3
+    assert cost.rows <= 2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE, cost.plans
+
+
+async def test_servers_with_an_external_id_are_found_by_its_index(harness: databases.Harness, db: Database) -> None:
+    query = ServersQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
+    cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=query))(db)
+    assert "servers_by_external_id" in cost.indexes
+    assert cost.rows <= 2, cost.plans
 
 
 async def test_deep_page_skips_whole_days(harness: databases.Harness, db: Database) -> None:

@@ -23,6 +23,7 @@ from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import CvarSetting, Side
 from matchpod.core.outcome import Outcome
 from matchpod.core.presence import NOT_LISTED
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.console_commands import end_match_command
 from matchpod.cs2.cvars import read_custom_cvars
@@ -45,6 +46,7 @@ from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
+from tests.contract.databases import DelegatingDatabase
 from tests.contract.driven_matches import PLAYERS, SETTINGS, CrashableDatabase, Process, World, open_world
 from tests.contract.simulated_region import OPERATOR_PASSWORD, SimulatedServer
 from tests.vaults import tokens_of
@@ -54,6 +56,19 @@ harness = databases.sqlite_harness
 STAMP = "11/15/2026 - 09:00:00.000"
 STEAM_ID_BASE = 76561197960265728
 UNLISTED_PLAYER = "76561198000000099"
+
+
+class RecordedPhases(DelegatingDatabase):
+    """Records the phases that are written to the row of a running match."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.phases: list[Value] = []
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.phases += [one.params["match_phase"] for one in statements if "match_phase = :" in one.sql]
+        return await super().write(statements)
+
 
 # --- starting a server ------------------------------------------------------------------------------------------------
 
@@ -66,6 +81,20 @@ async def test_error_with_unprintable_characters_is_stored_and_counted(db: Datab
         assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
         row = await world.row()
         assert (row.tries, row.error) == (3, "its last output:   ")
+
+
+async def test_phase_of_the_match_is_stored_for_lists(db: Database) -> None:
+    stored = RecordedPhases(db)
+    async with open_world(stored) as world:
+        world.start()
+        await world.create()
+        await world.outcome()
+        assert (await world.row()).match_phase is PublicPhase.ENDED
+    assert stored.phases == [
+        PublicPhase.WAITING_FOR_PLAYERS,
+        PublicPhase.STARTING,
+        PublicPhase.LIVE,
+    ], "each phase is written once, when it changes"
 
 
 async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Database) -> None:

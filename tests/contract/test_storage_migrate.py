@@ -7,11 +7,15 @@ from collections.abc import Mapping
 
 import pytest
 
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import outbox, servers
+from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.migrate import NewerSchemaError, current_version, migrate
 from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.server_lists import list_servers
 from tests.contract import databases
 from tests.vaults import VAULT, tokens_of
 
@@ -147,3 +151,32 @@ async def test_servers_of_an_older_version_get_the_reasons_of_their_outcomes(har
     finally:
         await db.close()
     assert found == [("canceled", "no_players_joined", None), ("finished", None, None), ("open", None, None)]
+
+
+async def test_servers_of_an_older_version_are_listed_and_counted(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        await write_second_version(db)
+        for phase in (ServerPhase.RELEASED, ServerPhase.ENDING, ServerPhase.RUNNING, ServerPhase.PENDING):
+            await db.write([old_server(phase.value, phase)])
+        set_owner = "UPDATE servers SET org_id = 'org_1', region = 'eu', settings = :settings, status = :status"
+        await db.write(
+            [
+                Statement(
+                    f"{set_owner} WHERE phase IN ('released', 'ending')", {"settings": b"{}", "status": "stopped"}
+                ),
+                Statement(f"{set_owner} WHERE phase = 'running'", {"settings": b"{}", "status": "running"}),
+                Statement(f"{set_owner} WHERE phase = 'pending'", {"settings": b"{}", "status": "pending"}),
+            ]
+        )
+        await migrate(db, VAULT.seal)
+        queries = {
+            4: ServersQuery(region="eu"),
+            3: ServersQuery(page_size=1, page=3, phase=PublicPhase.ENDED),
+            2: ServersQuery(phase=PublicPhase.ENDED, before_ms=DAY_MS),
+            1: ServersQuery(phase=PublicPhase.WAITING_FOR_PLAYERS),
+        }
+        totals = {number: (await list_servers(db, "org_1", query))[0] for number, query in queries.items()}
+    finally:
+        await db.close()
+    assert totals == {4: 4, 3: 2, 2: 2, 1: 1}

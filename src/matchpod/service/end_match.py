@@ -13,7 +13,7 @@ from matchpod.service import organization_events
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.storage import history, outbox, snapshots
+from matchpod.storage import history, history_counts, outbox, snapshots
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -56,7 +56,7 @@ def end_match(
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
     lines = [*earlier_events, organization_events.match_ended(row, outcome, kind=kind, status=status)]
     events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)
-    return [*statements, snapshots.delete(row.id), *closed, *ended, *events]
+    return [*statements, snapshots.delete(row.id), *closed, *history_counts.end_server(row.id), *ended, *events]
 
 
 def final_status(outcome: Outcome) -> ServerStatus:

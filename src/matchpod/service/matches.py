@@ -30,6 +30,7 @@ from matchpod.core.history_query import read_server_id
 from matchpod.core.json_limits import NOT_JSON, decode_json
 from matchpod.core.model import MatchRequest
 from matchpod.core.outcome import Outcome
+from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
@@ -38,7 +39,7 @@ from matchpod.service import identifiers, organization_events
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
-from matchpod.service.endings import IN_PROGRESS, build_ending, ending_of
+from matchpod.service.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest_tokens import new_tokens, token_columns
@@ -49,6 +50,7 @@ from matchpod.service.principals import Principal, require_own
 from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
+from matchpod.service.server_lists import ServersPage, servers_page
 from matchpod.service.server_views import (
     MatchView,
     ServerView,
@@ -59,6 +61,7 @@ from matchpod.service.server_views import (
     server_view,
 )
 from matchpod.storage import history, outbox, servers
+from matchpod.storage.server_lists import list_servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
@@ -148,6 +151,13 @@ class Matches:
             live=state,
             connect=self._connect(principal, row),
         )
+
+    @unavailable_on_outage
+    async def server_list(self, principal: Principal, query: ServersQuery) -> ServersPage:
+        """The organization's servers, newest first."""
+        total, found = await list_servers(self._db, principal.org_id, query)
+        endings = await endings_of(self._db, [(row.id, row) for row in found])
+        return servers_page(query, total, tuple(zip(found, endings, strict=True)))
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:

@@ -50,6 +50,10 @@ Phase = Annotated[
     ),
 ]
 
+StoredPhase = Annotated[
+    PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
+]
+
 _NULL: Final = msgspec.Raw(b"null")
 
 
@@ -227,10 +231,8 @@ def _server_view(row: ServerSummary, progress: _Progress, *, rcon_password: str 
 
 
 def phase_of(row: ServerSummary) -> PublicPhase:
-    """The phase of a match, as far as its row says it: on its server, the match itself knows more."""
-    if row.phase is ServerPhase.RUNNING:
-        return PublicPhase.WAITING_FOR_PLAYERS
-    return PublicPhase.ENDED if has_ended(row) else PublicPhase.ALLOCATING
+    """The phase of a match as stored: on its server, the match itself may be a few seconds ahead."""
+    return PublicPhase.ENDED if has_ended(row) else row.match_phase
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Keep the number of maps and series of an organization for each list filter, updated with every change.
+"""Keep the number of maps, series and servers of an organization for each list filter, updated with every change.
 
 To change the rows of a server, one transaction subtracts them, changes them and adds them again, all in SQL, so the
 counts always match the rows. `lock` must come first: a statement sees the rows as of its start, so one that had to wait
@@ -14,12 +14,13 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Statement, Value
 from matchpod.storage.rows import read_number
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 """Counts are kept per UTC day: few enough days to sum them, few enough rows to count those of a partial day."""
+ENDED: Final = "ended"
+"""The status under which all servers are counted whose match has ended."""
 _ALL_DAYS: Final = -1
 _ANY: Final = ""
 
@@ -49,6 +50,17 @@ _UPDATE: Final = f"""
     WHERE kind = 'map' OR column2 = 0
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     """
+# A server counts once for each combination of: its region or any, its day or all days; %s is its status or any.
+_COUNT_SERVER: Final = f"""
+    INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
+    SELECT org_id, 'server', %s,
+        CASE WHEN column1 = 1 THEN region ELSE '{_ANY}' END,
+        CASE WHEN column2 = 1 THEN created_at_ms / {DAY_MS} ELSE {_ALL_DAYS} END,
+        COUNT(*)
+    FROM servers CROSS JOIN (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) AS choices
+    WHERE id = :server_id
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+    """
 _ADD_ROWS: Final = _UPDATE % "+" + _UPSERT
 _SUBTRACT_ROWS: Final = _UPDATE % "-" + _UPSERT
 
@@ -58,14 +70,16 @@ class CountedKind(StrEnum):
 
     MAP = "map"
     SERIES = "series"
+    SERVER = "server"
+    """Its region is counted in place of a map. It has a status here only once it has ended: that, and `ended`."""
 
 
 class CountKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects maps or series of an organization; None means any."""
+    """Selects maps, series or servers of an organization; None means any."""
 
     org_id: str
     kind: CountedKind
-    status: MapStatus | None = None
+    status: str | None = None
     map_name: str | None = None
 
 
@@ -106,6 +120,18 @@ def add(server_id: str) -> Statement:
 def subtract(server_id: str) -> Statement:
     """Subtract the current maps and series of a server from the counts."""
     return Statement(_SUBTRACT_ROWS, {"server_id": server_id})
+
+
+def add_server(server_id: str) -> Statement:
+    """Count a new server."""
+    return Statement(_COUNT_SERVER % f"'{_ANY}'" + _UPSERT, {"server_id": server_id})
+
+
+def end_server(server_id: str) -> list[Statement]:
+    """Count a server whose match has just ended by its final status, and as ended; `lock` must come first."""
+    return [
+        Statement(_COUNT_SERVER % status + _UPSERT, {"server_id": server_id}) for status in (f"'{ENDED}'", "status")
+    ]
 
 
 # Counts that may be deleted: not the count of all maps, which is the row that `lock` locks.
@@ -152,7 +178,7 @@ def key_params(key: CountKey) -> dict[str, Value]:
     return {
         "org_id": key.org_id,
         "kind": key.kind.value,
-        "status": _ANY if key.status is None else key.status.value,
+        "status": _ANY if key.status is None else str(key.status),
         "map_name": _ANY if key.map_name is None else key.map_name,
     }
 

@@ -45,19 +45,22 @@ class ListedSeries(msgspec.Struct, frozen=True):
     maps: list[MapRow]
 
 
-class _Selection(msgspec.Struct, frozen=True, kw_only=True):
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a list on all its pages; `from_ms` 0 includes rows that never started."""
 
     key: CountKey
+    table: str
+    """Has the columns `id`, `org_id`, `sort_ms` and those of the filters; for each combination there is an index."""
     from_ms: int
     before_ms: int | None
 
     @property
     def has_dates(self) -> bool:
+        """True if rows are selected by time."""
         return self.from_ms > 0 or self.before_ms is not None
 
 
-class _PageRange(msgspec.Struct, frozen=True):
+class PageRange(msgspec.Struct, frozen=True):
     """The position of a page in its list: its number of rows, and how many come before and after them."""
 
     before: int
@@ -65,9 +68,10 @@ class _PageRange(msgspec.Struct, frozen=True):
     after: int
 
     @classmethod
-    def of(cls, query: ListQuery, total: int) -> _PageRange:
-        before = (query.page - 1) * query.page_size
-        size = min(query.page_size, total - before)
+    def of(cls, page: int, page_size: int, total: int) -> PageRange:
+        """Return the position of a page that is not past the end."""
+        before = (page - 1) * page_size
+        size = min(page_size, total - before)
         return cls(before, size, total - before - size)
 
 
@@ -83,10 +87,10 @@ async def list_maps(
     selection = _selection(
         CountKey(org_id=org_id, kind=CountedKind.MAP, status=query.status, map_name=query.map_name), query
     )
-    total = await _total(db, selection)
+    total = await total_of(db, selection)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
+    page, params = await page_of_ids(db, selection, PageRange.of(query.page, query.page_size, total), deep_offset)
     rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id"
     return total, await read_all(db, MapRow, rest, params)
 
@@ -102,10 +106,10 @@ async def list_series(
         listed = [one for one in listed if _is_selected(one.series, org_id, query)]
         return len(listed), listed[start:]
     selection = _selection(CountKey(org_id=org_id, kind=CountedKind.SERIES, status=query.status), query)
-    total = await _total(db, selection)
+    total = await total_of(db, selection)
     if start >= total:
         return total, []
-    page, params = await _page_of_ids(db, selection, _PageRange.of(query, total), deep_offset)
+    page, params = await page_of_ids(db, selection, PageRange.of(query.page, query.page_size, total), deep_offset)
     return total, await _read_series(db, page, params)
 
 
@@ -135,10 +139,11 @@ def _with_maps(rows: list[Row]) -> list[ListedSeries]:
 # --- selection ----------------------------------------------------------------------------------------------------
 
 
-def _selection(key: CountKey, query: ListQuery) -> _Selection:
+def _selection(key: CountKey, query: ListQuery) -> Selection:
     # Rows that never started have no date, so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
-    return _Selection(key=key, from_ms=max(query.from_ms or 0, int(has_dates)), before_ms=query.before_ms)
+    from_ms = max(query.from_ms or 0, int(has_dates))
+    return Selection(key=key, table=_TABLES[key.kind], from_ms=from_ms, before_ms=query.before_ms)
 
 
 def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
@@ -152,7 +157,7 @@ def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool
     )
 
 
-def _conditions(selection: _Selection) -> tuple[str, dict[str, Value]]:
+def _conditions(selection: Selection) -> tuple[str, dict[str, Value]]:
     """Return the WHERE conditions except dates; for each combination of columns there is an index."""
     params = key_params(selection.key)
     del params["kind"]
@@ -178,7 +183,8 @@ def split_days(from_ms: int, before_ms: int | None) -> tuple[DaySpan, list[tuple
     return DaySpan(first, end), [(lower, upper) for lower, upper in edges if lower < upper]
 
 
-async def _total(db: Database, selection: _Selection) -> int:
+async def total_of(db: Database, selection: Selection) -> int:
+    """Return the number of rows of a list, from the counts and the partial days at both ends."""
     if not selection.has_dates:
         return await total_of_all_days(db, selection.key)
     span, edges = split_days(selection.from_ms, selection.before_ms)
@@ -191,17 +197,16 @@ async def _total(db: Database, selection: _Selection) -> int:
     return await read_number(db, f"SELECT {' + '.join(terms)}", params)
 
 
-def _count_between(selection: _Selection, lower: str, upper: str) -> str:
+def _count_between(selection: Selection, lower: str, upper: str) -> str:
     conditions, _ = _conditions(selection)
-    table = _TABLES[selection.key.kind]
-    return f"SELECT COUNT(*) FROM {table} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
+    return f"SELECT COUNT(*) FROM {selection.table} WHERE {conditions} AND sort_ms >= :{lower} AND sort_ms < :{upper}"
 
 
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-async def _page_of_ids(
-    db: Database, selection: _Selection, page: _PageRange, deep_offset: int
+async def page_of_ids(
+    db: Database, selection: Selection, page: PageRange, deep_offset: int
 ) -> tuple[str, dict[str, Value]]:
     """Return a query of the ids of a page, as `page_id`, in unspecified order."""
     before_ms, offset, order = selection.before_ms, page.before, "sort_ms DESC, id"
@@ -221,13 +226,13 @@ async def _page_of_ids(
         conditions += " AND sort_ms < :before_ms"
         params["before_ms"] = before_ms
     sql = (
-        f"SELECT id AS page_id FROM {_TABLES[selection.key.kind]} WHERE {conditions}"
+        f"SELECT id AS page_id FROM {selection.table} WHERE {conditions}"
         f" ORDER BY {order} LIMIT :page_size OFFSET :offset"
     )
     return sql, params
 
 
-async def _newest_days(db: Database, selection: _Selection) -> list[tuple[int, int]]:
+async def _newest_days(db: Database, selection: Selection) -> list[tuple[int, int]]:
     """Return (day, count) pairs, newest first, without the oldest day if only part of it is selected."""
     span, edges = split_days(selection.from_ms, selection.before_ms)
     sql, day_params = days_sql("day, count", span)

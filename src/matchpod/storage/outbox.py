@@ -155,7 +155,7 @@ def _end_server(outcome: OutcomeRow, status: ServerStatus, failure: Failure | No
         params["fence"] = fence
     phases = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
     sql = (
-        f"UPDATE servers SET phase = 'ending', status = :status, ended_at_ms = :now_ms,"
+        f"UPDATE servers SET phase = 'ending', match_phase = 'ended', status = :status, ended_at_ms = :now_ms,"
         f" reason = :reason, failure = :failure, next_at_ms = {due},"
         # The callback has its own copy of `callback_auth`.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"

@@ -332,6 +332,36 @@ _ENDINGS = (
     """,
 )
 
+# Lists of servers, as those of the history: an index for each combination of filters, and counts.
+_SERVER_LISTS = (
+    "ALTER TABLE servers ADD COLUMN match_phase TEXT NOT NULL DEFAULT 'allocating'",
+    """
+    UPDATE servers SET match_phase = CASE WHEN phase = 'running' THEN 'waiting_for_players' ELSE 'ended' END
+    WHERE phase IN ('running', 'ending', 'released')
+    """,
+    "CREATE INDEX servers_newest ON servers (org_id, created_at_ms DESC, id)",
+    "CREATE INDEX servers_by_status ON servers (org_id, status, created_at_ms DESC, id)",
+    "CREATE INDEX servers_by_phase ON servers (org_id, match_phase, created_at_ms DESC, id)",
+    "CREATE INDEX servers_by_region ON servers (org_id, region, created_at_ms DESC, id)",
+    "CREATE INDEX servers_by_region_and_status ON servers (org_id, region, status, created_at_ms DESC, id)",
+    "CREATE INDEX servers_by_region_and_phase ON servers (org_id, region, match_phase, created_at_ms DESC, id)",
+    # Keys as in `history_counts`: all servers, all that ended, and those by final status. A day has 86,400,000 ms.
+    """
+    INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
+    SELECT org_id, 'server',
+        CASE column1 WHEN 0 THEN '' WHEN 1 THEN 'ended' ELSE status END,
+        CASE WHEN column2 = 1 THEN region ELSE '' END,
+        CASE WHEN column3 = 1 THEN created_at_ms / 86400000 ELSE -1 END,
+        COUNT(*)
+    FROM servers CROSS JOIN (
+        VALUES (0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1),
+            (2, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 1)
+    ) AS choices
+    WHERE column1 = 0 OR match_phase = 'ended'
+    GROUP BY 1, 2, 3, 4, 5
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -345,5 +375,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _CALLBACK_LISTS,
     _ORGANIZATION_EVENTS,
     _ENDINGS,
+    _SERVER_LISTS,
 )
 """The statements at index n migrate from version n to n + 1."""

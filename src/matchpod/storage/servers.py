@@ -14,6 +14,7 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
@@ -51,6 +52,8 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     region: str
     phase: ServerPhase
     status: ServerStatus
+    match_phase: PublicPhase = PublicPhase.ALLOCATING
+    """For lists. On a running server it follows the match within seconds."""
     external_match_id: str | None = None
     callback_url: str | None = None
     rcon_password: bytes | None = None
@@ -139,7 +142,7 @@ async def create(
     elif max_live is not None:
         first.append(check_live(row.org_id, max_live))
     try:
-        await db.write([*first, rows.insert("servers", row), *keys, *also])
+        await db.write([*first, rows.insert("servers", row), *keys, *also, history_counts.add_server(row.id)])
     except NothingChangedError as exc:
         raise TooManyLiveError from exc
 

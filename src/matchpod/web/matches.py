@@ -7,8 +7,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from matchpod.core.server_query import read_servers_query
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Header, Response, Site
+from matchpod.web.query_strings import query_of
 
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 """Responses contain passwords and live scores, so no proxy may cache them."""
@@ -35,6 +37,12 @@ async def create(site: Site, call: Call) -> Response:
 async def get_server(site: Site, call: Call) -> Response:
     """Get a server with its live match."""
     return private_json(await site.services.matches.get(call.caller, call.params[0]))
+
+
+async def list_servers(site: Site, call: Call) -> Response:
+    """List the servers of the organization."""
+    query = read_servers_query(query_of(call))
+    return private_json(await site.services.matches.server_list(call.caller, query))
 
 
 async def cancel(site: Site, call: Call) -> Response:

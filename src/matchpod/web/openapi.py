@@ -62,6 +62,7 @@ _LINKED = {
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
     "getListedSeries": ("getSeries", "seriesId", "items/0/seriesId"),
+    "getListedServer": ("getServer", "id", "items/0/serverId"),
     "getListedMap": ("getMap", "mapId", "items/0/id"),
     "getMapOfSeries": ("getMap", "mapId", "maps/0/id"),
     "getListedCallback": ("getCallback", "id", "items/0/id"),

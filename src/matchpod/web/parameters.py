@@ -6,9 +6,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from matchpod.core import callback_query, history_query
+from matchpod.core import callback_query, history_query, server_query
 from matchpod.core.callback_query import CallbackState
 from matchpod.core.played_map import MapStatus
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_status import ServerStatus
 from matchpod.core.stats import leaderboard
 from matchpod.core.stats.leaderboard import LeaderboardSort
 from matchpod.core.text_rules import MAX_EXTERNAL_ID
@@ -131,6 +133,24 @@ DATE_TO: Final = _query(
     DATE,
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE)
+CREATED_TO: Final = _query(
+    "dateTo", "Only those created at this time or before, as for `dateFrom`. A date includes its whole day.", DATE
+)
+SERVERS_LIST: Final = (
+    PAGE,
+    PAGE_SIZE,
+    replace(STATUS, schema={"type": "string", "enum": [*ServerStatus]}),
+    _query("phase", "Only those with this phase.", {"type": "string", "enum": [*PublicPhase]}),
+    _query(
+        "region",
+        "Only those in this region.",
+        {"type": "string", "minLength": 1, "maxLength": server_query.MAX_REGION, "pattern": NO_CONTROL},
+    ),
+    replace(EXTERNAL_MATCH_ID, place="query", text="Only those created with this id.", is_required=False),
+    CREATED_FROM,
+    CREATED_TO,
+)
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 
 CALLBACK_STATE: Final = _query("state", "Only those in this state.", {"type": "string", "enum": [*CallbackState]})

@@ -23,6 +23,7 @@ from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, 
 from matchpod.service.principals import MANAGERS, Scope
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.service.regions import RegionView
+from matchpod.service.server_lists import ServersPage
 from matchpod.service.server_views import MatchView, ServerView
 from matchpod.web import ingest, matches, ops, parameters
 from matchpod.web.callback_routes import CALLBACKS
@@ -72,6 +73,20 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         links=("getServer",),
         errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
         handler=matches.by_external_id,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers",
+        name="listServers",
+        tag=Tag.API,
+        summary="List servers",
+        text="Newest first. A server has one match; `phase` and `reason` say where it stands, and why it ended.",
+        access=Scope.SERVERS_READ,
+        parameters=parameters.SERVERS_LIST,
+        returns=ServersPage,
+        links=("getListedServer",),
+        errors=(*WITH_KEY, InvalidParamsError),
+        handler=matches.list_servers,
     ),
     Endpoint(
         method="GET",

@@ -162,13 +162,14 @@ def test_server_that_is_not_running_has_no_connect_command(phase: ServerPhase) -
     [
         (ServerPhase.ALLOCATING, "allocating"),
         (ServerPhase.PENDING, "allocating"),
-        (ServerPhase.RUNNING, "waiting_for_players"),
+        (ServerPhase.RUNNING, "paused"),
         (ServerPhase.ENDING, "ended"),
         (ServerPhase.RELEASED, "ended"),
     ],
 )
 def test_phase_follows_from_the_row_of_the_server(phase: ServerPhase, expected: str) -> None:
-    assert phase_of(msgspec.structs.replace(ROW, phase=phase)) == expected
+    stored = PublicPhase.PAUSED if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING
+    assert phase_of(msgspec.structs.replace(ROW, phase=phase, match_phase=stored)) == expected
 
 
 @pytest.mark.parametrize("phase", ServerPhase)

@@ -18,6 +18,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
@@ -276,6 +277,7 @@ class Site:
             server_id,
             self.row(server_id).fence,
             phase=ServerPhase.RUNNING,
+            match_phase=PublicPhase.WAITING_FOR_PLAYERS,
             status=ServerStatus.RUNNING,
             ip="203.0.113.7",
             port=27015,

@@ -40,6 +40,12 @@ def live_server(site: Site) -> bytes:
     return site.get(f"/api/v1/servers/{server_id}").content
 
 
+def servers_page(site: Site) -> bytes:
+    live_server(site)
+    site.cancel(site.new_server())
+    return site.get("/api/v1/servers?pageSize=5").content
+
+
 def match_in_progress(site: Site) -> bytes:
     created(site)
     return site.get("/api/v1/matches/cup%2F1").content
@@ -147,7 +153,7 @@ def callbacks_redelivered(site: Site) -> bytes:
 
 @pytest.mark.parametrize(
     "make",
-    [created, live_server, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
+    [created, live_server, servers_page, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
      series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query,
      callbacks_page, callback_detail, callback_redelivered, callbacks_redelivered],
     ids=lambda make: make.__name__,

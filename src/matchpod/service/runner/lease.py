@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.server_status import ServerStep, next_phase, status_of
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_status import ServerPhase, ServerStep, next_phase, status_of
 from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
@@ -53,7 +54,8 @@ class Lease:
         """Change the phase by a step of the server's transition table, and set columns in the same transaction."""
         phase = next_phase(self.row.phase, step)
         status = status_of(phase) or self.row.status
-        await self.change(*also, phase=phase, status=status, **columns)
+        match_phase = PublicPhase.WAITING_FOR_PLAYERS if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING
+        await self.change(*also, phase=phase, status=status, match_phase=match_phase, **columns)
 
     async def release(self, next_at_ms: int, *, step: ServerStep | None = None, **columns: Value) -> None:
         """End the lease, and change the phase if a step is given; the match is due again at `next_at_ms`."""

@@ -18,6 +18,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
+from matchpod.core.progress import public_phase
 from matchpod.ports import Statement
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
@@ -286,6 +287,9 @@ class _Runner:
             row = self._lease.row
             snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.dump()))
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
+        phase = public_phase(self._match)
+        if phase is not self._lease.row.match_phase:
+            await self._lease.change(match_phase=phase)
         if snapshot or (due_ms is not None and due_ms <= now_ms):
             await self._recorder.write(now_ms, snapshot)
 

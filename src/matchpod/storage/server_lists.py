@@ -1,0 +1,89 @@
+"""List the servers of an organization page by page, newest first, ties by id.
+
+Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase: the others are few and
+counted when they are listed. So are those with one external match id, which have their own index.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_query import ServersQuery
+from matchpod.core.server_status import ServerStatus
+from matchpod.ports import Database, Value
+from matchpod.storage.history_counts import CountedKind, CountKey
+from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
+from matchpod.storage.rows import plain, read_all, read_number
+from matchpod.storage.servers import ServerSummary
+
+_COLUMNS: Final = (
+    "(SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers) AS listed"
+)
+_BY_STATUS: Final = _COLUMNS.format("status")
+_BY_PHASE: Final = _COLUMNS.format("match_phase")
+"""The columns of servers under the names that lists use."""
+
+_COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
+
+
+async def list_servers(
+    db: Database, org_id: str, query: ServersQuery, *, deep_offset: int = DEEP_OFFSET
+) -> tuple[int, list[ServerSummary]]:
+    """Return the number of servers that match the query, and those of the requested page."""
+    if query.is_empty:
+        return 0, []
+    if query.external_match_id is not None:
+        return await _list_by_external_id(db, org_id, query)
+    selection = _selection(org_id, query)
+    is_counted = selection.key.status in _COUNTED
+    total = await total_of(db, selection) if is_counted else await _count(db, org_id, query)
+    if (query.page - 1) * query.page_size >= total:
+        return total, []
+    page = PageRange.of(query.page, query.page_size, total)
+    # Open servers are few, and not counted per day.
+    ids, params = await page_of_ids(db, selection, page, deep_offset if is_counted else total)
+    rest = f"FROM servers JOIN ({ids}) AS page ON id = page_id ORDER BY created_at_ms DESC, id"
+    return total, await read_all(db, ServerSummary, rest, params)
+
+
+def _selection(org_id: str, query: ServersQuery) -> Selection:
+    status = query.phase if query.needs_phase else query.status
+    return Selection(
+        key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
+        table=_BY_PHASE if query.needs_phase else _BY_STATUS,
+        from_ms=query.from_ms or 0,
+        before_ms=query.before_ms,
+    )
+
+
+async def _list_by_external_id(db: Database, org_id: str, query: ServersQuery) -> tuple[int, list[ServerSummary]]:
+    total = await _count(db, org_id, query)
+    conditions, params = _conditions(org_id, query)
+    params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+    rest = f"FROM servers WHERE {conditions} ORDER BY created_at_ms DESC, id LIMIT :page_size OFFSET :offset"
+    return total, await read_all(db, ServerSummary, rest, params)
+
+
+async def _count(db: Database, org_id: str, query: ServersQuery) -> int:
+    conditions, params = _conditions(org_id, query)
+    return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions}", params)
+
+
+def _conditions(org_id: str, query: ServersQuery) -> tuple[str, dict[str, Value]]:
+    given: dict[str, Value] = {
+        "org_id": org_id,
+        "external_match_id": query.external_match_id,
+        "region": query.region,
+        "match_phase": query.phase if query.needs_phase else None,
+        "status": None if query.needs_phase else query.status,
+    }
+    params = plain({name: value for name, value in given.items() if value is not None})
+    conditions = [f"{name} = :{name}" for name in params]
+    if query.from_ms is not None:
+        conditions.append("created_at_ms >= :from_ms")
+        params["from_ms"] = query.from_ms
+    if query.before_ms is not None:
+        conditions.append("created_at_ms < :before_ms")
+        params["before_ms"] = query.before_ms
+    return " AND ".join(conditions), params

@@ -1,0 +1,151 @@
+"""The list of servers equals a filtered and sorted list of all rows, on every page and in either direction."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import msgspec
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_query import ServersQuery
+from matchpod.core.server_status import ServerPhase, ServerStatus, status_of
+from matchpod.ports import Database, NothingChangedError
+from matchpod.service.end_match import end_match
+from matchpod.storage import servers
+from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.server_lists import list_servers
+from matchpod.storage.servers import ServerRow
+from tests.contract import databases
+from tests.vaults import stored_tokens
+
+harness = databases.harness
+
+ORG = "org_1"
+FIRST_MS = 20_000 * DAY_MS
+DAYS = 4
+RUNNING = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.LIVE, PublicPhase.PAUSED)
+
+
+def server(rng: random.Random, number: int, org_id: str = ORG) -> ServerRow:
+    phase = rng.choice([ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
+    status = status_of(phase)
+    assert status is not None
+    return ServerRow(
+        id=f"srv_{rng.randrange(10_000)}_{number}",
+        game_id="g",
+        org_id=org_id,
+        region=rng.choice(["eu", "us"]),
+        phase=phase,
+        status=status,
+        match_phase=rng.choice(RUNNING) if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING,
+        external_match_id=rng.choice([None, "cup", "league"]),
+        settings=b"{}",
+        **stored_tokens(f"log {org_id} {number}", f"report {org_id} {number}"),
+        plugin_match_id=1,
+        created_at_ms=FIRST_MS + rng.randrange(6) * DAYS * DAY_MS // 6,  # many at the same time
+        next_at_ms=1,
+    )
+
+
+async def store(db: Database, *, seed: int, count: int) -> list[ServerRow]:
+    """Store servers, half of which have ended, and some of another organization; return ours as stored."""
+    rng = random.Random(seed)
+    rows = [server(rng, number) for number in range(count)]
+    others = [server(rng, number, "org_2") for number in range(3)]
+    for number, row in enumerate([*rows, *others]):
+        await servers.create(db, row, idempotency=None)
+        if rng.random() < 0.5:
+            reason = rng.choice([CancelReason.CANCELED_BY_USER, CancelReason.SERVER_LOST])
+            outcome = Outcome(at_ms=FIRST_MS + 1, reason=reason)
+            await db.write(end_match(row, outcome, fence=None, callback_id=f"cb_{number}"))
+    stored = [await servers.get(db, row.id) for row in rows]
+    return [row for row in stored if row is not None]
+
+
+def expected(rows: list[ServerRow], query: ServersQuery) -> list[str]:
+    selected = [
+        row
+        for row in rows
+        if query.status in (None, row.status)
+        and query.phase in (None, row.match_phase)
+        and query.region in (None, row.region)
+        and query.external_match_id in (None, row.external_match_id)
+        and (query.from_ms is None or row.created_at_ms >= query.from_ms)
+        and (query.before_ms is None or row.created_at_ms < query.before_ms)
+    ]
+    return [row.id for row in sorted(selected, key=lambda row: (-row.created_at_ms, row.id))]
+
+
+async def all_ids(db: Database, query: ServersQuery, deep_offset: int) -> list[str]:
+    """Read all pages; the total on each of them must be the number of all rows."""
+    ids: list[str] = []
+    totals = set()
+    for page in itertools.count(1):
+        total, rows = await list_servers(db, ORG, msgspec.structs.replace(query, page=page), deep_offset=deep_offset)
+        totals.add(total)
+        ids += [row.id for row in rows]
+        if len(rows) < query.page_size:
+            break
+    assert totals == {len(ids)}
+    return ids
+
+
+async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database) -> None:
+    rows = await store(db, seed=7, count=40)
+    statuses: list[tuple[ServerStatus | None, PublicPhase | None]] = [
+        (None, None),
+        *((status, None) for status in ServerStatus),
+        *((None, phase) for phase in (*RUNNING, PublicPhase.ALLOCATING, PublicPhase.ENDED)),
+        (ServerStatus.RUNNING, PublicPhase.LIVE),
+        (ServerStatus.FAILED, PublicPhase.ENDED),
+        (ServerStatus.STOPPED, PublicPhase.LIVE),
+    ]
+    times = [(None, None), (FIRST_MS + DAY_MS // 2, FIRST_MS + 3 * DAY_MS)]
+    kinds = [(None, None), ("eu", None), ("us", "cup"), (None, "league")]
+    for (status, phase), (from_ms, before_ms), (region, external_id) in itertools.product(statuses, times, kinds):
+        query = ServersQuery(
+            page_size=7,
+            status=status,
+            phase=phase,
+            region=region,
+            external_match_id=external_id,
+            from_ms=from_ms,
+            before_ms=before_ms,
+        )
+        assert await all_ids(db, query, 5) == expected(rows, query), query
+
+
+async def test_deep_pages_are_the_same_whether_days_are_skipped_or_not(db: Database) -> None:
+    rows = await store(db, seed=8, count=60)
+    for phase in (None, PublicPhase.ENDED):
+        query = ServersQuery(page_size=4, phase=phase)
+        for deep_offset in (0, 8, 1_000):
+            assert await all_ids(db, query, deep_offset) == expected(rows, query)
+
+
+async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> None:
+    await store(db, seed=9, count=5)
+    for query in (ServersQuery(page=1_000_000_000), ServersQuery(page=9, external_match_id="cup")):
+        total, rows = await list_servers(db, ORG, query)
+        assert (total > 0, rows) == (True, [])
+
+
+async def test_unknown_organization_has_no_servers(db: Database) -> None:
+    await store(db, seed=9, count=5)
+    assert await list_servers(db, "org_unknown", ServersQuery()) == (0, [])
+
+
+@pytest.mark.parametrize("fence", [None, 0])
+async def test_match_that_ended_twice_is_counted_once(db: Database, fence: int | None) -> None:
+    row = server(random.Random(1), 1)
+    await servers.create(db, row, idempotency=None)
+    outcome = Outcome(at_ms=1, reason=CancelReason.CANCELED_BY_USER)
+    await db.write(end_match(row, outcome, fence=fence, callback_id="cb_1"))
+    with pytest.raises(NothingChangedError):
+        await db.write(end_match(row, outcome, fence=fence, callback_id="cb_2"))
+    for query in (ServersQuery(), ServersQuery(phase=PublicPhase.ENDED), ServersQuery(status=ServerStatus.STOPPED)):
+        assert (await list_servers(db, ORG, query))[0] == 1
