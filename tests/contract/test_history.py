@@ -15,7 +15,7 @@ from matchpod.core.model import MatchType
 from matchpod.core.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
-from matchpod.ports import Database, Row, Value
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.history import naming, rows
 from matchpod.service.history.reading import History
 from matchpod.service.match_log.fold import Fold
@@ -57,6 +57,9 @@ class World:
 
     async def leaderboard(self, map_id: str, **query: Any) -> Json:
         return as_json(await self.history.leaderboard(READER, map_id, LeaderboardQuery(**query)))
+
+    async def rounds(self, map_id: str) -> Json:
+        return as_json(await self.history.rounds(READER, map_id))
 
     async def series(self, series_id: str) -> Json:
         return as_json(await self.history.series(READER, series_id))
@@ -264,6 +267,7 @@ async def test_unknown_ids_are_not_found(world: World) -> None:
         lambda key: world.history.map(READER, key),
         lambda key: world.history.events(READER, key, EventsQuery()),
         lambda key: world.history.leaderboard(READER, key, LeaderboardQuery()),
+        lambda key: world.history.rounds(READER, key),
         lambda key: world.history.own_map(READER, key),
         lambda key: world.history.own_maps(READER, key),
         lambda key: world.history.server_series(READER, key, ListQuery()),
@@ -283,6 +287,7 @@ async def test_history_of_another_organization_is_forbidden(world: World) -> Non
         world.history.map(OTHER_OWNER, map_id),
         world.history.events(OTHER_OWNER, map_id, EventsQuery()),
         world.history.leaderboard(OTHER_OWNER, map_id, LeaderboardQuery()),
+        world.history.rounds(OTHER_OWNER, map_id),
         world.history.own_map(OTHER_OWNER, map_id),
         world.history.own_maps(OTHER_OWNER, row.id),
         world.history.server_series(OTHER_OWNER, row.id, ListQuery(server_id="srv_other")),
@@ -309,12 +314,69 @@ async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
         world.history.map(READER, UNKNOWN_UUID),
         world.history.events(READER, UNKNOWN_UUID, EventsQuery()),
         world.history.leaderboard(READER, UNKNOWN_UUID, LeaderboardQuery()),
+        world.history.rounds(READER, UNKNOWN_UUID),
         world.history.own_map(READER, UNKNOWN_UUID),
         world.history.own_maps(READER, "srv_1"),
     ]
     for read in reads:
         with pytest.raises(UnavailableError):
             await read
+
+
+# --- rounds -------------------------------------------------------------------------------------------------------
+
+
+async def test_rounds_have_the_documented_fields(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row))
+    found = await world.rounds(map_of(row))
+    assert list(found) == [
+        "mapId", "seriesId", "mapNumber", "mapName", "status", "complete", "missingRounds", "rounds"
+    ]  # fmt: skip
+    assert (found["mapId"], found["mapNumber"], found["status"]) == (map_of(row), 1, "finished")
+    assert (found["complete"], found["missingRounds"]) == (True, [])
+    detail = await world.map(map_of(row))
+    played = detail["team1Score"] + detail["team2Score"]
+    assert [one["number"] for one in found["rounds"]] == list(range(1, played + 1))
+    one = found["rounds"][0]
+    assert list(one) == [
+        "number", "complete", "startedAt", "endedAt", "duration", "winner", "winnerSide", "reason", "score",
+        "firstKill", "plant", "defuse", "team1", "team2", "players", "damagePairs",
+    ]  # fmt: skip
+    assert len(one["players"]) == 4
+    assert found == await world.rounds(map_of(row).upper())
+
+
+async def test_rounds_of_a_live_map_end_with_the_current_one_and_stay_the_same_after_the_end(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    world.live.add(LocalMatch(row.id, folded(row, entries_to_second_map()), entries_to_second_map()))
+    finished = await world.rounds(map_of(row, 1))
+    live = await world.rounds(map_of(row, 2))
+    assert live["status"] == "live"
+    decided = [one for one in live["rounds"] if one["endedAt"] is not None]
+    assert [one["number"] for one in decided] == [1, 2]
+    assert len(live["rounds"]) - len(decided) <= 1
+    await end(world.db, row, folded(row))
+    assert await world.rounds(map_of(row, 1)) == finished
+    assert (await world.rounds(map_of(row, 2)))["rounds"][0] == live["rounds"][0]
+
+
+async def test_rounds_of_a_map_that_ended_before_they_were_stored_are_unknown(world: World) -> None:
+    row = await create_match(world.db, recorded().settings)
+    await end(world.db, row, folded(row))
+    await world.db.write([Statement("DELETE FROM map_rounds")])
+    found = await world.rounds(map_of(row))
+    assert (found["status"], found["complete"], found["missingRounds"], found["rounds"]) == ("finished", None, [], [])
+
+
+async def test_map_that_ends_while_its_rounds_are_read_has_its_final_rounds(db: Database) -> None:
+    row = await create_match(db, recorded().settings)
+    fold = folded(row)  # its log is not stored, only its final history
+    world = World(InterleavingDatabase(db, "FROM maps", lambda: end(db, row, fold)))
+    found = await world.rounds(map_of(row))
+    assert found["status"] == "finished"
+    assert found == await World(db).rounds(map_of(row))
+    assert found["rounds"]
 
 
 # --- maps ---------------------------------------------------------------------------------------------------------
@@ -351,6 +413,8 @@ async def test_map_is_upcoming_until_its_server_runs(phase: ServerPhase, world: 
     assert (detail["players"], detail["antiCheat"], detail["playerCount"]) == ([], [], 0)
     assert (detail["team1Name"], detail["team2Name"], detail["startedAt"]) == (None, None, None)
     assert (await world.leaderboard(map_of(row)))["players"] == []
+    rounds = await world.rounds(map_of(row))
+    assert (rounds["status"], rounds["complete"], rounds["rounds"]) == ("upcoming", None, [])
 
 
 async def test_live_map_is_the_same_in_all_processes(world: World) -> None:
@@ -363,6 +427,7 @@ async def test_live_map_is_the_same_in_all_processes(world: World) -> None:
         assert detail["status"] == status
         assert detail == await world.map(map_of(row, number))
         assert await local.leaderboard(map_of(row, number)) == await world.leaderboard(map_of(row, number))
+        assert await local.rounds(map_of(row, number)) == await world.rounds(map_of(row, number))
     live = await world.map(map_of(row, 2))
     assert live["team1Score"] + live["team2Score"] == 2
     assert (live["finishedAt"], live["duration"], live["winner"]) == (None, None, None)

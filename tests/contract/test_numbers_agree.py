@@ -1,8 +1,9 @@
-"""The numbers of a match are the same in lists, details, leaderboard, result, callback and live view."""
+"""The numbers of a match are the same in lists, details, leaderboard, rounds, result, callback and live view."""
 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -45,6 +46,7 @@ SHARED_BY_MAPS = (
     "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score", "status",
     "startedAt", "finishedAt", "duration", "playerCount",
 )  # fmt: skip
+SUMMED = ("kills", "deaths", "assists", "headshots", "damageDealt", "utilityDamage")
 COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bombPlants", "bombDefuses")
 
 Json = dict[str, Any]
@@ -105,6 +107,9 @@ class Reader:
 
     async def map(self, number: int) -> Json:
         return as_json(await self._history.map(READER, naming.map_id(self.row.game_id, number)))
+
+    async def rounds(self, number: int) -> Json:
+        return as_json(await self._history.rounds(READER, naming.map_id(self.row.game_id, number)))
 
     async def leaderboard(self, number: int) -> Json:
         return as_json(await self._history.leaderboard(READER, naming.map_id(self.row.game_id, number), ALL_PLAYERS))
@@ -196,6 +201,45 @@ def check_leaderboard(board: Json, detail: Json) -> None:
         assert (row["topWeapon"] or {"kills": 0})["kills"] <= row["kills"]
 
 
+def check_rounds(found: Json, detail: Json) -> None:
+    """The rounds add up to the numbers of the detail."""
+    assert (found["mapId"], found["mapName"]) == (detail["id"], detail["map"])
+    for name in ("seriesId", "mapNumber", "status", "complete", "missingRounds"):
+        assert found[name] == detail[name]
+    rounds = found["rounds"]
+    if detail["gameMode"] == "deathmatch":
+        assert rounds == []
+        return
+    totals: dict[str, Counter[str]] = {player["steamId"]: Counter() for player in detail["players"]}
+    for one in rounds:
+        assert one["complete"] == (one["number"] not in detail["missingRounds"])
+        for player in one["players"]:
+            totals[player["steamId"]].update({name: player[name] for name in SUMMED})
+        check_pairs(one)
+    for player in detail["players"]:
+        assert {name: totals[player["steamId"]][name] for name in SUMMED} == {name: player[name] for name in SUMMED}
+    if detail["complete"]:
+        numbers = [one["number"] for one in rounds]
+        assert numbers == list(range(1, len(numbers) + 1))
+        last = next((one["score"] for one in reversed(rounds) if one["score"]), {"team1": 0, "team2": 0})
+        assert last == {"team1": detail["team1Score"], "team2": detail["team2Score"]}
+
+
+def check_pairs(one: Json) -> None:
+    """The damage pairs of a round add up to the damage of its players and teams."""
+    dealt: Counter[str] = Counter()
+    for pair in one["damagePairs"]:
+        assert pair["damage"] > 0
+        dealt[pair["attackerSteamId"]] += pair["damage"]
+    assert dealt == Counter({player["steamId"]: player["damageDealt"] for player in one["players"]})
+    for team in ("team1", "team2"):
+        players = [player for player in one["players"] if player["team"] == team]
+        for name in ("kills", "damageDealt"):
+            assert one[team][name] >= sum(player[name] for player in players)
+        if one[team]["survivors"] is not None:
+            assert one[team]["survivors"] >= sum(player["survived"] is True for player in players)
+
+
 def check_series(item: Json, detail: Json, maps: list[Json]) -> None:
     """The list, the detail of the series and the details of its maps agree."""
     assert {**detail, "maps": None} == {**item, "maps": None}
@@ -247,6 +291,7 @@ async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Jso
     for detail in maps:
         assert {name: detail[name] for name in SHARED_BY_MAPS} == items[detail["id"]]
         check_leaderboard(await reader.leaderboard(detail["mapNumber"]), detail)
+        check_rounds(await reader.rounds(detail["mapNumber"]), detail)
     series = await reader.series_items()
     if not settings.match_type.has_series:
         assert series == []
@@ -342,6 +387,7 @@ async def check_now(reader: Reader, played: PlayedMatch) -> None:
     for number in range(1, last + 1):
         detail = await reader.map(number)
         check_leaderboard(await reader.leaderboard(number), detail)
+        check_rounds(await reader.rounds(number), detail)
         if number > match.current_map.number:
             assert (detail["players"], detail["status"]) == ([], "cancelled" if match.outcome else "upcoming")
         if number != match.current_map.number:

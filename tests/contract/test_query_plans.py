@@ -347,6 +347,7 @@ async def test_single_maps_and_series_are_found_by_an_index(harness: databases.H
         ("series_of_server", lambda db: list_series(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH + 3),
         ("series", lambda db: history.get_series(db, "ser_77"), 4),
         ("maps", lambda db: history.get_map(db, "map_77"), 1),
+        ("map_rounds", lambda db: history.rounds_of(db, "map_77"), 1),
     ]
     for index, call, max_rows in calls:
         cost = await cost_of(harness, call)(db)

@@ -16,7 +16,7 @@ from matchpod.service.history.differences import Part
 from matchpod.service.history.naming import map_id
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
 from matchpod.storage import history, map_events, raw_log, stored_matches
-from matchpod.storage.history import MapStats
+from matchpod.storage.history import MapRounds, MapStats
 from tests.contract import databases, driven_matches
 from tests.contract.ended_matches import ENDED_MS, SERVER_NAME, SPEED, game_id, store_match
 from tests.unit.service.match_log.test_fold import recorded
@@ -33,6 +33,7 @@ HISTORY = (
     "SELECT * FROM maps ORDER BY id",
     "SELECT * FROM series ORDER BY id",
     "SELECT * FROM map_stats ORDER BY map_id",
+    "SELECT * FROM map_rounds ORDER BY map_id",
     "SELECT * FROM history_counts WHERE count <> 0 ORDER BY org_id, kind, status, map_name, day",
     "SELECT * FROM map_events ORDER BY map_id, first_seq",
 )
@@ -114,6 +115,43 @@ async def test_differences_are_listed_without_writing_them(db: Database) -> None
         *(None, msgspec.UNSET),
     )
     assert await contents(db, (*TABLES, *HISTORY)) == before
+
+
+async def test_rounds_are_added_to_a_match_that_ended_before_they_were_stored(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    await db.write([Statement("DELETE FROM map_rounds")])
+    finding = await recompute_one(db, write=True)
+    assert (finding.verdict, finding.is_written) == (Verdict.CHANGED, True)
+    assert {(one.part, one.field, one.old) for one in finding.differences} == {(Part.ROUNDS, "count", None)}
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
+
+
+async def test_differences_in_rounds_are_listed_by_round(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    found = await history.rounds_of(db, first_map())
+    assert found is not None
+    rounds = json.loads(found.unpack())
+    rounds[1]["team1"]["survivors"] += 1
+    changed = MapRounds.pack(first_map(), msgspec.json.encode(rounds))
+    sql = "UPDATE map_rounds SET body = :body WHERE map_id = :id"
+    await db.write([Statement(sql, {"body": changed.body, "id": first_map()})])
+    (one,) = (await recompute_one(db, write=True)).differences
+    assert (one.part, one.map_number, one.field) == (Part.ROUNDS, 1, "2.team1.survivors")
+    assert (await stats(db)).stats_version == 2
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
+
+
+async def test_damaged_rounds_are_replaced(db: Database) -> None:
+    await store_match(db)
+    right = await contents(db, HISTORY)
+    await db.write([Statement("UPDATE map_rounds SET body = :body", {"body": b"x"})])
+    assert (await recompute_one(db, write=True)).is_written
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
 
 
 async def test_differences_are_stored_as_the_next_version(db: Database) -> None:

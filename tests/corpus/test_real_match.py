@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.core.events import GameCount, GameCounted, MapEnded, RoundStarted
+from matchpod.core.events import GameCounted, MapEnded, RoundStarted
 from matchpod.core.model import GameSettings, MatchType, Team, TeamRoster, Winner
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
+from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.cs2.steam_id import from_account

@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from matchpod.core.model import PlayerId, Side, Team
+from matchpod.core.stats.game_count import GameCount
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -292,30 +293,20 @@ class BombExploded(Event, frozen=True):
     """The bomb exploded."""
 
 
+class EconomyCounted(Event, frozen=True):
+    """Money and equipment in a round: at its start, spent so far, and the value carried out of the buy zone.
+
+    Each event adds to or replaces those before. `has_money_lines`: a player without an entry in `spent` spent nothing.
+    """
+
+    round_number: int
+    money: dict[PlayerId, int] = {}
+    spent: dict[PlayerId, int] = {}
+    equipment: dict[PlayerId, int] = {}
+    has_money_lines: bool = False
+
+
 # --- reports of the game and its plugins ------------------------------------------------------------------------
-
-
-class GameCount(msgspec.Struct, frozen=True, gc=False):
-    """The game's own statistics of one player over the rounds played. Columns with wrong labels are left out."""
-
-    player_id: PlayerId
-    kills: int
-    deaths: int
-    assists: int
-    damage: float
-    hs_percent: float
-    adr: float
-    mvps: int
-    enemies_flashed: int
-    utility_damage: float
-    triple_kills: int
-    quad_kills: int
-    aces: int
-    clutch_kills: int
-    first_kills: int
-    pistol_kills: int
-    sniper_kills: int
-    blind_kills: int
 
 
 class GameCounted(Event, frozen=True):
@@ -382,11 +373,12 @@ GameEvent = (
     | PlayerDisconnected | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted
     | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death
     | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
-    | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
+    | EconomyCounted | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported
+    | SeriesReported
 )  # fmt: skip
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
-                           ChickenKilled, BombPlanted, BombDefused, BombExploded))  # fmt: skip
+                           ChickenKilled, BombPlanted, BombDefused, BombExploded, EconomyCounted))  # fmt: skip
 """About 90 % of all events. They affect only statistics and detections, so `Match.apply` has a fast path for them."""
 
 PRESENCE_EVENTS = frozenset((MapLoading, ServerRestarted, LogGap, PlayerConnected, PlayerEntered, PlayerJoinedSide,

@@ -7,7 +7,6 @@ to the live map. The end of the last map is the last item, since nothing is adde
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, TypedDict
 
@@ -17,6 +16,7 @@ from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import PlayerId, Side, Team, is_human
+from matchpod.core.persons import person_of, sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import LAST_MS, anti_cheat_entry, iso_time, player_name
 from matchpod.core.result_shapes import Score
@@ -25,20 +25,10 @@ from matchpod.core.timeline_items import Person, TimelineItem
 MAX_ITEMS: Final = 100_000
 """Most items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
 
-MAX_TEXT_CHARS: Final = 256
-"""Maximum length of names, chat and server texts: twice what the game allows players to type."""
-
 MAX_PEOPLE: Final = 256
 """Size limit of the cache of persons: four full servers."""
 
 _MINUTE_MS: Final = 60_000
-_BOT: Final = "BOT:"
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, line separators and lone surrogates."""
-_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
-
-_ANONYMOUS: Final = Person(steam_id=None, name="", team=None)
-"""An unlisted player who was not kicked yet, or a player whom the log does not identify."""
 
 
 class MapItem(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +75,8 @@ class Timeline(msgspec.Struct):
     ended_map: int = 0
     """The number of the last map whose end was added."""
     is_paused: bool = False
+    last_death: tuple[int, PlayerId] = (0, "")
+    """Time and player of the last death item: a death by the bomb is logged twice."""
     people: dict[PlayerId, Person] = {}
     """Cache of persons in combat items; cleared by any event that may change a name or team."""
     stamp: Stamp = msgspec.field(default_factory=Stamp)
@@ -189,6 +181,17 @@ class Timeline(msgspec.Struct):
             distance=event.distance,
         )
         self._add(played.number, kill)
+
+    def _death(self, event: ev.Death, match: Match) -> None:
+        # The ledger has applied the event: a death in freeze time, or of a player who is out, does not count.
+        record, death = match.maps[-1].ledger.open_round, (event.at_ms, event.player_id)
+        if record is None or death == self.last_death:
+            return
+        if record.has_respawns or (record.falls and record.falls[-1].is_death_of(*death)):
+            self.last_death = death
+            number, head = self._head_in_play(event, match)
+            player = self._fighter(match, event.player_id)
+            self._add(number, items.DeathItem(**head, player=player, cause=sanitize(event.cause)))
 
     def _assist(self, event: ev.Assist, match: Match) -> None:
         if event.is_enemy:  # damage to a teammate who was then killed is no assist
@@ -322,13 +325,7 @@ def _team1_side(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Ma
 
 
 def _person(match: Match, player_id: PlayerId, name: str) -> Person:
-    if is_human(player_id):
-        if match.presence.is_unlisted(player_id):
-            return _ANONYMOUS
-        return Person(steam_id=player_id, name=sanitize(name), team=_team(match, player_id))
-    if player_id.startswith(_BOT):
-        return Person(steam_id=None, name=sanitize(player_id.removeprefix(_BOT)), team=_team(match, player_id))
-    return _ANONYMOUS
+    return person_of(match, player_id, name, _team(match, player_id))
 
 
 def _team(match: Match, player_id: PlayerId) -> Team | None:
@@ -345,12 +342,6 @@ def _team(match: Match, player_id: PlayerId) -> Team | None:
     return in_line_up or match.presence.teams.get(player_id)
 
 
-def sanitize(text: str) -> str:
-    """Truncate untrusted text and replace unsafe characters."""
-    cut = text[:MAX_TEXT_CHARS]
-    return cut if cut.isprintable() else _UNSAFE.sub(_REPLACEMENT, cut)
-
-
 # Each handler accepts its own event type, which a common signature cannot express.
 _Handler = Callable[[Timeline, Any, Match], None]
 
@@ -363,6 +354,7 @@ _PLAY: Final[dict[type[ev.Event], _Handler]] = {
     ev.Paused: Timeline._pause_changed,
     ev.Unpaused: Timeline._pause_changed,
     ev.Kill: Timeline._kill,
+    ev.Death: Timeline._death,
     ev.Assist: Timeline._assist,
     ev.BombPlanted: Timeline._bomb_planted,
     ev.BombDefused: Timeline._bomb_defused,

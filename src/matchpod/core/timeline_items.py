@@ -85,6 +85,13 @@ class KillItem(TimelineItemBase, frozen=True, kw_only=True, tag="kill"):
     distance: Annotated[float | None, Meta(description="In game units; null if unknown.")]
 
 
+class DeathItem(TimelineItemBase, frozen=True, kw_only=True, tag="death"):
+    """A player died without a killer: by a fall, the bomb, their own grenade or suicide."""
+
+    player: Annotated[Person, Meta(description="The player who died.")]
+    cause: Annotated[str, Meta(description="The weapon or cause as named by the server; `bomb` for the bomb.")]
+
+
 class AssistItem(TimelineItemBase, frozen=True, kw_only=True, tag="assist"):
     """A player assisted the kill of an enemy; the item follows the kill."""
 
@@ -176,7 +183,7 @@ class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
 
 
 TimelineItem = (
-    MapLiveItem | RoundStartItem | RoundEndItem | KillItem | AssistItem | BombPlantedItem | BombDefusedItem
+    MapLiveItem | RoundStartItem | RoundEndItem | KillItem | DeathItem | AssistItem | BombPlantedItem | BombDefusedItem
     | BombExplodedItem | PlayerConnectedItem | PlayerDisconnectedItem | ChatItem | PausedItem | UnpausedItem
     | SideSwapItem | RoundRestoredItem | AntiCheatItem | MapEndItem
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Turn log lines into game events, by a table from the type of line to its handler.
 
-Presence and chat are handled here, rounds and scores in `map_flow`, fights in `combat`, and the game's own statistics
-in `stats_block`.
+Presence and chat are handled here, rounds and scores in `map_flow`, fights in `combat`, money and equipment in
+`economy`, and the game's own statistics in `stats_block`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from matchpod.core import events
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings, PlayerId, Side, is_human
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
+from matchpod.cs2.economy import Economy
 from matchpod.cs2.log_lines import player_lines, world_lines
 from matchpod.cs2.log_lines.player_token import PlayerToken
 from matchpod.cs2.log_lines.reader import Line
@@ -34,6 +35,7 @@ class Interpreter(msgspec.Struct):
 
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
+    economy: Economy = msgspec.field(default_factory=Economy)
     users: dict[PlayerId, int] = {}
     """The user id under which each player entered. A rejoin gets a new id, and the old connection may end later."""
 
@@ -65,6 +67,7 @@ class Interpreter(msgspec.Struct):
     def restart(self) -> None:
         """Forget map and players, because a new server process has started."""
         self.flow.restart()
+        self.economy.forget()
         self.users.clear()
 
     def _connected(self, at_ms: int, line: player_lines.Connected, out: list[GameEvent]) -> None:
@@ -119,25 +122,57 @@ class Interpreter(msgspec.Struct):
         if side is not None and self.flow.sides.seen.get(player_id) is not side and player_id:
             self.flow.set_side(at_ms, player_id, side, out)
 
+    def _world_trigger(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
+        self.flow.on_world_trigger(at_ms, line, out)
+        if line.trigger == "Round_Start":
+            self.economy.is_play = self.economy.is_known
+            self._add_money(at_ms, self.flow.rounds_played + 1, out)
+
+    def _round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
+        self.flow.on_round_end(at_ms, line, out)
+        self.economy.is_play = False
+        self._add_money(at_ms, self.flow.rounds_played, out)
+
+    def _freeze(self, at_ms: int, line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
+        self._add_money(at_ms, self.flow.rounds_played, out)  # what changed after the decision
+        self.economy.start_freeze()
+        self.flow.on_freeze(at_ms, line, out)
+
+    def _add_money(self, at_ms: int, round_number: int, out: list[GameEvent]) -> None:
+        if self.economy.is_changed and self.flow.phase is MapPhase.LIVE:
+            out.append(self.economy.money_event(at_ms, round_number))
+
+    def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
+        if self.flow.phase is MapPhase.LIVE:
+            event = self.economy.leave_buyzone(at_ms, line, self.flow.rounds_played + 1)
+            if event is not None:
+                out.append(event)
+
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
+        self.economy.change_money(line)
         if line.change == DEFUSE_REWARD:
             self.flow.combat.record_payment(at_ms, line)
 
     def _stats_mark(self, at_ms: int, line: world_lines.StatsMark, out: list[GameEvent]) -> None:
-        if self.block.read_mark(line) and self.flow.phase is MapPhase.LIVE:
-            out.append(events.GameCounted(at_ms, self.block.round_number, tuple(self.block.rows)))
+        if self.block.read_mark(line):
+            self.economy.set_money({row.player_id: row.money for row in self.block.rows})
+            if self.flow.phase is MapPhase.LIVE:
+                out.append(events.GameCounted(at_ms, self.block.round_number, tuple(self.block.rows)))
 
     def _stats_field(self, _at_ms: int, line: world_lines.StatsField, _out: list[GameEvent]) -> None:
         self.block.read_field(line)
 
     def _stats_player(self, _at_ms: int, line: world_lines.StatsPlayer, _out: list[GameEvent]) -> None:
-        if self.flow.phase is MapPhase.LIVE:
-            self.block.read_player(line)
+        self.block.read_player(line)
 
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,
     player_lines.MoneyChange: Interpreter._money,
+    player_lines.LeftBuyzone: Interpreter._left_buyzone,
+    world_lines.WorldTriggered: Interpreter._world_trigger,
+    world_lines.RoundEndNotice: Interpreter._round_end,
+    world_lines.FreezeStarted: Interpreter._freeze,
     player_lines.Connected: Interpreter._connected,
     player_lines.Entered: Interpreter._entered,
     player_lines.SwitchedTeam: Interpreter._switched,
@@ -165,9 +200,6 @@ _COMBAT: dict[type, Callable[..., GameEvent | None]] = {
 _FLOW: dict[type, Callable[..., None]] = {
     world_lines.TeamPlaying: MapFlow.on_team_name,
     world_lines.MatchScore: MapFlow.on_score,
-    world_lines.RoundEndNotice: MapFlow.on_round_end,
-    world_lines.WorldTriggered: MapFlow.on_world_trigger,
-    world_lines.FreezeStarted: MapFlow.on_freeze,
     world_lines.PauseChanged: MapFlow.on_pause,
     world_lines.MatchUnpaused: MapFlow.on_unpause,
     world_lines.LoadingMap: MapFlow.on_map_loading,

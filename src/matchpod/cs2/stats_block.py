@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.events import GameCount
+from matchpod.core.stats.game_count import GameCount
 from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END
 from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
 from matchpod.cs2.steam_id import MAX_ACCOUNT, from_account
@@ -52,14 +52,14 @@ def _read_row(columns: str) -> GameCount | None:
         return None
     try:
         account = int(cells[0])
-        numbers = [float(cell) for cell in cells[3:COLUMNS_READ]]
+        numbers = [float(cell) for cell in cells[2:COLUMNS_READ]]
     except ValueError:
         return None
     if not 0 < account <= MAX_ACCOUNT or not all(abs(number) < 1e9 for number in numbers):
         return None
-    kills, deaths, assists, damage, hs_percent, _kdr, adr, mvps, flashed, utility, *rest = numbers
+    money, kills, deaths, assists, damage, hs_percent, _kdr, adr, mvps, flashed, utility, *rest = numbers
     triple, quad, ace, clutch, first, pistol, sniper, blind = (int(number) for number in rest)
     return GameCount(
-        from_account(account), int(kills), int(deaths), int(assists), damage, hs_percent, adr, int(mvps), int(flashed),
-        utility, triple, quad, ace, clutch, first, pistol, sniper, blind,
+        from_account(account), int(money), int(kills), int(deaths), int(assists), damage, hs_percent, adr, int(mvps),
+        int(flashed), utility, triple, quad, ace, clutch, first, pistol, sniper, blind,
     )  # fmt: skip

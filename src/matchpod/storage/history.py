@@ -7,6 +7,7 @@ these subtracts the rows from the counts first and adds them again afterwards. T
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -82,12 +83,29 @@ class MapStats(msgspec.Struct, frozen=True, kw_only=True):
     leaderboard: bytes
 
 
+class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
+    """The rounds of a final map: a JSON array, compressed."""
+
+    map_id: str
+    body: bytes
+
+    @classmethod
+    def pack(cls, map_id: str, rounds: bytes) -> MapRounds:
+        """Compress a JSON array."""
+        return cls(map_id=map_id, body=zlib.compress(rounds))
+
+    def unpack(self) -> bytes:
+        """Return the JSON array."""
+        return zlib.decompress(self.body)
+
+
 class MatchHistory(msgspec.Struct, frozen=True):
-    """All history rows of one match; `stats` only for maps whose statistics are final."""
+    """All history rows of one match; `stats` and `rounds` only for maps that are final."""
 
     maps: tuple[MapRow, ...]
     series: SeriesRow | None = None
     stats: tuple[MapStats, ...] = ()
+    rounds: tuple[MapRounds, ...] = ()
 
 
 SERIES_AND_END: Final = ", ".join(
@@ -129,11 +147,11 @@ def replace(history: MatchHistory) -> list[Statement]:
 
 
 def refresh(history: MatchHistory) -> list[Statement]:
-    """Update scores, names, player counts and so on in existing rows, but not `_KEPT_BY_REFRESH`; store `stats`."""
+    """Update scores, names, player counts and so on in existing rows, but not `_KEPT_BY_REFRESH`; add the rest."""
     statements = [_update("maps", row) for row in history.maps]
     if history.series is not None:
         statements.append(_update("series", history.series))
-    return [*statements, *_insert(MatchHistory((), None, history.stats), upsert=True)]
+    return [*statements, *_insert(msgspec.structs.replace(history, maps=(), series=None), upsert=True)]
 
 
 def cancel_open(server_id: str) -> list[Statement]:
@@ -159,6 +177,7 @@ def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
         ("maps", "id", history.maps),
         ("series", "id", () if history.series is None else (history.series,)),
         ("map_stats", "map_id", history.stats),
+        ("map_rounds", "map_id", history.rounds),
     ]
     return [_insert_rows(table, values, key if upsert else None) for table, key, values in tables if values]
 
@@ -218,3 +237,8 @@ async def series_of(db: Database, server_id: str) -> SeriesRow | None:
 async def stats_of(db: Database, map_id: str) -> MapStats | None:
     """Return the final statistics of a map; None while there are none."""
     return await rows.read_first(db, MapStats, "FROM map_stats WHERE map_id = :map_id", {"map_id": map_id})
+
+
+async def rounds_of(db: Database, map_id: str) -> MapRounds | None:
+    """Return the rounds of a final map; None if there are none, as for maps that ended before rounds were stored."""
+    return await rows.read_first(db, MapRounds, "FROM map_rounds WHERE map_id = :map_id", {"map_id": map_id})

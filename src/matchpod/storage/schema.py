@@ -362,6 +362,9 @@ _SERVER_LISTS = (
     """,
 )
 
+# The rounds of ended maps, as compressed JSON. Not in `map_stats`, which is read for every leaderboard.
+_ROUNDS = ("CREATE TABLE map_rounds (map_id TEXT PRIMARY KEY, body BLOB NOT NULL)",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -376,5 +379,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ORGANIZATION_EVENTS,
     _ENDINGS,
     _SERVER_LISTS,
+    _ROUNDS,
 )
 """The statements at index n migrate from version n to n + 1."""

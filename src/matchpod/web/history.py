@@ -1,4 +1,4 @@
-"""Handlers for series, maps, events and leaderboards; an invalid query is reported before an unknown id."""
+"""Handlers for series, maps, rounds, events and leaderboards; an invalid query is reported before an unknown id."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ async def list_maps(site: Site, call: Call) -> Response:
 async def get_map(site: Site, call: Call) -> Response:
     """Get a map with its players."""
     return private_json(await site.services.history.map(call.caller, call.params[0]))
+
+
+async def get_rounds(site: Site, call: Call) -> Response:
+    """Get the rounds of a map."""
+    return private_json(await site.services.history.rounds(call.caller, call.params[0]))
 
 
 async def get_events(site: Site, call: Call) -> Response:

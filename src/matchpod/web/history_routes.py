@@ -8,7 +8,15 @@ from typing import Final
 import msgspec
 
 from matchpod.core.errors import InvalidParamsError, NotFoundError
-from matchpod.service.history.views import EventsPage, LeaderboardView, MapDetail, MapsPage, SeriesDetail, SeriesPage
+from matchpod.service.history.views import (
+    EventsPage,
+    LeaderboardView,
+    MapDetail,
+    MapsPage,
+    RoundsView,
+    SeriesDetail,
+    SeriesPage,
+)
 from matchpod.service.principals import Scope
 from matchpod.web import event_streams, history, parameters
 from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
@@ -23,9 +31,20 @@ _GET_MAP: Final = _reading(
     text="While the map is live, the statistics are current. `players` has the same shape as in the `result`.",
     parameters=(parameters.MAP_ID,),
     returns=MapDetail,
-    links=("getMapEvents", "getMapLeaderboard", "getSeries"),
+    links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
     errors=(*WITH_KEY, NotFoundError),
     handler=history.get_map,
+)
+_GET_ROUNDS: Final = _reading(
+    path="/api/v1/cs2/matches/{mapId}/rounds",
+    name="getMapRounds",
+    summary="Get the rounds of a map",
+    text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
+    "the map is live, the last one is the current round. A deathmatch has no rounds.",
+    parameters=(parameters.MAP_ID,),
+    returns=RoundsView,
+    errors=(*WITH_KEY, NotFoundError),
+    handler=history.get_rounds,
 )
 _GET_EVENTS: Final = _reading(
     path="/api/v1/cs2/matches/{mapId}/events",
@@ -110,6 +129,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
     ),
     _GET_MAP,
     _alias(_GET_MAP, "/api/v1/cs2/maps/{mapId}"),
+    _GET_ROUNDS,
     _GET_EVENTS,
     _alias(_GET_EVENTS, "/api/v1/cs2/maps/{mapId}/events"),
     _reading(

@@ -12,6 +12,7 @@ from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedErro
 from matchpod.core.organization_events import OrganizationEvent
 from matchpod.core.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
+from matchpod.core.round_shapes import RoundEntry
 from matchpod.core.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
 from matchpod.web.callback_schema import callback_schemas, webhooks
@@ -33,6 +34,8 @@ _NAMES = {
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",
     "CallbackItem": "Callback",
+    "RoundsView": "Rounds",
+    "RoundEntry": "Round",
 }
 """Types that have a different name in the document."""
 
@@ -44,6 +47,7 @@ _SHAPES = (
     RosterPlayer,
     SeriesResult,
     DeathmatchResult,
+    RoundEntry,
     ShotsReport,
     OrganizationEvent,
     TimelineItem,
@@ -70,6 +74,7 @@ _LINKED = {
     "redeliverCallback": ("redeliverCallback", "id", "id"),
     "getMapEvents": ("getMapEvents", "mapId", "id"),
     "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
+    "getMapRounds": ("getMapRounds", "mapId", "id"),
 }
 """Links: the operation, its parameter, and the field of the response to use for it."""
 
@@ -221,6 +226,7 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("MapDetail", "players", _list_of(_one_of(_ref("MapPlayer"), _ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),
         ("CallbackDetail", "body", _one_of(_ref("MatchOver"), _ref("MatchCanceled"))),
+        ("RoundsView", "rounds", _list_of(_ref("RoundEntry"))),
         ("EventsPage", "items", _list_of(_ref("TimelineItem"))),
     ):
         _properties(components, name)[field].update(schema)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from tests.contract.test_numbers_agree import SHARED_BY_MAPS, check_leaderboard, check_series
+from tests.contract.test_numbers_agree import SHARED_BY_MAPS, check_leaderboard, check_rounds, check_series
 from tests.e2e.service.running_service import Json, RunningService
 
 VARIED_LIMITS = (1, 7, 2, 101, 13, 5000)
@@ -119,6 +119,7 @@ def _read_map(service: RunningService, item: Json) -> Json:
     detail: Json = response.json
     assert {name: detail[name] for name in SHARED_BY_MAPS} == item
     assert detail["statsVersion"] >= 1
+    check_rounds(get_json(service, f"{path}/rounds"), detail)
     for sort, field in SORTS.items():
         board = get_json(service, f"{path}/leaderboard?sortBy={sort}&limit=32")
         check_leaderboard(board, detail)

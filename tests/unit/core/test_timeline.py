@@ -11,10 +11,11 @@ from matchpod.core import timeline_items as items
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import DmSubMode, MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.persons import MAX_TEXT_CHARS
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import LAST_MS, anti_cheat_entry
 from matchpod.core.result_shapes import Score
-from matchpod.core.timeline import MAX_PEOPLE, MAX_TEXT_CHARS, Stamp, Timeline
+from matchpod.core.timeline import MAX_PEOPLE, Stamp, Timeline
 from matchpod.core.timeline_items import Person
 
 from .match_driver import ANN, BEN, CAT, EVE, MAPS, START_MS, deathmatch, open_match
@@ -300,6 +301,46 @@ def test_unlisted_player_is_anonymous() -> None:
     first, second = driver.of(items.KillItem)
     assert (first.killer, first.victim, second.killer) == (ANONYMOUS, BEN_PERSON, ANONYMOUS)
     assert driver.types()[3:] == ["kill", "kill"]
+
+
+def test_death_without_a_killer_has_an_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))
+    (death,) = driver.of(items.DeathItem)
+    assert (death.player, death.cause, death.round_number) == (BEN_PERSON, "world", 1)
+
+
+def test_death_that_does_not_count_has_no_item() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # in freeze time
+    driver.start_round()
+    driver.kill()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # already dead
+    driver.apply(ev.PlayerGone(driver.now_ms, ANN))
+    driver.apply(ev.Death(driver.now_ms, ANN, "world"))  # already gone
+    assert driver.of(items.DeathItem) == []
+
+
+def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    for player in (ANN, BEN):
+        driver.apply(ev.Death(driver.now_ms, player, "bomb"))
+    for player in (ANN, BEN):
+        driver.apply(ev.Death(driver.now_ms, player, "world"))
+    assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "bomb"), (BEN, "bomb")]
+
+
+def test_every_death_without_a_killer_in_a_deathmatch_has_an_item() -> None:
+    driver = TimelineDriver(deathmatch())
+    driver.join(ANN, BEN)
+    driver.live()
+    driver.kill()
+    for _ in range(2):
+        driver.now_ms += 1000
+        driver.apply(ev.Death(driver.now_ms, ANN, "world"))
+    assert len(driver.of(items.DeathItem)) == 2
 
 
 def test_only_assists_on_enemies_add_an_item() -> None:

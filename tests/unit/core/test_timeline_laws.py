@@ -16,8 +16,9 @@ from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, TeamRoster, is_human
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster, is_human
 from matchpod.core.played_map import PlayedMap
+from matchpod.core.rounds import build_rounds
 from matchpod.core.timeline import MapItem, Timeline
 from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
 from matchpod.cs2.log_batches import LogPost
@@ -194,6 +195,53 @@ def test_kills_assists_and_rounds_equal_the_statistics(name: str) -> None:
         assert {line.player_id: line.all_assists for line in lines if line.all_assists} == _of_people(assists)
         decided = [one for one in map_items if isinstance(one, items.RoundEndItem)]
         assert len(decided) == sum(record.is_decided for record in played.ledger.rounds) + _is_open(played)
+
+
+@pytest.mark.parametrize("name", [name for name in MATCHES if name not in ("restored", "log loss")])
+def test_deaths_with_and_without_a_killer_equal_the_statistics(name: str) -> None:
+    match, maps = all_of(name)
+    for played in match.maps:
+        map_items = since_last_start(maps[played.number])
+        deaths = Counter(one.victim.steam_id for one in map_items if isinstance(one, items.KillItem))
+        deaths.update(one.player.steam_id for one in map_items if isinstance(one, items.DeathItem))
+        lines = [line for line in played.ledger.lines() if is_human(line.player_id)]
+        assert {line.player_id: line.deaths for line in lines if line.deaths} == _of_people(deaths)
+
+
+@pytest.mark.parametrize("name", [name for name in MATCHES if name != "deathmatch"])
+def test_survivors_counted_from_the_timeline_equal_those_of_the_rounds(name: str) -> None:
+    match, maps = all_of(name)
+    for played in match.maps:
+        fallen = fallen_by_round(since_last_start(maps[played.number]))
+        rounds = build_rounds(match, played)
+        assert played.missing_rounds or len(rounds) == len(fallen)
+        for one in rounds:
+            if not one.complete:
+                continue
+            for team, of_team in ((Team.TEAM1, one.team1), (Team.TEAM2, one.team2)):
+                started = {who.steam_id for who in one.players if who.team is team and who.survived is not None}
+                assert of_team.survivors == len(started - fallen[one.number]), (one.number, team)
+                alive = {who.steam_id for who in one.players if who.team is team and who.survived}
+                assert alive == started - fallen[one.number]
+
+
+def fallen_by_round(map_items: Sequence[TimelineItem]) -> dict[int, set[str | None]]:
+    """The players who died or left in each round before its decision; a repeated round replaces the earlier one."""
+    fallen: dict[int, set[str | None]] = {}
+    current: set[str | None] = set()
+    for one in map_items:
+        match one:
+            case items.RoundRestoredItem():
+                fallen = {number: players for number, players in fallen.items() if number <= one.rounds_kept}
+            case items.RoundStartItem(round_number=int(number)):
+                current = fallen[number] = set()
+            case items.RoundEndItem():
+                current = set()
+            case items.KillItem():
+                current.add(one.victim.steam_id)
+            case items.DeathItem() | items.PlayerDisconnectedItem():
+                current.add(one.player.steam_id)
+    return fallen
 
 
 def _of_people(counted: Counter[str | None]) -> dict[str | None, int]:

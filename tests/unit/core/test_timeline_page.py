@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from matchpod.core.events import RoundEndReason
-from matchpod.core.timeline import MAX_ITEMS, MAX_TEXT_CHARS
+from matchpod.core.persons import MAX_TEXT_CHARS
+from matchpod.core.timeline import MAX_ITEMS
 from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
 
 PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.events import GameCount
+from matchpod.core.stats.game_count import GameCount
 from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_PLAYERS
 from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
 from matchpod.cs2.stats_block import MAX_ROWS, StatsBlock
@@ -29,7 +29,7 @@ def block_with(*rows: str, number: str = "8") -> StatsBlock:
 def test_row_is_parsed_by_column() -> None:
     block = block_with(STATS_ROW)
     assert block.rows == [
-        GameCount(id64(101), 12, 3, 4, 1109.0, 41.67, 158.0, 3, 0, 355.0, 0, 1, 0, 2, 0, 3, 2, 1),
+        GameCount(id64(101), 8350, 12, 3, 4, 1109.0, 41.67, 158.0, 3, 0, 355.0, 0, 1, 0, 2, 0, 3, 2, 1),
     ]
     assert block.read_mark(StatsMark(STATS_END))
     assert block.round_number == 8

@@ -11,6 +11,16 @@ from matchpod.core.events import RoundEndReason
 from matchpod.core.model import Side, Team, Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import AntiCheatEntry, Score, SeriesResult
+from matchpod.core.round_shapes import (
+    BombDefuse,
+    BombPlant,
+    DamagePair,
+    FirstKill,
+    RoundEntry,
+    RoundPlayer,
+    RoundTeam,
+)
+from matchpod.core.stats.buy_types import BuyType
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.core.timeline_items import (
     AntiCheatItem,
@@ -25,7 +35,7 @@ from matchpod.core.timeline_items import (
     TimelineItem,
 )
 from matchpod.storage import history, map_events
-from matchpod.storage.history import MapRow, MapStats, MatchHistory
+from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site
 
 STARTED_MS = NOW_MS
@@ -49,6 +59,78 @@ DETECTION = AntiCheatEntry(
 )
 
 
+ROUND = RoundEntry(
+    number=1,
+    complete=True,
+    started_at="2026-09-21T14:13:35.000Z",
+    ended_at="2026-09-21T14:14:10.500Z",
+    duration=35.5,
+    winner=Team.TEAM1,
+    winner_side=Side.CT,
+    reason=RoundEndReason.BOMB_DEFUSED,
+    score=Score(team1=1, team2=0),
+    first_kill=FirstKill(timestamp="2026-09-21T14:14:00.000Z", killer=ANN, victim=BOB, weapon="ak47"),
+    plant=BombPlant(timestamp="2026-09-21T14:13:55.000Z", player=BOB, site="A"),
+    defuse=BombDefuse(timestamp="2026-09-21T14:14:10.500Z", player=ANN),
+    team1=RoundTeam(
+        side=Side.CT,
+        survivors=1,
+        kills=1,
+        damage_dealt=100,
+        money=4700,
+        spent=3700,
+        equipment_value=4100,
+        buy_type=BuyType.FULL,
+    ),
+    team2=RoundTeam(
+        side=Side.T,
+        survivors=0,
+        kills=0,
+        damage_dealt=27,
+        money=None,
+        spent=None,
+        equipment_value=None,
+        buy_type=None,
+    ),
+    players=(
+        RoundPlayer(
+            steam_id=PLAYER,
+            name="Ann",
+            team=Team.TEAM1,
+            survived=True,
+            kills=1,
+            deaths=0,
+            assists=0,
+            headshots=1,
+            damage_dealt=100,
+            utility_damage=0,
+            money=4700,
+            spent=3700,
+            equipment_value=4100,
+        ),
+        RoundPlayer(
+            steam_id=OTHER_PLAYER,
+            name="Bob",
+            team=Team.TEAM2,
+            survived=False,
+            kills=0,
+            deaths=1,
+            assists=0,
+            headshots=0,
+            damage_dealt=27,
+            utility_damage=27,
+            money=None,
+            spent=None,
+            equipment_value=None,
+        ),
+    ),
+    damage_pairs=(
+        DamagePair(attacker_steam_id=PLAYER, victim_steam_id=OTHER_PLAYER, damage=100),
+        DamagePair(attacker_steam_id=OTHER_PLAYER, victim_steam_id=PLAYER, damage=27),
+    ),
+)
+
+
 def new_series(site: Site, *, series_format: str = "bo3", **fields: object) -> str:
     """Create a series of two named teams; return the id of its server."""
     settings = {"matchType": "competitive", "map": "de_dust2", "maps": ["de_mirage", "de_nuke"], "teams": TEAMS}
@@ -64,10 +146,11 @@ def map_ids(site: Site, server_id: str) -> list[str]:
 
 
 def store(site: Site, maps: list[MapRow], stats: tuple[MapStats, ...] = (), /, **series: object) -> None:
-    """Replace the maps of a match, and change its series, if it has one."""
+    """Replace the maps of a match, and change its series, if it has one. Maps with statistics get a round."""
     row = site.run(history.series_of(site.db, maps[0].server_id))
     changed = None if row is None else replace(row, **series)
-    site.run(site.db.write(history.replace(MatchHistory(tuple(maps), changed, stats))))
+    rounds = tuple(MapRounds.pack(one.map_id, msgspec.json.encode([ROUND])) for one in stats)
+    site.run(site.db.write(history.replace(MatchHistory(tuple(maps), changed, stats, rounds))))
 
 
 def set_status(site: Site, server_id: str, status: MapStatus, *, started_ms: int | None = STARTED_MS) -> None:

@@ -109,6 +109,10 @@ def leaderboard(site: Site) -> bytes:
     return site.get(f"/api/v1/cs2/matches/{played_map(site)}/leaderboard").content
 
 
+def map_rounds(site: Site) -> bytes:
+    return site.get(f"/api/v1/cs2/matches/{played_map(site)}/rounds").content
+
+
 def invalid_query(site: Site) -> bytes:
     return site.get("/api/v1/cs2/matches?pageSize=0&dateFrom=today&mapName=de_dust2").content
 
@@ -154,7 +158,7 @@ def callbacks_redelivered(site: Site) -> bytes:
 @pytest.mark.parametrize(
     "make",
     [created, live_server, servers_page, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
-     series_page, series_detail, maps_page, map_detail, map_events, leaderboard, invalid_query,
+     series_page, series_detail, maps_page, map_detail, map_events, map_rounds, leaderboard, invalid_query,
      callbacks_page, callback_detail, callback_redelivered, callbacks_redelivered],
     ids=lambda make: make.__name__,
 )  # fmt: skip

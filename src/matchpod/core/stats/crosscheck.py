@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from matchpod.core.events import GameCount
 from matchpod.core.model import PlayerId
 from matchpod.core.stats.derived import adr, hs_percent
+from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.player_line import PlayerLine
 
 # Most discrepancies stored per map: more than this have a common cause, which the first ones show.

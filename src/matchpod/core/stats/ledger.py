@@ -1,8 +1,7 @@
 """Accumulate the statistics of a map from events, one record per round.
 
 Play counts only while the map is live. A restore drops rounds, so every number is stored per round and summed on
-demand. Missing data is recorded, never estimated. The ledger is plain data: it can be serialized at any point and
-continues from there.
+demand. Missing data is recorded, never estimated. The ledger is plain data, which can be serialized at any point.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from matchpod.core import events as ev
 from matchpod.core.model import PlayerId
 from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
+from matchpod.core.stats.health import FULL_HEALTH, health_lost
 from matchpod.core.stats.mvps import MvpReports
-from matchpod.core.stats.player_line import PlayerLine, RoundShots, sum_rounds
+from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import Fall, RoundRecord, Shots
+from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
-
-FULL_HEALTH = 100
 
 # Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
 MAX_ROUND_NUMBER = 500
@@ -43,26 +41,6 @@ class RoundPhase(StrEnum):
     BEFORE = "before"
     LIVE = "live"
     ENDED = "ended"
-
-
-class LiveCount(msgspec.Struct, frozen=True, gc=False):
-    """The statistics of a player in the live view; assists include flash assists, as on the scoreboard."""
-
-    kills: int = 0
-    deaths: int = 0
-    assists: int = 0
-
-
-def health_lost(damage: int, before: int, after: int) -> int:
-    """Return the health that a hit actually removed.
-
-    The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
-    equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
-    logged damage plus 1 remains the limit: fall damage must not be credited to the next attacker.
-    """
-    if after > before:  # the victim had more health than recorded; only the logged damage is known
-        return damage
-    return min(damage + 1, before - after)
 
 
 class Ledger(msgspec.Struct, omit_defaults=True):
@@ -117,7 +95,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def live_counts(self) -> dict[PlayerId, LiveCount]:
         """Return kills, deaths and assists of all players including the open round; cheaper than `lines`."""
         totals: dict[PlayerId, tuple[int, int, int]] = {}
-        for record in self._records():
+        for record in self.records():
             for player_id, row in record.players.items():
                 kills, deaths, assists = totals.get(player_id, (0, 0, 0))
                 totals[player_id] = (kills + row.kills, deaths + row.deaths, assists + row.assists + row.flash_assists)
@@ -125,9 +103,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def player_ids(self) -> set[PlayerId]:
         """Return the ids of all players with statistics."""
-        return {player_id for record in self._records() for player_id in record.players}
+        return {player_id for record in self.records() for player_id in record.players}
 
-    def _records(self) -> list[RoundRecord]:
+    def records(self) -> list[RoundRecord]:
+        """Return the records of all rounds, the open one last."""
         return self.rounds if self.open_round is None else [*self.rounds, self.open_round]
 
     # --- the flow of a map --------------------------------------------------------------------------------------
@@ -143,14 +122,14 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.health.clear()
         self.died_at_ms.clear()
         if record is not None and record.number == number and not record.is_started:
-            record.start(event.team1, event.team2)
+            record.start(event)
             return
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
             # A repeated number is a round played again, with or without a restore: the newer one counts.
             self._drop_after(number - 1)
-        self._open(number).start(event.team1, event.team2)
+        self._open(number).start(event)
 
     def _round_decided(self, event: ev.RoundDecided) -> None:
         number, record = event.round_number, self.open_round
@@ -167,7 +146,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             return
         if not record.is_started and not record.has_respawns:
             self._mark_torn()
-        record.decide(event.winner)
+        record.decide(event)
 
     def _round_restored(self, event: ev.RoundRestored) -> None:
         if self.open_round is not None and self.open_round.is_decided:
@@ -253,9 +232,13 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self.died_at_ms[victim] = event.at_ms
         if not event.is_enemy:
             return
-        counts = self._counts(event.attacker)
+        record, attacker = self._record(), event.attacker
+        counts = record.counts(attacker)
         lost = health_lost(event.damage, before, event.health)
         counts.damage += lost
+        if lost and not self.has_respawns:
+            victims = record.damage_to.setdefault(attacker, {})
+            victims[victim] = victims.get(victim, 0) + lost
         if event.weapon in UTILITY:
             counts.utility_damage += lost
 
@@ -263,7 +246,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         record, killer, weapon = self._record(), event.killer, event.weapon
         self.health[event.victim] = 0
         self.died_at_ms[event.victim] = event.at_ms
-        record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy))
+        record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))
         counts = record.counts(killer)
         if not event.is_enemy:
             counts.team_kills += 1
@@ -284,7 +267,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             return
         self.health[player_id] = 0
         self.died_at_ms[player_id] = event.at_ms
-        record.add_fall(Fall(event.at_ms, player_id))
+        record.add_fall(Fall(event.at_ms, player_id, weapon=event.cause))
 
     def _player_gone(self, event: ev.PlayerGone) -> None:
         record = self.open_round
@@ -314,11 +297,21 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self._counts(event.player_id).chicken_kills += 1
 
     def _bomb_planted(self, event: ev.BombPlanted) -> None:
-        self._counts(event.player_id).bomb_plants += 1
+        record = self._record()
+        record.counts(event.player_id).bomb_plants += 1
+        record.plant = Plant(event.at_ms, event.player_id, event.site)
 
     def _bomb_defused(self, event: ev.BombDefused) -> None:
-        if event.player_id is not None:
-            self._counts(event.player_id).bomb_defuses += 1
+        record, player_id = self.open_round, event.player_id
+        if player_id is not None:
+            record = self._record()
+            record.counts(player_id).bomb_defuses += 1
+        if record is not None:
+            record.defuse = Defuse(event.at_ms, player_id)
+
+    def _economy_counted(self, event: ev.EconomyCounted) -> None:
+        if self.open_round is not None and self.open_round.number == event.round_number:
+            self.open_round.count_economy(event)
 
     # --- reports of the game and its plugins --------------------------------------------------------------------
 
@@ -384,6 +377,7 @@ _WHILE_LIVE: _Handlers = {
     ev.ChickenKilled: Ledger._chicken_killed,
     ev.BombPlanted: Ledger._bomb_planted,
     ev.BombDefused: Ledger._bomb_defused,
+    ev.EconomyCounted: Ledger._economy_counted,
     ev.GameCounted: Ledger._game_counted,
     ev.MvpNamed: Ledger._mvp_named,
     ev.ShotsCounted: Ledger._shots_counted,

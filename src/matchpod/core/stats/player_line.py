@@ -15,6 +15,14 @@ from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord, Shots
 
 
+class LiveCount(msgspec.Struct, frozen=True, gc=False):
+    """The statistics of a player in the live view; assists include flash assists, as on the scoreboard."""
+
+    kills: int = 0
+    deaths: int = 0
+    assists: int = 0
+
+
 class PlayerLine(PlayerRound, kw_only=True, array_like=False):
     """The totals of one player. Bots have lines too; they are left out of published results."""
 

@@ -1,4 +1,4 @@
-"""Record one round: the counters of each player, and the order in which players dropped out (`Fall`).
+"""Record one round: its winner and times, the counters of each player, and the order in which players dropped out.
 
 Records are written while the round is played. Statistics of the whole round (clutches, trades, KAST) are computed by
 `round_totals` when the round closes.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import PlayerId, Team
+from matchpod.core.events import EconomyCounted, RoundDecided, RoundEndReason, RoundStarted
+from matchpod.core.model import PlayerId, Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 
 
@@ -20,6 +21,26 @@ class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     killer: PlayerId | None = None
     is_enemy: bool = False
     is_death: bool = True
+    weapon: str = ""
+
+    def is_death_of(self, at_ms: int, player_id: PlayerId) -> bool:
+        """True if it is the death of this player at this time, without a killer."""
+        return self.is_death and self.killer is None and (self.at_ms, self.victim) == (at_ms, player_id)
+
+
+class Plant(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The bomb was planted; the site is None if the log does not name it."""
+
+    at_ms: int
+    player_id: PlayerId
+    site: str | None = None
+
+
+class Defuse(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The bomb was defused; the player is None if unknown."""
+
+    at_ms: int
+    player_id: PlayerId | None = None
 
 
 class Shots(msgspec.Struct, array_like=True, gc=False):
@@ -30,7 +51,7 @@ class Shots(msgspec.Struct, array_like=True, gc=False):
 
 
 class RoundRecord(msgspec.Struct, omit_defaults=True):
-    """One round. `is_started` is False if its start is not in the log."""
+    """One round. `is_started` is False if its start is not in the log; what is not in the log is None."""
 
     number: int
     team1: tuple[PlayerId, ...] = ()
@@ -38,6 +59,12 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     is_started: bool = False
     is_decided: bool = False
     winner: Team | None = None
+    started_at_ms: int | None = None
+    decided_at_ms: int | None = None
+    team1_side: Side | None = None
+    winner_side: Side | None = None
+    reason: RoundEndReason | None = None
+    score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
     # Players respawn (deathmatch): totals of the whole round have no meaning, so no falls are stored.
@@ -45,20 +72,35 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
     weapon_kills: dict[PlayerId, dict[str, int]] = {}
+    # Health that each player took from each enemy; not stored in a deathmatch.
+    damage_to: dict[PlayerId, dict[PlayerId, int]] = {}
+    plant: Plant | None = None
+    defuse: Defuse | None = None
+    # Money at the start of freeze time, money spent, and the value of what was carried out of the buy zone.
+    money: dict[PlayerId, int] = {}
+    spent: dict[PlayerId, int] = {}
+    equipment: dict[PlayerId, int] = {}
+    has_money_lines: bool = False
     # The game printed its own statistics after this round.
     has_game_counts: bool = False
 
-    def start(self, team1: tuple[PlayerId, ...], team2: tuple[PlayerId, ...]) -> None:
-        """Start the round with these line-ups, at the end of freeze time."""
+    def start(self, event: RoundStarted) -> None:
+        """Start the round with its line-ups, at the end of freeze time."""
         self.is_started = True
-        self.team1, self.team2 = team1, team2
-        for player_id in team1 + team2:
+        self.started_at_ms, self.team1_side = event.at_ms, event.team1_side
+        self.team1, self.team2 = event.team1, event.team2
+        for player_id in event.team1 + event.team2:
             self.counts(player_id).rounds_played = 1
 
-    def decide(self, winner: Team | None) -> None:
-        """Record the winner, and the number of falls before the decision."""
+    def decide(self, event: RoundDecided) -> None:
+        """Record the winner and the score, and the number of falls before the decision."""
         self.is_decided = True
-        self.winner = winner
+        self.decided_at_ms, self.reason = event.at_ms, event.reason
+        self.winner, self.winner_side = event.winner, event.winner_side
+        self.score = (event.team1_score, event.team2_score)
+        if event.winner is not None and event.winner_side is not None:
+            # The sides may have been known wrongly at the start, if log lines were lost.
+            self.team1_side = event.winner_side if event.winner is Team.TEAM1 else event.winner_side.other
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:
@@ -67,6 +109,17 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         if counts is None:
             counts = self.players[player_id] = PlayerRound()
         return counts
+
+    def count_economy(self, event: EconomyCounted) -> None:
+        """Add the numbers of an event to those of the round."""
+        self.money.update(event.money)
+        self.spent.update(event.spent)
+        self.equipment.update(event.equipment)
+        self.has_money_lines = self.has_money_lines or event.has_money_lines
+
+    def spent_by(self, player_id: PlayerId) -> int | None:
+        """Return the money that a player spent; None if the log has no changes of money."""
+        return self.spent.get(player_id, 0) if self.has_money_lines else None
 
     def is_out(self, player_id: PlayerId) -> bool:
         """True if the player dropped out of this round."""
@@ -90,6 +143,16 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.falls.remove(fall)
             if fall.is_death:
                 self.counts(fall.victim).deaths -= 1
+
+    def alive(self, team: Team) -> set[PlayerId]:
+        """Return the players of a line-up who were alive and present at the decision; now, if there is none yet."""
+        fallen = {fall.victim for fall in self.falls[: self.falls_when_decided]}
+        return set(self.team1 if team is Team.TEAM1 else self.team2) - fallen
+
+    def first_kill(self) -> Fall | None:
+        """Return the first kill of an enemy before the decision."""
+        falls = self.falls[: self.falls_when_decided]
+        return next((fall for fall in falls if fall.killer is not None and fall.is_enemy), None)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return the team whose line-up has the player; None if neither has."""

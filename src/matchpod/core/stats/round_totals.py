@@ -41,10 +41,9 @@ def compute_totals(record: RoundRecord) -> None:
 
 def _compute_first_kills(record: RoundRecord, falls: list[Fall]) -> None:
     # A team kill is no first kill, but its victim can be the first death, as in the game's own count.
-    for fall in falls:
-        if fall.killer is not None and fall.is_enemy:
-            record.counts(fall.killer).first_kills = 1
-            break
+    first = record.first_kill()
+    if first is not None and first.killer is not None:
+        record.counts(first.killer).first_kills = 1
     for fall in falls:
         if fall.is_death:
             record.counts(fall.victim).first_deaths = 1

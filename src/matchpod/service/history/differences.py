@@ -6,6 +6,7 @@ are not compared. A stored list that cannot be decoded is reported as one differ
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import msgspec
 
 from matchpod.service.row_views import time_text
-from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
+from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
 _API_NAMES: Final = {"sort_ms": "sortedAt", "is_complete": "complete"}
@@ -31,6 +32,7 @@ class Part(StrEnum):
     PLAYERS = "players"
     LEADERBOARD = "leaderboard"
     ANTI_CHEAT = "antiCheat"
+    ROUNDS = "rounds"
 
 
 _KEYS: Final[Mapping[Part, tuple[str, ...]]] = {
@@ -60,6 +62,8 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
     rows = {row.id: row for row in old.maps}
     stats = {one.map_id: one for one in old.stats}
     new_stats = {one.map_id: one for one in new.stats}
+    rounds = {one.map_id: one for one in old.rounds}
+    new_rounds = {one.map_id: one for one in new.rounds}
     found: list[Difference] = []
     for row in new.maps:
         before = rows.get(row.id)
@@ -68,6 +72,7 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
         else:
             found += _fields(_columns(before), _columns(row), Difference(part=Part.MAP, map_number=row.map_number))
             found += _statistics(stats.get(row.id), new_stats.get(row.id), row.map_number)
+            found += _rounds(rounds.get(row.id), new_rounds.get(row.id), row.map_number)
     return found + _series(old.series, new.series)
 
 
@@ -91,6 +96,30 @@ def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> 
         yield from _compare_entries(_by_key(before, _KEYS[part]), _by_key(after, _KEYS[part]), template)
         if before != after and sorted(map(str, before)) == sorted(map(str, after)):
             yield msgspec.structs.replace(template, field="order", old=_order(before), new=_order(after))
+
+
+def _rounds(old: MapRounds | None, new: MapRounds | None, map_number: int) -> Iterator[Difference]:
+    """The differences between the rounds of a map, named such as `3.winner`; if none were stored, only their number."""
+    template = Difference(part=Part.ROUNDS, map_number=map_number)
+    after = [] if new is None else _ENTRIES.decode(new.unpack())
+    before = None if old is None else _unpack(old)
+    if before is None:
+        if new is not None:
+            yield msgspec.structs.replace(template, field="count", old=None, new=len(after))
+        return
+    yield from _fields(_flatten(_by_number(before)), _flatten(_by_number(after)), template)
+
+
+def _by_number(rounds: Sequence[_Entry]) -> _Entry:
+    return {str(one.get("number")): one for one in rounds}
+
+
+def _unpack(stored: MapRounds) -> list[dict[str, object]] | None:
+    """Decode stored rounds; None if they are damaged."""
+    try:
+        return _decode(stored.unpack())
+    except zlib.error:
+        return None
 
 
 def _encoded(part: Part, stats: MapStats | None) -> bytes:

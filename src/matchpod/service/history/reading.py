@@ -1,4 +1,4 @@
-"""Read series and maps on behalf of callers: lists, details, timelines and leaderboards.
+"""Read series and maps on behalf of callers: lists, details, rounds, timelines and leaderboards.
 
 The web layer has checked scope and query. Checks here run in this order: not found, owned by another organization.
 Final maps are read from the database. The numbers of maps that are being played come from the match in memory, all from
@@ -91,7 +91,7 @@ class History:
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
         """The map with the statistics of its players."""
-        return views.map_detail(*await self._current(await self.own_map(principal, map_id)))
+        return views.map_detail(*await self._statistics(await self.own_map(principal, map_id)))
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
@@ -101,9 +101,20 @@ class History:
         return views.events_page(row.id, query, found)
 
     @unavailable_on_outage
+    async def rounds(self, principal: Principal, map_id: str) -> views.RoundsView:
+        """The rounds of the map."""
+        row, match = await self._current(await self.own_map(principal, map_id))
+        if match is not None:
+            return views.rounds_view(row, rows.rounds_of_map(match, row.map_number))
+        if not row.is_final:
+            return views.rounds_view(row, b"[]")
+        stored = await history.rounds_of(self._db, row.id)
+        return views.rounds_view(row, None if stored is None else stored.unpack())
+
+    @unavailable_on_outage
     async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
         """The top players of the map."""
-        row, stats = await self._current(await self.own_map(principal, map_id))
+        row, stats = await self._statistics(await self.own_map(principal, map_id))
         players = _LEADERBOARD.decode(stats.leaderboard)
         return views.leaderboard_view(row, rank(players, sort_by=query.sort_by, limit=query.limit))
 
@@ -125,25 +136,32 @@ class History:
         key = read_server_id(server_id)
         return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
 
-    async def _current(self, row: MapRow) -> tuple[MapRow, MapStats]:
+    async def _statistics(self, row: MapRow) -> tuple[MapRow, MapStats]:
         """The current state of the map and its statistics, both from the same moment."""
+        row, match = await self._current(row)
+        if match is not None:
+            return row, rows.stats_of_map(match, row.id, row.map_number)
+        return row, (await history.stats_of(self._db, row.id) if row.is_final else None) or _no_stats(row)
+
+    async def _current(self, row: MapRow) -> tuple[MapRow, Match | None]:
+        """The current state of the map, and the match if that has its numbers; use it before the next await."""
         if row.is_final:
-            return row, await history.stats_of(self._db, row.id) or _no_stats(row)
+            return row, None
         server = await servers.get(self._db, row.server_id)
         if server is None or server.phase in _NOT_BEGUN:
-            return row, _no_stats(row)
+            return row, None
         if server.phase is not ServerPhase.RUNNING:
             # The match has ended, perhaps after the read of the row. If it was canceled, statistics are stored later.
             row = await history.get_map(self._db, row.id) or row
             if row.is_final:
-                return row, await history.stats_of(self._db, row.id) or _no_stats(row)
+                return row, None
         live = self._live.get(server.id)
         match = await self._remote.match(server) if live is None else live.fold.match
-        return _from_match(row, server, match)
+        return _row_now(row, server, match), match
 
 
-def _from_match(row: MapRow, server: ServerRow, match: Match) -> tuple[MapRow, MapStats]:
-    """The row and the statistics of the map, from the match. Not async: the match may change during an await."""
+def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
+    """The row of the map, from the match. Not async: the match may change during an await."""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
         # The caller canceled the match; its log does not show that.
@@ -151,7 +169,7 @@ def _from_match(row: MapRow, server: ServerRow, match: Match) -> tuple[MapRow, M
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
         # The end of a map is stored with its last events. Until then it is shown as live, so no reader misses them.
         now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
-    return now, rows.stats_of_map(match, row.id, row.map_number)
+    return now
 
 
 def _no_stats(row: MapRow) -> MapStats:

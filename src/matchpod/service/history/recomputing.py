@@ -129,10 +129,12 @@ class Recompute:
     async def _stored(self, row: ServerRow) -> MatchHistory:
         maps = await history.maps_of(self._db, row.id)
         stats = [await history.stats_of(self._db, one.id) for one in maps]
+        rounds = [await history.rounds_of(self._db, one.id) for one in maps]
         return MatchHistory(
             maps=tuple(maps),
             series=await history.series_of(self._db, row.id),
             stats=tuple(one for one in stats if one is not None),
+            rounds=tuple(one for one in rounds if one is not None),
         )
 
     async def _write(self, row: ServerRow, old: MatchHistory, new: MatchHistory, fold: Fold) -> None:

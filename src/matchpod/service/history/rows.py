@@ -9,13 +9,14 @@ import msgspec
 
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
+from matchpod.core.persons import sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_name
 from matchpod.core.result_shapes import DeathmatchPlayer
+from matchpod.core.rounds import build_rounds
 from matchpod.core.stats.leaderboard import player_rows
-from matchpod.core.timeline import sanitize
 from matchpod.service.history import naming
-from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
+from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 
 MAX_MAP_CHARS = 128
@@ -36,12 +37,12 @@ def history_of(
     played = [*match.maps, *_unplayed(match)]
     maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
     stats: tuple[MapStats, ...] = ()
+    rounds: tuple[MapRounds, ...] = ()
     if is_final:
         stats = tuple(stats_of_map(match, one.id, one.map_number, stats_version) for one in maps)
-    has_series = match.settings.match_type.has_series
-    return MatchHistory(
-        maps=maps, series=_series_row(row, match, maps, server_name) if has_series else None, stats=stats
-    )
+        rounds = tuple(MapRounds.pack(one.id, rounds_of_map(match, one.map_number)) for one in maps)
+    series = _series_row(row, match, maps, server_name) if match.settings.match_type.has_series else None
+    return MatchHistory(maps, series, stats, rounds)
 
 
 def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1) -> MapStats:
@@ -60,6 +61,11 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
         anti_cheat=_encode([anti_cheat_entry(one) for one in match.detections if one.map_number == number]),
         leaderboard=_encode(player_rows(lines, names, teams)),
     )
+
+
+def rounds_of_map(match: Match, number: int) -> bytes:
+    """The rounds of a map, as JSON."""
+    return _encode(build_rounds(match, played_map(match, number)))
 
 
 def played_map(match: Match, number: int) -> PlayedMap:

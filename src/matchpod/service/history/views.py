@@ -200,6 +200,21 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
 
 
+class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The rounds of a map."""
+
+    map_id: MapId
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    map_name: MapName
+    status: CurrentStatus
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
+    rounds: Annotated[
+        msgspec.Raw, Meta(description="The rounds that are in the log, in order; the current one is the last.")
+    ]
+
+
 def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]]) -> SeriesPage:
     """A page of series, each with its maps and how its match ended."""
     items = tuple(
@@ -268,3 +283,9 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
 def leaderboard_view(row: MapRow, players: Sequence[LeaderboardPlayer]) -> LeaderboardView:
     """The leaderboard, in the given order of players."""
     return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players))
+
+
+def rounds_view(row: MapRow, rounds: bytes | None) -> RoundsView:
+    """The rounds, given as JSON; None if they were not stored when the map ended."""
+    known = {"complete": None, "missing_rounds": ()} if rounds is None else _completeness(row)
+    return view_of(RoundsView, row, map_id=row.id, rounds=msgspec.Raw(rounds or b"[]"), **known)

@@ -6,6 +6,7 @@ from typing import Any
 
 from matchpod.core import events as ev
 from matchpod.core.model import PlayerId, Side, Team
+from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 
@@ -66,7 +67,7 @@ class EventBuilder:
     def blind(self, thrower: PlayerId, victim: PlayerId, seconds: float = 1.0) -> EventBuilder:
         return self.add(ev.Blinded, victim, thrower, seconds, are_enemies(thrower, victim))
 
-    def game_counts(self, round_number: int, *players: ev.GameCount) -> EventBuilder:
+    def game_counts(self, round_number: int, *players: GameCount) -> EventBuilder:
         return self.add(ev.GameCounted, round_number, players)
 
     def mvp(self, round_number: int, player_id: PlayerId, mvps: int) -> EventBuilder:
@@ -91,11 +92,19 @@ def line_of(ledger: Ledger, player_id: PlayerId) -> PlayerLine:
     return next(line for line in ledger.lines() if line.player_id == player_id)
 
 
+def round_started(team1: tuple[PlayerId, ...] = TEAM1, team2: tuple[PlayerId, ...] = TEAM2) -> ev.RoundStarted:
+    return ev.RoundStarted(0, 1, team1, team2, Side.CT)
+
+
+def round_decided(winner: Team | None, at_ms: int = 0) -> ev.RoundDecided:
+    return ev.RoundDecided(at_ms, 1, winner, None, ev.RoundEndReason.UNKNOWN, 0, 0)
+
+
 def are_enemies(first: PlayerId, second: PlayerId) -> bool:
     return (first in TEAM1) != (second in TEAM1)
 
 
-def game_count(player_id: PlayerId, **columns: float) -> ev.GameCount:
+def game_count(player_id: PlayerId, **columns: float) -> GameCount:
     """A row of the game's own statistics; columns not given are 0."""
-    counted: dict[str, Any] = dict.fromkeys(ev.GameCount.__struct_fields__, 0)
-    return ev.GameCount(**(counted | columns | {"player_id": player_id}))
+    counted: dict[str, Any] = dict.fromkeys(GameCount.__struct_fields__, 0)
+    return GameCount(**(counted | columns | {"player_id": player_id}))

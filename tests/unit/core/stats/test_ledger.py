@@ -6,7 +6,7 @@ import pytest
 
 from matchpod.core import events as ev
 from matchpod.core.model import Team
-from matchpod.core.stats.ledger import LiveCount, health_lost
+from matchpod.core.stats.player_line import LiveCount
 from tests.unit.core.stats.event_builder import (
     ANNA,
     BEN,
@@ -217,22 +217,6 @@ def test_huge_round_number_does_not_create_a_huge_list() -> None:
 
 
 # --- combat ---
-
-
-@pytest.mark.parametrize(
-    ("damage", "before", "after", "lost"),
-    [
-        (108, 100, 0, 100),  # capped at the remaining health
-        (27, 100, 73, 27),
-        (27, 100, 72, 28),  # the log truncates the damage
-        (20, 100, 40, 21),  # about 40 were lost to fall damage, which is not logged
-        (30, 40, 70, 30),  # more health than recorded
-        (0, 100, 100, 0),
-        (12, 0, 0, 0),  # a pellet that hits a dead player
-    ],
-)
-def test_damage_is_limited_to_the_health_before_the_hit(damage: int, before: int, after: int, lost: int) -> None:
-    assert health_lost(damage, before, after) == lost
 
 
 def test_team_damage_lowers_health_but_is_not_counted() -> None:

@@ -10,7 +10,7 @@ from matchpod.core.stats.mvps import MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples
 
-from .event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA
+from .event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, round_started
 
 PLAYERS = TEAM1 + TEAM2
 GUEST = "3001"
@@ -19,8 +19,8 @@ ALL_0 = dict.fromkeys(PLAYERS, 0)
 
 def played(number: int, winner: Team | None = Team.TEAM1) -> RoundRecord:
     record = RoundRecord(number)
-    record.start(TEAM1, TEAM2)
-    record.decide(winner)
+    record.start(round_started())
+    record.decide(round_decided(winner))
     return record
 
 
@@ -73,7 +73,7 @@ def test_plugin_report_of_a_round_that_is_not_in_the_log_yet_does_not_count() ->
 
 def test_everyone_may_be_the_mvp_of_a_round_with_an_unknown_winner_or_start() -> None:
     unstarted = RoundRecord(2)
-    unstarted.decide(Team.TEAM1)
+    unstarted.decide(round_decided(Team.TEAM1))
     assert known(played(1), played(2, None), game={1: {ANNA: 1}}) == {}
     assert known(played(1), unstarted, game={1: {ANNA: 1}}) == {}
 

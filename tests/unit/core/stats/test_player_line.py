@@ -8,12 +8,12 @@ from matchpod.core.model import Team
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord, Shots
-from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
+from tests.unit.core.stats.event_builder import ANNA, BEN, XENA, round_started
 
 
 def played(number: int) -> RoundRecord:
     record = RoundRecord(number)
-    record.start(TEAM1, TEAM2)
+    record.start(round_started())
     return record
 
 
@@ -47,7 +47,7 @@ def test_lines_are_ordered_by_kills_then_damage_then_id() -> None:
 
 def test_team_comes_from_the_last_line_up() -> None:
     second = RoundRecord(2)
-    second.start((XENA,), (ANNA,))
+    second.start(round_started((XENA,), (ANNA,)))
     lines = sum_rounds([played(1), second])
     assert [line_of(lines, who).team for who in (XENA, ANNA, BEN)] == [Team.TEAM1, Team.TEAM2, Team.TEAM1]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import Team
+from matchpod.core.events import RoundDecided, RoundEndReason
+from matchpod.core.model import Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
-from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA
+from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started
 
 
 def started() -> RoundRecord:
     record = RoundRecord(1)
-    record.start(TEAM1, TEAM2)
+    record.start(round_started())
     return record
 
 
@@ -35,7 +36,7 @@ def test_team_comes_from_the_line_up() -> None:
 def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
-    record.decide(Team.TEAM2)
+    record.decide(round_decided(Team.TEAM2))
     record.add_fall(Fall(2, BEN, XENA, is_enemy=True))
     assert record.falls_when_decided == 1
     assert len(record.falls) == 2
@@ -71,6 +72,36 @@ def test_removing_suicides_keeps_kills_and_earlier_deaths() -> None:
 def test_record_round_trips() -> None:
     record = started()
     record.add_fall(Fall(5, XENA))
-    record.decide(None)
+    record.decide(round_decided(None))
     record.has_game_counts = True
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=RoundRecord) == record
+
+
+def test_players_alive_at_the_decision_survive_the_round() -> None:
+    record = started()
+    record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))
+    record.add_fall(Fall(2, BEN, is_death=False))
+    assert record.alive(Team.TEAM1) == {"1003"}
+    record.decide(round_decided(Team.TEAM2))
+    record.add_fall(Fall(3, XENA))
+    assert (record.alive(Team.TEAM1), record.alive(Team.TEAM2)) == ({"1003"}, set(TEAM2))
+
+
+def test_first_kill_is_of_an_enemy_and_before_the_decision() -> None:
+    record = started()
+    record.add_fall(Fall(1, ANNA, BEN))
+    assert record.first_kill() is None
+    first = Fall(2, XENA, BEN, is_enemy=True, weapon="ak47")
+    record.add_fall(first)
+    assert record.first_kill() == first
+    late = started()
+    late.decide(round_decided(None))
+    late.add_fall(first)
+    assert late.first_kill() is None
+
+
+def test_sides_follow_the_side_of_the_winner() -> None:
+    record = RoundRecord(1)
+    record.decide(RoundDecided(1, 1, Team.TEAM2, Side.CT, RoundEndReason.CTS_WIN, 0, 1))
+    assert record.team1_side is Side.T
+    assert (record.score, record.reason, record.decided_at_ms) == ((0, 1), RoundEndReason.CTS_WIN, 1)

@@ -9,7 +9,19 @@ from matchpod.core.model import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 from matchpod.core.stats.round_totals import TRADE_WINDOW_MS, compute_totals
-from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, YURI, ZOE, are_enemies
+from tests.unit.core.stats.event_builder import (
+    ANNA,
+    BEN,
+    CARL,
+    TEAM1,
+    TEAM2,
+    XENA,
+    YURI,
+    ZOE,
+    are_enemies,
+    round_decided,
+    round_started,
+)
 
 MORE_OF_TEAM2 = ("2004", "2005", "2006")
 
@@ -19,7 +31,7 @@ class RoundBuilder:
 
     def __init__(self, team1: tuple[PlayerId, ...] = TEAM1, team2: tuple[PlayerId, ...] = TEAM2) -> None:
         self.record = RoundRecord(1)
-        self.record.start(team1, team2)
+        self.record.start(round_started(team1, team2))
         self.at_ms = 0
 
     def kill(self, killer: PlayerId, victim: PlayerId, *, after_ms: int = 10_000) -> RoundBuilder:
@@ -33,7 +45,7 @@ class RoundBuilder:
         return self
 
     def decide(self, winner: Team | None) -> RoundBuilder:
-        self.record.decide(winner)
+        self.record.decide(round_decided(winner))
         return self
 
     def totals(self) -> dict[PlayerId, PlayerRound]:

@@ -1,0 +1,86 @@
+"""Value the equipment that a player carries out of the buy zone, by the prices of the game."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from matchpod.core.stats.weapons import is_knife
+
+_WEAPON: Final = "weapon_"
+_ARMOR: Final = re.compile(r"kevlar\(\d+\)")
+_ARMOR_PRICE: Final = 650
+
+PRICES: Final = {
+    "glock": 200,
+    "hkp2000": 200,
+    "usp_silencer": 200,
+    "p250": 300,
+    "elite": 300,
+    "fiveseven": 500,
+    "tec9": 500,
+    "cz75a": 500,
+    "deagle": 700,
+    "revolver": 600,
+    "mac10": 1050,
+    "mp9": 1250,
+    "mp7": 1500,
+    "mp5sd": 1500,
+    "ump45": 1200,
+    "bizon": 1300,
+    "p90": 2350,
+    "nova": 1050,
+    "xm1014": 2000,
+    "mag7": 1300,
+    "sawedoff": 1100,
+    "negev": 1700,
+    "m249": 5200,
+    "galilar": 1800,
+    "famas": 1950,
+    "ak47": 2700,
+    "m4a1": 2900,
+    "m4a1_silencer": 2900,
+    "sg556": 3000,
+    "aug": 3300,
+    "ssg08": 1700,
+    "awp": 4750,
+    "g3sg1": 5000,
+    "scar20": 5000,
+    "taser": 200,
+    "hegrenade": 300,
+    "flashbang": 200,
+    "smokegrenade": 300,
+    "decoy": 50,
+    "molotov": 400,
+    "incgrenade": 500,
+}
+"""Prices of weapons by their name in the log. The purchases of a real match agree with all that occur there."""
+
+_OTHER_ITEMS: Final = {"helmet": 350, "defuser": 400, "C4": 0, "weapon_c4": 0}
+
+
+def equipment_value(items: Iterable[str]) -> int | None:
+    """Return the value of the items in a `left buyzone` line; None if there are none, or one is not known.
+
+    Worn armour counts in full. The line lists a second flashbang only once, so that is not counted.
+    """
+    total, count = 0, 0
+    for item in items:
+        price = _price(item)
+        if price is None:
+            return None
+        total += price
+        count += 1
+    return total if count else None
+
+
+def _price(item: str) -> int | None:
+    other = _OTHER_ITEMS.get(item)
+    if other is not None:
+        return other
+    if item.startswith(_WEAPON):
+        name = item[len(_WEAPON) :]
+        price = PRICES.get(name)
+        return 0 if price is None and is_knife(name) else price
+    return _ARMOR_PRICE if _ARMOR.fullmatch(item) else None
