@@ -273,7 +273,7 @@ class World:
 
         await self.until(has_score, f"{name} is live")
 
-    async def outcome(self, name: str = "srv_1") -> OutcomeRow:
+    async def outcome(self, name: str = "srv_1", *, is_same_version: bool = True) -> OutcomeRow:
         """Wait until the server is released; return the outcome of its match."""
         await self.until_phase(ServerPhase.RELEASED, name)
         outcome = await outbox.outcome_of(self.db, name)
@@ -281,7 +281,7 @@ class World:
         assert name not in self.region.running
         assert name not in (await slots.taken(self.db)).get("eu", {}).values()
         assert await snapshots.load(self.db, name) is None
-        await assert_final_history(self.db, await self.row(name), self.speed)
+        await assert_final_history(self.db, await self.row(name), self.speed, is_same_version=is_same_version)
         return outcome
 
     async def cancel(self, name: str = "srv_1") -> None:

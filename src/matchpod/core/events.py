@@ -296,7 +296,7 @@ class BombExploded(Event, frozen=True):
 class EconomyCounted(Event, frozen=True):
     """Money and equipment in a round: at its start, spent so far, and the value carried out of the buy zone.
 
-    Each event adds to or replaces those before. `has_money_lines`: a player without an entry in `spent` spent nothing.
+    Each event replaces the one before. `has_money_lines`: a player without an entry in `spent` spent nothing.
     """
 
     round_number: int

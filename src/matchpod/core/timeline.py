@@ -86,6 +86,16 @@ class Timeline(msgspec.Struct):
         waiting, self.waiting = self.waiting, []
         return waiting
 
+    def renumber(self, map_number: int, shift: int) -> None:
+        """Shift the numbers of a map's pending and future items, to continue a timeline that was numbered otherwise."""
+        self.seqs[map_number] = self.seqs.get(map_number, 0) + shift
+        self.waiting = [
+            MapItem(map_number, msgspec.structs.replace(one.item, seq=one.item.seq + shift))
+            if one.map_number == map_number
+            else one
+            for one in self.waiting
+        ]
+
     def apply(self, event: ev.GameEvent, match: Match) -> None:
         """Add items for an event just applied to the match; callers may skip types that are not in TIMELINE_EVENTS."""
         entry = TIMELINE_EVENTS.get(type(event))

@@ -18,7 +18,7 @@ from matchpod.cs2.prices import equipment_value
 MAX_PLAYERS = 128
 """Most players whose money is kept. A server has at most 64; ids may be forged."""
 
-_PURCHASE = "purchase:"
+_PURCHASE = "purchase: "
 _SELLBACK = "acquire: sellback"
 
 
@@ -51,36 +51,35 @@ class Economy(msgspec.Struct):
     def set_money(self, money: dict[PlayerId, int]) -> None:
         """Set the money at the start of the round, as printed by the game."""
         if self.is_known and not self.is_play:
-            self.money, self.is_changed = money, True
+            self.money, self.is_changed = dict(money), True
 
     def change_money(self, line: MoneyChange) -> None:
-        """Count a purchase or sellback; other lines show that changes are logged."""
-        player_id = line.player.player_id
-        if not self.is_known or not player_id:
-            return
+        """Count a purchase or sellback; any other line shows that changes are logged."""
+        player_id, cause = line.player.player_id, line.cause
         if player_id not in self.money:
-            if len(self.money) >= MAX_PLAYERS:
+            if not player_id or len(self.money) >= MAX_PLAYERS:
                 return
             self.money[player_id], self.is_changed = line.before, True
-        if not self.has_money_lines:
-            self.has_money_lines = self.is_changed = True
-        cause = line.cause
-        if cause is not None and (cause.startswith(_PURCHASE) or cause == _SELLBACK):
-            self.spent[player_id] = self.spent.get(player_id, 0) - line.change
-            self.is_changed = True
+        if cause is not None and (cause[: len(_PURCHASE)] == _PURCHASE or cause == _SELLBACK):
+            spent = self.spent
+            spent[player_id] = spent[player_id] - line.change if player_id in spent else -line.change
+            self.is_changed = self.has_money_lines = True
+        elif not self.has_money_lines:
+            self.is_changed = self.has_money_lines = True
 
-    def leave_buyzone(self, at_ms: int, line: LeftBuyzone, round_number: int) -> EconomyCounted | None:
-        """Return the value of what a player carries at the first exit of the round; None if there is nothing new."""
+    def leave_buyzone(self, line: LeftBuyzone) -> bool:
+        """Value what a player carries at the first exit of the round; True if that is new."""
         player_id = line.player.player_id
-        is_new = player_id not in self.equipment and len(self.equipment) < MAX_PLAYERS
-        if not (self.is_play and is_new and player_id and line.items):
-            return None
-        value = self.equipment[player_id] = equipment_value(line.items)
-        return None if value is None else EconomyCounted(at_ms, round_number, equipment={player_id: value})
+        if player_id in self.equipment or not (player_id and line.items) or len(self.equipment) >= MAX_PLAYERS:
+            return False
+        self.equipment[player_id] = equipment_value(line.items)
+        self.is_changed = True
+        return True
 
-    def money_event(self, at_ms: int, round_number: int) -> EconomyCounted:
-        """Return the money at the start of the round, and what was spent so far."""
+    def event(self, at_ms: int, round_number: int) -> EconomyCounted:
+        """Return all that is known so far."""
         self.is_changed = False
+        equipment = {player_id: value for player_id, value in self.equipment.items() if value is not None}
         return EconomyCounted(
-            at_ms, round_number, dict(self.money), dict(self.spent), has_money_lines=self.has_money_lines
+            at_ms, round_number, dict(self.money), dict(self.spent), equipment, has_money_lines=self.has_money_lines
         )

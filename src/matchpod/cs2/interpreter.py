@@ -126,36 +126,37 @@ class Interpreter(msgspec.Struct):
         self.flow.on_world_trigger(at_ms, line, out)
         if line.trigger == "Round_Start":
             self.economy.is_play = self.economy.is_known
-            self._add_money(at_ms, self.flow.rounds_played + 1, out)
+            self._add_economy(at_ms, self.flow.rounds_played + 1, out)
 
     def _round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
         self.flow.on_round_end(at_ms, line, out)
         self.economy.is_play = False
-        self._add_money(at_ms, self.flow.rounds_played, out)
+        self._add_economy(at_ms, self.flow.rounds_played, out)
 
     def _freeze(self, at_ms: int, line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
-        self._add_money(at_ms, self.flow.rounds_played, out)  # what changed after the decision
+        self._add_economy(at_ms, self.flow.rounds_played, out)  # what changed after the decision
         self.economy.start_freeze()
         self.flow.on_freeze(at_ms, line, out)
 
-    def _add_money(self, at_ms: int, round_number: int, out: list[GameEvent]) -> None:
+    def _add_economy(self, at_ms: int, round_number: int, out: list[GameEvent]) -> None:
         if self.economy.is_changed and self.flow.phase is MapPhase.LIVE:
-            out.append(self.economy.money_event(at_ms, round_number))
+            out.append(self.economy.event(at_ms, round_number))
 
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
-        if self.flow.phase is MapPhase.LIVE:
-            event = self.economy.leave_buyzone(at_ms, line, self.flow.rounds_played + 1)
-            if event is not None:
-                out.append(event)
+        economy, flow = self.economy, self.flow
+        is_new = economy.is_play and flow.phase is MapPhase.LIVE and economy.leave_buyzone(line)
+        if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
+            self._add_economy(at_ms, flow.rounds_played + 1, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
-        self.economy.change_money(line)
+        if self.economy.is_known:
+            self.economy.change_money(line)
         if line.change == DEFUSE_REWARD:
             self.flow.combat.record_payment(at_ms, line)
 
     def _stats_mark(self, at_ms: int, line: world_lines.StatsMark, out: list[GameEvent]) -> None:
         if self.block.read_mark(line):
-            self.economy.set_money({row.player_id: row.money for row in self.block.rows})
+            self.economy.set_money(self.block.money)
             if self.flow.phase is MapPhase.LIVE:
                 out.append(events.GameCounted(at_ms, self.block.round_number, tuple(self.block.rows)))
 
@@ -163,7 +164,10 @@ class Interpreter(msgspec.Struct):
         self.block.read_field(line)
 
     def _stats_player(self, _at_ms: int, line: world_lines.StatsPlayer, _out: list[GameEvent]) -> None:
-        self.block.read_player(line)
+        if self.flow.phase is MapPhase.LIVE:
+            self.block.read_player(line)
+        else:
+            self.block.read_money(line)
 
 
 _STEPS: dict[type, Callable[..., None]] = {

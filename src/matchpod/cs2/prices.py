@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from matchpod.core.stats.weapons import is_knife
@@ -11,6 +11,7 @@ from matchpod.core.stats.weapons import is_knife
 _WEAPON: Final = "weapon_"
 _ARMOR: Final = re.compile(r"kevlar\(\d+\)")
 _ARMOR_PRICE: Final = 650
+_MAX_ARMOR: Final = 100
 
 PRICES: Final = {
     "glock": 200,
@@ -57,30 +58,34 @@ PRICES: Final = {
 }
 """Prices of weapons by their name in the log. The purchases of a real match agree with all that occur there."""
 
-_OTHER_ITEMS: Final = {"helmet": 350, "defuser": 400, "C4": 0, "weapon_c4": 0}
+_ITEMS: Final = {
+    **{f"{_WEAPON}{name}": price for name, price in PRICES.items()},
+    "helmet": 350,
+    "defuser": 400,
+    f"kevlar({_MAX_ARMOR})": _ARMOR_PRICE,
+    "C4": 0,
+    f"{_WEAPON}c4": 0,
+    f"{_WEAPON}knife": 0,
+    f"{_WEAPON}knife_t": 0,
+}
 
 
-def equipment_value(items: Iterable[str]) -> int | None:
+def equipment_value(items: Sequence[str]) -> int | None:
     """Return the value of the items in a `left buyzone` line; None if there are none, or one is not known.
 
     Worn armour counts in full. The line lists a second flashbang only once, so that is not counted.
     """
-    total, count = 0, 0
+    total = 0
     for item in items:
-        price = _price(item)
+        price = _ITEMS[item] if item in _ITEMS else _other_price(item)
         if price is None:
             return None
         total += price
-        count += 1
-    return total if count else None
+    return total if items else None
 
 
-def _price(item: str) -> int | None:
-    other = _OTHER_ITEMS.get(item)
-    if other is not None:
-        return other
-    if item.startswith(_WEAPON):
-        name = item[len(_WEAPON) :]
-        price = PRICES.get(name)
-        return 0 if price is None and is_knife(name) else price
+def _other_price(item: str) -> int | None:
+    """Return the price of damaged armour or a knife with a skin."""
+    if item.startswith(_WEAPON) and is_knife(item[len(_WEAPON) :]):
+        return 0
     return _ARMOR_PRICE if _ARMOR.fullmatch(item) else None

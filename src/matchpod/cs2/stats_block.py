@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from matchpod.core.model import PlayerId
 from matchpod.core.stats.game_count import GameCount
 from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END
 from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
@@ -24,11 +25,12 @@ class StatsBlock(msgspec.Struct):
     is_open: bool = False
     round_number: int = 0
     rows: list[GameCount] = []
+    money: dict[PlayerId, int] = {}
 
     def read_mark(self, line: StatsMark) -> bool:
         """Open or close the block; True if it is complete and can be used."""
         if line.mark == STATS_BEGIN:
-            self.is_open, self.round_number, self.rows = True, 0, []
+            self.is_open, self.round_number, self.rows, self.money = True, 0, [], {}
         elif line.mark == STATS_END and self.is_open:
             self.is_open = False
             return self.round_number > 0
@@ -44,6 +46,14 @@ class StatsBlock(msgspec.Struct):
         row = _read_row(line.columns)
         if self.is_open and row is not None and len(self.rows) < MAX_ROWS:
             self.rows.append(row)
+            self.money[row.player_id] = row.money
+
+    def read_money(self, line: StatsPlayer) -> None:
+        """Store only the money of a player: before the map is live, the other columns do not count."""
+        account, _, money, *_ = (*line.columns.split(",", 3), "", "", "")
+        is_number = account.strip().isdecimal() and money.strip().isdecimal()
+        if self.is_open and is_number and 0 < int(account) <= MAX_ACCOUNT and len(self.money) < MAX_ROWS:
+            self.money[from_account(int(account))] = int(money)
 
 
 def _read_row(columns: str) -> GameCount | None:

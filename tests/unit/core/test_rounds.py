@@ -103,8 +103,8 @@ def test_damage_pairs_combine_bots_and_unlisted_players() -> None:
 
 def test_economy_is_per_player_and_team() -> None:
     driver = RoundDriver().start(team2=(BEN, BOT))
-    driver.add(ev.EconomyCounted, 1, {ANN: 800, BEN: 800}, {ANN: 650}, has_money_lines=True)
-    driver.add(ev.EconomyCounted, 1, equipment={ANN: 850, BEN: 200})
+    driver.add(ev.EconomyCounted, 1, {ANN: 800}, {ANN: 300})
+    driver.add(ev.EconomyCounted, 1, {ANN: 800, BEN: 800}, {ANN: 650}, {ANN: 850, BEN: 200}, has_money_lines=True)
     (one,) = driver.rounds()
     players = {player.steam_id: (player.money, player.spent, player.equipment_value) for player in one.players}
     assert players == {ANN: (800, 650, 850), BEN: (800, 0, 200)}

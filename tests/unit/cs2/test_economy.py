@@ -93,10 +93,18 @@ def test_equipment_is_valued_at_the_first_exit_in_play() -> None:
     log.round_start()
     log.exit(1, "weapon_knife", "weapon_glock", "kevlar(100)").exit(1, "weapon_knife", "weapon_ak47").exit(2)
     log.exit(3, "weapon_raygun").exit(3, "weapon_glock")
-    assert log.totals(2)[2] == {ANN: 850}
+    assert log.totals(2)[2] == {}
     log.round_end("CT")
-    log.exit(2, "weapon_glock")
     assert log.totals(2)[2] == {ANN: 850}
+    log.exit(2, "weapon_glock").freeze()
+    assert log.totals(2)[2] == {ANN: 850}
+
+
+def test_equipment_is_known_during_the_round_once_all_players_have_left_the_buy_zone() -> None:
+    log = frozen()
+    log.round_start()
+    log.exit(1, "weapon_glock").exit(2, "weapon_glock").exit(3, "weapon_ak47").exit(4, "weapon_raygun")
+    assert log.totals(2)[2] == {ANN: 200, BEN: 200, CID: 2700}
 
 
 def test_without_money_lines_nothing_is_known_about_spending() -> None:
@@ -131,5 +139,6 @@ def test_number_of_players_is_limited() -> None:
     log.round_start()
     for account in range(MAX_PLAYERS + 10):
         log.write(f'"X<1><[U:1:{account + 10}]><CT>" left buyzone with [ weapon_glock ]')
+    log.round_end("CT")
     money, spent, equipment, _ = log.totals(2)
     assert len(money) == len(spent) == len(equipment) == MAX_PLAYERS

@@ -237,8 +237,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         lost = health_lost(event.damage, before, event.health)
         counts.damage += lost
         if lost and not self.has_respawns:
-            victims = record.damage_to.setdefault(attacker, {})
-            victims[victim] = victims.get(victim, 0) + lost
+            record.add_damage(attacker, victim, lost)
         if event.weapon in UTILITY:
             counts.utility_damage += lost
 

@@ -110,12 +110,20 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             counts = self.players[player_id] = PlayerRound()
         return counts
 
+    def add_damage(self, attacker: PlayerId, victim: PlayerId, lost: int) -> None:
+        """Add to the damage of one player to another."""
+        victims = self.damage_to.get(attacker)
+        if victims is None:
+            self.damage_to[attacker] = {victim: lost}
+        elif victim in victims:
+            victims[victim] += lost
+        else:
+            victims[victim] = lost
+
     def count_economy(self, event: EconomyCounted) -> None:
-        """Add the numbers of an event to those of the round."""
-        self.money.update(event.money)
-        self.spent.update(event.spent)
-        self.equipment.update(event.equipment)
-        self.has_money_lines = self.has_money_lines or event.has_money_lines
+        """Set money and equipment; each event has all that is known so far."""
+        self.money, self.spent, self.equipment = event.money, event.spent, event.equipment
+        self.has_money_lines = event.has_money_lines
 
     def spent_by(self, player_id: PlayerId) -> int | None:
         """Return the money that a player spent; None if the log has no changes of money."""

@@ -59,6 +59,7 @@ class Recorder:
         """The number of the last stored item of each map."""
         self._written = MatchHistory(maps=())
         self._flushed_ms = 0
+        self._is_aligned = False
 
     async def begin(self) -> None:
         """Read what is already stored."""
@@ -104,6 +105,8 @@ class Recorder:
             self._streams.finish(one.id)
 
     async def _commit(self, build: _Build, now_ms: int) -> None:
+        if not self._is_aligned:
+            await self._align()
         items = self._fold.drain_timeline()
         try:
             pages = await self._write_new(build, items, now_ms)
@@ -123,6 +126,19 @@ class Recorder:
         if events:
             self._streams.organizations.wake()
         return pages
+
+    async def _align(self) -> None:
+        """Continue the stored timelines, also those that another version has numbered differently."""
+        self._is_aligned = True
+        for played in self._fold.match.maps:
+            map_id = naming.map_id(self._row.game_id, played.number)
+            last = self._stored.get(map_id, 0)
+            known = [item for item in self._fold.pending_items(played.number) if item.seq <= last]
+            if not known:
+                continue
+            same = (known[-1].seq, _encode(known[-1]))
+            if await map_events.read_after(self._db, map_id, same[0] - 1, limit=1) != [same]:
+                self._fold.align_timeline(played.number, await map_events.read_after(self._db, map_id, 0, limit=last))
 
     def _changes(self, current: MatchHistory) -> list[Statement]:
         """The minimal statements: most changes are scores, which lists are not filtered, sorted or counted by."""

@@ -9,6 +9,7 @@ as MAX_STEP_MS, and a clock that was set back holds no deadline up.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -30,6 +31,7 @@ from matchpod.core.progress import (
 )
 from matchpod.core.result import build_result, iso_time, live_match
 from matchpod.core.timeline import MapItem
+from matchpod.core.timeline_items import TimelineItem
 from matchpod.core.timers import Timers, to_ms
 from matchpod.core.type_fingerprint import type_fingerprint
 from matchpod.cs2.anticheat_reports import read_detections
@@ -208,6 +210,22 @@ class Fold(msgspec.Struct):
     def drain_timeline(self) -> list[MapItem]:
         """Remove and return the timeline items that were added since the last call."""
         return self.reader.timeline.drain()
+
+    def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:
+        """Continue the stored timeline of a map, given as numbers and JSON.
+
+        A version with other types of items numbered it differently: then its items are found here by their content.
+        """
+        numbers = {line.replace(b'"seq":%d,' % seq, b'"seq":0,', 1): seq for seq, line in stored}
+        for item in reversed(self.pending_items(map_number)):
+            seq = numbers.get(msgspec.json.encode(msgspec.structs.replace(item, seq=0)))
+            if seq is not None:
+                self.reader.timeline.renumber(map_number, seq - item.seq)
+                return
+
+    def pending_items(self, map_number: int) -> list[TimelineItem]:
+        """The items of a map that `drain_timeline` would return."""
+        return [one.item for one in self.reader.timeline.waiting if one.map_number == map_number]
 
     # --- read -----------------------------------------------------------------------------------------------------
 

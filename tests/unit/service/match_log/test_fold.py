@@ -13,6 +13,7 @@ from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.timeline_items import AssistItem, TimelineItem
 from matchpod.core.timers import Timers
 from matchpod.cs2.log_clock import ZONE_STEP_MS
 from matchpod.service.match_log.entries import EntryKind
@@ -244,3 +245,40 @@ def test_all_detections_of_an_entry_are_applied() -> None:
     assert len(fold.apply(report).events) == len(fold.match.detections) - before == 2
     fold.apply(report)
     assert len(fold.match.detections) - before == 2, "a repeated report counts once"
+
+
+# --- timelines of other versions ----------------------------------------------------------------------------------
+
+
+def items_of_first_map(fold: Fold) -> list[TimelineItem]:
+    return [one.item for one in fold.drain_timeline() if one.map_number == 1]
+
+
+def folded_twice() -> tuple[list[TimelineItem], Fold]:
+    """The items of the first map, and another fold that has them all pending."""
+    folds = [Fold.begin(row_of(recorded().settings), 1.0) for _ in range(2)]
+    for fold in folds:
+        for entry in recorded().entries:
+            fold.apply(entry)
+    return items_of_first_map(folds[0]), folds[1]
+
+
+def test_timeline_of_a_version_with_fewer_items_is_continued_after_its_last_one() -> None:
+    items, fold = folded_twice()
+    older = [item for item in items[:40] if not isinstance(item, AssistItem)]
+    assert len(older) < 40
+    stored = [msgspec.structs.replace(item, seq=seq) for seq, item in enumerate(older, 1)]
+    last = stored[-1]
+    fold.align_timeline(1, [(item.seq, msgspec.json.encode(item)) for item in stored])
+    aligned = items_of_first_map(fold)
+    rest = [msgspec.structs.replace(item, seq=0) for item in items[items.index(older[-1]) + 1 :]]
+    assert [msgspec.structs.replace(item, seq=0) for item in aligned if item.seq > last.seq] == rest
+    assert [item.seq for item in aligned][-len(rest) :] == list(range(last.seq + 1, last.seq + 1 + len(rest)))
+
+
+def test_timeline_of_the_same_version_or_without_known_items_keeps_its_numbers() -> None:
+    items, fold = folded_twice()
+    fold.align_timeline(1, [(item.seq, msgspec.json.encode(item)) for item in items[:40]])
+    fold.align_timeline(1, [(1, b"{}")])
+    fold.align_timeline(1, [])
+    assert items_of_first_map(fold) == items
