@@ -19,6 +19,7 @@ MAX_PLAYERS = 128
 """Most players whose money is kept. A server has at most 64; ids may be forged."""
 
 _PURCHASE = "purchase: "
+_CHARS = len(_PURCHASE)
 _SELLBACK = "acquire: sellback"
 
 
@@ -60,7 +61,7 @@ class Economy(msgspec.Struct):
             if not player_id or len(self.money) >= MAX_PLAYERS:
                 return
             self.money[player_id], self.is_changed = line.before, True
-        if cause is not None and (cause[: len(_PURCHASE)] == _PURCHASE or cause == _SELLBACK):
+        if cause is not None and (cause[:_CHARS] == _PURCHASE or cause == _SELLBACK):
             spent = self.spent
             spent[player_id] = spent[player_id] - line.change if player_id in spent else -line.change
             self.is_changed = self.has_money_lines = True
@@ -70,9 +71,10 @@ class Economy(msgspec.Struct):
     def leave_buyzone(self, line: LeftBuyzone) -> bool:
         """Value what a player carries at the first exit of the round; True if that is new."""
         player_id = line.player.player_id
-        if player_id in self.equipment or not (player_id and line.items) or len(self.equipment) >= MAX_PLAYERS:
+        equipment, items = self.equipment, line.items
+        if player_id in equipment or not (player_id and items) or len(equipment) >= MAX_PLAYERS:
             return False
-        self.equipment[player_id] = equipment_value(line.items)
+        equipment[player_id] = equipment_value(items)
         self.is_changed = True
         return True
 
