@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from matchpod.core.callback_query import CallbackState
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
@@ -86,8 +87,8 @@ async def test_ending_a_match_updates_the_server_and_stores_outcome_and_callback
     await db.write(end_statements(mine.fence))
     row = await servers.get(db, "srv_1")
     assert row == msgspec.structs.replace(
-        mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, ended_at_ms=50, next_at_ms=50,
-        lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
+        mine, phase=ServerPhase.ENDING, status=ServerStatus.STOPPED, match_phase=PublicPhase.ENDED, ended_at_ms=50,
+        next_at_ms=50, lease_owner=None, lease_until_ms=None, fence=mine.fence + 1, callback_auth=None,
     )  # fmt: skip
     expected = OutcomeRow(server_id="srv_1", kind="match_over", at_ms=50, result=b"{}", callback_body=b"[]")
     assert await outbox.outcome_of(db, "srv_1") == expected

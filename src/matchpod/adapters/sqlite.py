@@ -41,6 +41,7 @@ READ_S: Final = 15.0
 BUSY_S: Final = 5.0
 """How long to wait for a lock held by another program (a backup, a shell)."""
 
+_ERRORS: Final = (sqlite3.Error, OverflowError, ValueError)
 _UNAVAILABLE_CODES: Final = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -129,9 +130,11 @@ class SqliteDatabase:
         """
         if self._is_closed:
             raise DatabaseUnavailableError("the database is closed")
-        with _translate_errors():
+        try:
             # Fetch all rows: an unfinished cursor would keep its read transaction open.
             rows: list[Row] = self._loop_reader.execute(sql, params).fetchall()
+        except _ERRORS as exc:  # not a context manager, which would take 2 µs
+            raise _translated(exc) from exc
         return rows[0] if rows else None
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -298,13 +301,17 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 def _translate_errors() -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as exc:
-        # Errors raised by the module itself, such as a missing parameter, have no code.
-        code: int = getattr(exc, "sqlite_errorcode", 0)
-        if code in _DUPLICATE_CODES:
-            raise DuplicateError(str(exc)) from exc
-        if code & 0xFF in _UNAVAILABLE_CODES:
-            raise DatabaseUnavailableError(f"SQLite: {exc}") from exc
-        raise DatabaseError(f"{type(exc).__name__}: {exc}") from exc
-    except (OverflowError, ValueError) as exc:
-        raise DatabaseError(f"a value does not fit: {exc}") from exc
+    except _ERRORS as exc:
+        raise _translated(exc) from exc
+
+
+def _translated(exc: Exception) -> DatabaseError:
+    if not isinstance(exc, sqlite3.Error):
+        return DatabaseError(f"a value does not fit: {exc}")
+    # Errors raised by the module itself, such as a missing parameter, have no code.
+    code: int = getattr(exc, "sqlite_errorcode", 0)
+    if code in _DUPLICATE_CODES:
+        return DuplicateError(str(exc))
+    if code & 0xFF in _UNAVAILABLE_CODES:
+        return DatabaseUnavailableError(f"SQLite: {exc}")
+    return DatabaseError(f"{type(exc).__name__}: {exc}")
