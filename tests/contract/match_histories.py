@@ -93,4 +93,12 @@ async def true_counts(db: Database) -> dict[CountedKey, int]:
         counts.update(
             (org_id, kind, s, n, d) for s in {"", status} for n in {"", name} for d in (-1, sort_ms // DAY_MS)
         )
+    servers_sql = "SELECT org_id, status, match_phase, region, created_at_ms FROM servers"
+    for org_id, status, phase, region, created_ms in msgspec.convert(
+        await db.read(servers_sql), list[tuple[str, str, str, str, int]]
+    ):
+        statuses = ("", "ended", status) if phase == "ended" else ("",)
+        counts.update(
+            (org_id, "server", s, r, d) for s in statuses for r in ("", region) for d in (-1, created_ms // DAY_MS)
+        )
     return dict(counts)
