@@ -112,8 +112,10 @@ async def _next_org(db: Database, org_id: str) -> str | None:
 
 async def _prunable(db: Database, org_id: str, before_ms: int) -> tuple[int, int]:
     """Return the numbers of the first event and of the first one to keep."""
-    rows = await db.read(
-        "SELECT MIN(seq), MAX(seq) FROM organization_events WHERE org_id = :org_id", {"org_id": org_id}
+    rows = await db.read(  # two subqueries, as SQLite finds MIN and MAX by an index only if it needs one of them
+        "SELECT (SELECT MIN(seq) FROM organization_events WHERE org_id = :org_id),"
+        " (SELECT MAX(seq) FROM organization_events WHERE org_id = :org_id)",
+        {"org_id": org_id},
     )
     first, last = msgspec.convert(rows[0], tuple[int, int])
     kept = await db.read(
