@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -112,7 +113,12 @@ def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
 def iso_time(ms: int) -> str:
     """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
     seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest_ms:03d}Z"
+    return f"{_iso_second(seconds)}.{rest_ms:03d}Z"
+
+
+@lru_cache(maxsize=64)  # most times are of this second, and used more than once
+def _iso_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:

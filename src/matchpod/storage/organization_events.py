@@ -20,6 +20,10 @@ PRUNE_EVENTS: Final = 1_000
 """Maximum events deleted per transaction: few enough that other writers hardly wait."""
 
 _ORGS_PER_QUERY: Final = 512
+_INSERT: Final = (
+    "INSERT INTO organization_events (org_id, seq, at_ms, line) SELECT :org_id,"
+    " (SELECT COALESCE(MAX(seq), 0) + 1 FROM organization_events WHERE org_id = :org_id), :at_ms, :line"
+)
 
 
 def append(org_id: str, lines: Sequence[bytes], *, at_ms: int) -> list[Statement]:
@@ -34,13 +38,8 @@ def insert(org_id: str, line: bytes, *, at_ms: int, only_if: str = "", **params:
     With a condition (SQL with its parameters): NothingChangedError if it does not hold. A check that is part of another
     statement costs no round trip.
     """
-    where = f" WHERE {only_if}" if only_if else ""
-    return Statement(
-        "INSERT INTO organization_events (org_id, seq, at_ms, line) SELECT :org_id, (SELECT COALESCE(MAX(seq), 0) + 1"
-        f" FROM organization_events WHERE org_id = :org_id), :at_ms, :line{where}",
-        {"org_id": org_id, "at_ms": at_ms, "line": line, **params},
-        must_change=True,
-    )
+    sql = f"{_INSERT} WHERE {only_if}" if only_if else _INSERT
+    return Statement(sql, {"org_id": org_id, "at_ms": at_ms, "line": line, **params}, must_change=True)
 
 
 async def newest(db: Database, org_id: str) -> int:
