@@ -16,6 +16,7 @@ from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.storage import history_counts
 from matchpod.storage.raw_log import RawEntry
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import PLAYERS, row_of
@@ -112,7 +113,7 @@ class Recording:
     @property
     def tables(self) -> list[str]:
         """The tables that the last write changed, in order."""
-        tables = ("history_counts", "maps", "series", "map_events")
+        tables = ("history_counts", "maps", "series", "map_events", "organization_events")
         changed = (
             table
             for one in self.written[-1]
@@ -142,10 +143,12 @@ async def test_counts_are_written_only_if_a_list_key_changes() -> None:
     recording.apply(*first_round()[:5])
     assert recorder.due_ms(START_MS) == 0, "a map began: due at once"
     await recorder.write(START_MS + 1)
-    assert set(recording.tables) == {"history_counts", "maps", "series", "map_events"}
+    assert set(recording.tables) == {"history_counts", "maps", "series", "map_events", "organization_events"}
     recording.apply(*first_round()[5:])
     await recorder.write(START_MS + 2)
-    assert recording.tables == ["maps", "map_events"], "a won round does not change the series"
+    # A won round does not change the series; the counts are only locked, as late as possible, for its event.
+    assert recording.tables == ["maps", "map_events", "history_counts", "organization_events"]
+    assert recording.written[-1][-2] == history_counts.lock("org_1")
     await recorder.write(START_MS + 3, [Statement("UPDATE snapshots SET seq = 1")])
     assert len(recording.written[-1]) == 2, "the check of the fence and the other statement"
 
@@ -166,3 +169,13 @@ async def test_items_that_another_process_stored_meanwhile_are_not_stored_again(
     await recording.recorder.write(START_MS)
     (appended,) = (one for one in recording.written[-1] if "INTO map_events" in one.sql)
     assert (appended.params["first_seq"], appended.params["count"]) == (4, 1)
+
+
+async def test_events_that_another_process_stored_meanwhile_are_not_stored_again() -> None:
+    recording = Recording()
+    await recording.recorder.begin()
+    recording.apply(*players_join())
+    recording.apply(*first_round())
+    recording.stored_by_another = 1_000
+    await recording.recorder.write(START_MS)
+    assert not {"map_events", "organization_events"} & set(recording.tables)
