@@ -152,7 +152,8 @@ async def test_list_of_series_has_the_documented_fields(world: World) -> None:
     (item,) = page["items"]
     assert list(item) == [
         "id", "seriesId", "serverId", "serverName", "format", "team1Name", "team2Name", "team1MapsWon",
-        "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam", "maps",
+        "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam",
+        "reason", "endedAt", "missingPlayers", "connectedPlayers", "error", "maps",
     ]  # fmt: skip
     assert item["id"] == naming.series_uuid(row.game_id)
     assert (item["seriesId"], item["serverId"], item["serverName"]) == ("ser_" + row.id[4:], row.id, SERVER_NAME)
