@@ -129,17 +129,17 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: PublicStatus
     region: RegionCode
     created_at: IsoTime
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    error: ErrorSentence
     result: Annotated[
         msgspec.Raw | None,
         Meta(
             description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
         ),
     ]
-    reason: Reason
-    ended_at: EndedAt
-    missing_players: MissingPlayers
-    connected_players: ConnectedPlayers
-    error: ErrorSentence
 
 
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
