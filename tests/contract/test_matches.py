@@ -603,8 +603,7 @@ async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_ov
         ("status", "allocating"),
         ("region", "eu"),
         ("createdAt", "2026-09-21T14:13:20.123Z"),
-        ("result", None),
-        *dict.fromkeys(("reason", "endedAt", "missingPlayers", "connectedPlayers", "error")).items(),
+        *dict.fromkeys(("reason", "endedAt", "missingPlayers", "connectedPlayers", "error", "result")).items(),
     ]
 
 

@@ -131,14 +131,14 @@ def test_clock_catches_up_by_at_most_the_maximum_lag(monkeypatch: pytest.MonkeyP
 
 
 def test_idle_time_does_not_count_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_LAG_S", 0.05)
-    with run_server("beat 300") as harness, harness.console() as client:
+    monkeypatch.setattr(server_module, "MAX_LAG_S", 1.0)
+    with run_server("beat 3000") as harness, harness.console() as client:
         before_s = time.monotonic()
         before_ms = int(client.run("time"))
-        time.sleep(1.0)
+        time.sleep(4.0)
         passed_ms = int(client.run("time")) - before_ms
-        assert 900 < passed_ms <= (time.monotonic() - before_s) * 1000 + TICK_MS
-        assert harness.machine.beats >= 4
+        # More than the 1 s to catch up and the first of two beats: a slow machine may lose the rest.
+        assert 2000 < passed_ms <= (time.monotonic() - before_s) * 1000 + TICK_MS
 
 
 def test_clock_advances_without_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_clock_advances_without_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     with run_server() as harness, harness.console() as client:
         before_ms = int(client.run("time"))
         time.sleep(0.5)
-        assert int(client.run("time")) - before_ms > 450
+        assert int(client.run("time")) - before_ms > 450  # never less on a slow machine: nothing limits it
 
 
 def test_server_that_is_behind_catches_up_in_limited_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_endpoints_with_a_key_need_a_scope_and_those_that_write_need_a_role() ->
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/matches/", "/api/v1/matches/a/b", "/api/v1/servers", "/nothing",
+    "path", ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/matches/", "/api/v1/matches/a/b", "/api/v1/servers/", "/nothing",
              "/api/v1/regions/", "//api/v1/regions", "/docs/assets/", "/docs/assets/..%2Fdocs.py", "/" + "x" * 5000]
 )  # fmt: skip
 def test_unknown_path_is_not_found(site: Site, path: str) -> None:
@@ -164,7 +164,8 @@ def test_unavailable_database_gives_503_with_retry_after(site: Site, path: str) 
 @pytest.mark.parametrize(("method", "path"), [one for one in ALL if one[1].startswith("/api/")])
 def test_api_is_unavailable_while_the_process_stops(site: Site, method: str, path: str) -> None:
     site.readiness.drain()
-    assert site.request(method, path, key=site.key).status_code != 503, "it answers while it drains"
+    endless = path == "/api/v1/stream"  # the body of a GET never ends
+    assert site.request("HEAD" if endless else method, path, key=site.key).status_code != 503, "it answers while it drains"
     site.readiness.stop()
     response = site.request(method, path, key=site.key)
     check_error(response, 503, "SERVICE_UNAVAILABLE")
