@@ -116,12 +116,13 @@ class MapLive(Event, frozen=True):
 
 
 class RoundStarted(Event, frozen=True):
-    """Freeze time ended. The line-ups are the players on each team's side at that moment."""
+    """Freeze time ended. The line-ups are the players on each team's side at that moment, as far as they are known."""
 
     round_number: int
     team1: tuple[PlayerId, ...]
     team2: tuple[PlayerId, ...]
     team1_side: Side
+    is_certain: bool = True
 
 
 class RoundEndReason(StrEnum):
@@ -141,7 +142,11 @@ class RoundEndReason(StrEnum):
 
 
 class RoundDecided(Event, frozen=True):
-    """A round has a winner (None for a draw) and the map a new score. Kills may follow until the next freeze time."""
+    """A round has a winner and the map a new score. Kills may follow until the next freeze time.
+
+    `winner_side` is None for a draw. Without `winner` but with a side, it is not known which team was on that side, and
+    the score is the last certain one.
+    """
 
     round_number: int
     winner: Team | None
@@ -180,7 +185,8 @@ class Unpaused(Event, frozen=True):
 class MapEnded(Event, frozen=True):
     """The map ended and its score is final. No later play counts, unless a backup of the same map is restored.
 
-    `is_complete` is False if the log may lack the last rounds. `winner` is set after a surrender only.
+    `is_complete` is False if the log may lack the last rounds. `winner` is set after a surrender only. If the winner is
+    not known, the score is the last certain one.
     """
 
     map_name: str
@@ -188,6 +194,7 @@ class MapEnded(Event, frozen=True):
     team2_score: int
     is_complete: bool = True
     winner: Team | None = None
+    is_winner_known: bool = True
 
 
 # --- combat -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
-#   Such a series ends when the plugin's reports account for all maps, or when the known winners decide it.
+#   Such a series ends when the plugin's reports account for all maps, when the known winners decide it, or when all
+#   maps are over and nothing more is reported: then without a winner.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
 from __future__ import annotations
@@ -102,21 +103,16 @@ class Match(msgspec.Struct, kw_only=True):
         return self.current_map.number + has_next
 
     @property
-    def map_winners(self) -> list[Winner]:
-        """The known winners of the finished maps, in order."""
-        return winners_of(self.maps)
-
-    @property
     def series_score(self) -> tuple[int, int]:
         """Maps won by each team. If a finished match lacks a map winner, the score reported by the plugin, if any."""
         uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
-        return (self.reported.score if uses_report else None) or series.maps_won(self.map_winners)
+        return (self.reported.score if uses_report else None) or series.maps_won(winners_of(self.maps))
 
     @property
     def winner(self) -> Winner | None:
         """The winner; None while undecided, if canceled, and in a deathmatch."""
-        is_over = self.outcome is not None and self.outcome.is_finished
-        return Winner.of(*self.series_score) if is_over and self.current_map.is_scored else None
+        is_over = self.outcome is not None and self.outcome.is_finished and self.current_map.is_scored
+        return Winner.of(*self.series_score) if is_over and self.reported.is_winner_known(self.maps) else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
@@ -193,7 +189,7 @@ class Match(msgspec.Struct, kw_only=True):
 
     def _go_live(self, event: MapLive, now_ms: int) -> None:
         self._sync_map_number(event.map_name)
-        if self.map_number > self.settings.series_format.length:
+        if self._are_all_maps_over():
             return  # all maps are played, and the plugin has not reported the winner yet
         self.reported.begin_map(self.settings, self.maps, is_cut=self.presence.is_cut)
         self._move(Trigger.MAP_LIVE)
@@ -223,14 +219,13 @@ class Match(msgspec.Struct, kw_only=True):
         if self.current_map.status is not MapStatus.LIVE:
             return []
         self.current_map.apply(event)
-        has_series = self.settings.match_type.has_series
-        is_won = not has_series or series.is_decided(self.settings.series_format, self.map_winners)
+        is_won = not self.settings.match_type.has_series or self.reported.is_decided(self.maps)
         is_known = not unknown_maps(self.maps)
         if (is_known and is_won) or (not is_known and self.reported.accounts_for(self.maps)):
             return self._finish(now_ms)
         self._move(Trigger.MAP_ENDED)
         self.presence.map_ended(now_ms)
-        if is_won:
+        if is_won or self._are_all_maps_over():
             self.reported.over_since_ms = now_ms  # the plugin reports the final score shortly after
         return self._request_next_step(now_ms) if is_known else []
 
@@ -280,12 +275,18 @@ class Match(msgspec.Struct, kw_only=True):
     # --- maps whose end was lost --------------------------------------------------------------------------------
 
     def end_series(self, now_ms: int) -> list[Effect]:
-        """End a series about which nothing more will be reported, if its result can be determined."""
+        """End a match about which nothing more will be reported, if all is played or its result can be determined."""
         self.reported.over_since_ms = None
-        if self.phase is MatchPhase.OVER or not self.settings.match_type.has_series:
+        if self.phase is MatchPhase.OVER:
             return []
-        is_won = series.is_decided(self.settings.series_format, self.map_winners)
-        return self._finish(now_ms) if self.reported.finalize(self.settings, self.maps) or is_won else []
+        has_series = self.settings.match_type.has_series
+        is_won = has_series and (
+            self.reported.finalize(self.settings, self.maps) or self.reported.is_decided(self.maps)
+        )
+        return self._finish(now_ms) if is_won or self._are_all_maps_over() else []
+
+    def _are_all_maps_over(self) -> bool:
+        return self.map_number > self.settings.series_format.length
 
     def _sync_map_number(self, loaded: str) -> None:
         """Determine which map of the series the server is on, and end all maps before it."""
@@ -317,8 +318,7 @@ class Match(msgspec.Struct, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _ready_at_ms(self) -> int | None:
-        has_map = self.map_number <= self.settings.series_format.length
-        if self.phase not in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) or not has_map:
+        if self.phase not in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) or self._are_all_maps_over():
             return None
         complete_ms = self.presence.complete_since_ms()
         if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():

@@ -235,7 +235,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     def _end(self, event: MapEnded) -> None:
         self._close(MapStatus.FINISHED, event.at_ms)
         self._set_score(event.team1_score, event.team2_score)
-        if self.is_scored:
+        if self.is_scored and event.is_winner_known:
             self.winner = Winner(event.winner) if event.winner else Winner.of(event.team1_score, event.team2_score)
 
     def _close(self, status: MapStatus, at_ms: int | None) -> None:

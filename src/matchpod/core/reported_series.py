@@ -99,6 +99,14 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
             last.number = number
             maps.append(last)
 
+    def is_decided(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the known winners of the maps decide the series."""
+        return series.is_decided(self.series_format, winners_of(maps))
+
+    def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the winner of a match that is over is known, even if that of a map is not."""
+        return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
+
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
         """Return the wins in the final score not covered by known winners; None without a consistent score."""
         return None if self.score is None else series.unassigned_wins(self.series_format, self.score, winners_of(maps))

@@ -2,7 +2,8 @@
 
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
 prints that line for every restart, so a later `Match_Start` or a status of -1 rounds undoes the rounds before it: knife
-rounds and restarts need no special case. Scores come from the server and are converted from sides to teams.
+rounds and restarts need no special case. Scores come from the server and are converted from sides to teams. While the
+sides are in doubt the last certain score stays; a map that ends so has no winner, unless the plugin reports it.
 The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report and a step
 that only follows the end of a match. A single report is accepted after a timeout.
 """
@@ -19,6 +20,7 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Team
 from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.log_lines import world_lines
+from matchpod.cs2.map_end import EndReport, is_won, regulation_rounds
 from matchpod.cs2.sides import Sides
 
 CONFIRM_TIMEOUT_MS = 20_000
@@ -28,8 +30,6 @@ MAX_ROUNDS = 1000
 """Highest number of rounds on a map. No match is longer; larger numbers are invalid and would cost memory."""
 
 _NO_SCORE = (0, 0)
-_DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16}
-_OVERTIME_ROUNDS = 6
 _REASONS = {reason.value: reason for reason in RoundEndReason}
 _SURRENDERS = (RoundEndReason.CTS_SURRENDER, RoundEndReason.TERRORISTS_SURRENDER)
 
@@ -47,15 +47,6 @@ class MapPhase(StrEnum):
     """Live: events count toward score and statistics."""
     OVER = "over"
     """Over: events do not count until another map is loaded or a backup of this one is restored."""
-
-
-class EndReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of a map's end: `Game Over` has the score by side, the plugin by team or only the winner."""
-
-    at_ms: int
-    by_side: tuple[int, int] | None = None
-    by_team: tuple[int, int] | None = None
-    winner: Team | None = None
 
 
 class MapFlow(msgspec.Struct):
@@ -79,7 +70,7 @@ class MapFlow(msgspec.Struct):
     """The score by team after 0, 1, 2 … rounds of this map."""
     is_freeze: bool = False
     freeze_score: tuple[int, int] | None = None
-    """The score by side in the status line of the current freeze time."""
+    """The score by side in the status line of the current freeze time, or the latest one while sides are in doubt."""
     max_rounds: int | None = None
     """Regulation rounds of the map, None if the mode has no winning score."""
     side_names: dict[Side, str | None] = {}
@@ -91,10 +82,9 @@ class MapFlow(msgspec.Struct):
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
         """Return the flow of a server that has not sent anything yet."""
-        default = _DEFAULT_ROUNDS.get(settings.match_type)
         flow = MapFlow(Sides.of(settings), Combat(is_free_for_all=settings.is_free_for_all))
         flow.is_deathmatch = settings.match_type is MatchType.DEATHMATCH
-        flow.max_rounds = default and (settings.max_rounds or default)
+        flow.max_rounds = regulation_rounds(settings)
         return flow
 
     def restart(self) -> None:
@@ -103,6 +93,11 @@ class MapFlow(msgspec.Struct):
         self.is_warmup = self.is_restoring = False
         self.rounds_played = self.match_start_ms = 0
         self.sides.clear_sides()
+
+    def on_lost_lines(self) -> None:
+        """Handle lost lines: they may contain the start of the match, and the teams may have changed sides."""
+        self.awaits_start, self.freeze_score = False, None
+        self.sides.mark_doubtful()
 
     # --- lines -------------------------------------------------------------------------------------------------
 
@@ -137,8 +132,8 @@ class MapFlow(msgspec.Struct):
     def on_freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
         """Handle the start of freeze time: at halftime all players have changed sides by now."""
         self.is_freeze, self.freeze_score = True, None
-        if self.phase is MapPhase.LIVE and not self.is_restoring and self.sides.vote():
-            out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
+        if self.phase is MapPhase.LIVE and not self.is_restoring:
+            self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
         """Record the team name of a side; not used to detect swaps, as right after halftime it is still the old one."""
@@ -154,16 +149,16 @@ class MapFlow(msgspec.Struct):
             self._resume_at(at_ms, sum(before), before, out)
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         self._emit_bomb_end(at_ms, reason, out)
-        self._vote_from_seen(at_ms, out)
+        self._vote(at_ms, out, is_seen_only=True)
         self._follow_score(at_ms, before, out)
         # The score shows a round whose lines were lost, but not a drawn round.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
+        self.is_freeze, self.freeze_score = False, None
         score = self._record_score(line.ct, line.t)
-        winner = None if line.side is None else self.sides.team_on(line.side)
+        winner = None if line.side is None or self.sides.is_doubtful else self.sides.team_on(line.side)
         if reason in _SURRENDERS:
             self.surrendered_to = line.side
         self.sides.seen.clear()
-        self.is_freeze, self.freeze_score = False, None
         out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score))
 
     def on_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
@@ -188,7 +183,7 @@ class MapFlow(msgspec.Struct):
         by_side = (line.ct, line.t)
         is_live, self.is_map_open = self.phase is MapPhase.LIVE, self._is_open_here()
         if is_live:
-            self._vote_from_seen(at_ms, out)
+            self._vote(at_ms, out, is_seen_only=True)
             self._follow_score(at_ms, by_side, out)
         is_last_score = self.rounds_played > 0 and self.sides.by_team(*by_side) == self.scores[-1]
         earlier = self.end_report
@@ -221,9 +216,8 @@ class MapFlow(msgspec.Struct):
 
     def next_deadline_ms(self) -> int | None:
         """Return the latest time to call `accept_unconfirmed_end`; None without a pending report."""
-        if self.end_report is None:
-            return None
-        return (self.end_report.at_ms if self.end_received_ms is None else self.end_received_ms) + CONFIRM_TIMEOUT_MS
+        report, received_ms = self.end_report, self.end_received_ms
+        return None if report is None else (report.at_ms if received_ms is None else received_ms) + CONFIRM_TIMEOUT_MS
 
     def stamp_end_report(self, now_ms: int) -> None:
         """Record by our clock when a pending report was received: the server's clock may run faster or be wrong."""
@@ -244,25 +238,30 @@ class MapFlow(msgspec.Struct):
         if report is None or not (self.is_map_open or self.sides.has_humans):
             return
         if not self.is_map_open:
+            self.scores = [_NO_SCORE]
             self.sides.decide_start_side(self.side_names)
-        if report.by_side is not None and report.by_team == self.sides.by_team(*report.by_side)[::-1]:
-            self.sides.swap()  # the plugin knows the teams by name: it can swap the score of the log, not change it
+        if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
+            # The plugin knows the teams by name: it can swap the score of the log, not change it.
+            self.sides.follow_score(report.by_side, report.by_team)
         score = self._reported_score(report)
         if score is None:
             return
         if not self.is_map_open:
             self._go_live(at_ms, out, rounds_played=min(sum(score), MAX_ROUNDS))
         is_last_score = self.phase is MapPhase.LIVE and score == self.scores[-1]
-        is_complete = self.is_deathmatch or (is_last_score and (report.by_side or report.by_team) is not None)
         if self.phase is MapPhase.LIVE:
             self.phase = MapPhase.OVER
         self.is_map_open = False
         winner = None if self.surrendered_to is None else self.sides.team_on(self.surrendered_to)
-        out.append(events.MapEnded(report.at_ms, self.map_name, *score, is_complete=is_complete, winner=winner))
+        is_certain = winner is None and (report.by_side is None or score in (report.by_side, report.by_side[::-1]))
+        is_known = is_certain or not self.sides.is_doubtful
+        has_score = is_known and (report.by_side or report.by_team) is not None
+        is_complete = self.is_deathmatch or (is_last_score and has_score)
+        out.append(events.MapEnded(report.at_ms, self.map_name, *score, is_complete, winner, is_known))
 
     def _reported_score(self, report: EndReport) -> tuple[int, int] | None:
         if report.by_side is not None:
-            return self.sides.by_team(*report.by_side)
+            return self._by_team(*report.by_side)
         if report.by_team is not None:
             return report.by_team
         # Only the winner is known: use the last score of the log if it agrees, and never invent one.
@@ -289,21 +288,23 @@ class MapFlow(msgspec.Struct):
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.end_report is not None and at_ms > self.end_report.at_ms:
             self.end_report = None  # play continues, so the report was wrong
-        if self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans:
+        sides, is_certain = self.sides, not self.sides.is_doubtful
+        if self.phase is MapPhase.ARMED and not self.is_warmup and sides.has_humans:
             self._go_live(at_ms, out)
         if self.phase is not MapPhase.LIVE:
             return
-        self._vote_from_seen(at_ms, out)
+        self._vote(at_ms, out, is_seen_only=True)
         self.combat.new_round()
-        team1, team2 = self.sides.lineups()
-        out.append(events.RoundStarted(at_ms, self.rounds_played + 1, team1, team2, self.sides.team1_side))
+        out.append(events.RoundStarted(at_ms, self.rounds_played + 1, *sides.lineups(), sides.team1_side, is_certain))
 
-    def _vote_from_seen(self, at_ms: int, out: list[GameEvent]) -> None:
-        """Let players seen since the last round decide the sides, in case lines of their team changes were lost."""
-        if self.sides.vote(is_seen_only=True):
+    def _vote(self, at_ms: int, out: list[GameEvent], *, is_seen_only: bool = False) -> None:
+        """Let the players decide the sides. With `is_seen_only`, in case lines of their team changes were lost."""
+        was_doubtful = self.sides.is_doubtful
+        has_swapped = self.sides.vote(is_seen_only=is_seen_only)
+        if has_swapped:
             out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
-            if self.freeze_score is not None:
-                self._record_score(*self.freeze_score)
+        if self.freeze_score is not None and (has_swapped or was_doubtful):
+            self._record_score(*self.freeze_score)
 
     def _emit_bomb_end(self, at_ms: int, reason: RoundEndReason, out: list[GameEvent]) -> None:
         if reason is RoundEndReason.TARGET_BOMBED:
@@ -369,27 +370,26 @@ class MapFlow(msgspec.Struct):
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """End the map if an end is pending or the last score won it: the server acts as after a match."""
-        if self.end_report is None and self.phase is MapPhase.LIVE and self._is_won():
+        if self.end_report is None and self.phase is MapPhase.LIVE and is_won(self.scores[-1], self.max_rounds):
             self.end_report = EndReport(at_ms=at_ms, by_team=self.scores[-1])
         self.confirm_end(at_ms, out)
-
-    def _is_won(self) -> bool:
-        if self.max_rounds is None:
-            return False
-        most, rounds = max(self.scores[-1]), sum(self.scores[-1])
-        overtimes = -(-max(rounds - self.max_rounds, 0) // _OVERTIME_ROUNDS)
-        return most == self.max_rounds // 2 + overtimes * _OVERTIME_ROUNDS // 2 + 1
 
     def _follow_score(self, at_ms: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         if self.sides.follow_score(by_side, self.scores[-1]):
             out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
 
     def _record_score(self, ct: int, t: int) -> tuple[int, int]:
-        score = self.sides.by_team(ct, t)
+        score = self._by_team(ct, t)
+        if self.sides.is_doubtful:
+            self.freeze_score = (ct, t)
         del self.scores[self.rounds_played :]
         while len(self.scores) <= self.rounds_played:
             self.scores.append(score)
         return score
+
+    def _by_team(self, ct: int, t: int) -> tuple[int, int]:
+        """Convert a score by side; the last certain score while the sides are in doubt, unless both are equal."""
+        return self.scores[-1] if self.sides.is_doubtful and ct != t else self.sides.by_team(ct, t)
 
     def _is_open_here(self) -> bool:
         return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else the lines of its end were lost

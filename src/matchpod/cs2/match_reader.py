@@ -199,13 +199,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 case MapLoad(game_map=name):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
-                    self.interpreter.flow.sides.mark_doubtful()
-                    self.interpreter.flow.awaits_start = False  # the lost lines may contain the start
                     self.interpreter.economy.forget()
                     events.append(LogGap(received_ms, lost))
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
                         at_ms = self.match.current_map.last_event_at_ms or received_ms
                         self.interpreter.flow.on_map_loading(at_ms, LoadingMap(loaded), events)
+                    self.interpreter.flow.on_lost_lines()
                 case Restarted():
                     self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()

@@ -12,7 +12,8 @@ import msgspec
 
 from matchpod.core.events import GameEvent, LiveReported, MvpNamed, ResultReported, SeriesReported
 from matchpod.core.model import Team
-from matchpod.cs2.map_flow import EndReport, MapFlow
+from matchpod.cs2.map_end import EndReport
+from matchpod.cs2.map_flow import MapFlow
 from matchpod.cs2.matchzy import GoingLive, MapResult, Report, RoundEndReport, SeriesEnd, report_key
 
 MAX_REPORTS_KEPT = 2000

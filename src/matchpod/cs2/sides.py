@@ -31,7 +31,7 @@ class Sides(msgspec.Struct):
     """The sides of players seen since the last round was decided."""
     team1_side: Side = Side.CT
     is_doubtful: bool = False
-    """Log lines were lost since the last vote, so the teams may have changed sides."""
+    """Log lines were lost and nothing has shown the sides since: the teams may have changed them."""
 
     @staticmethod
     def of(settings: GameSettings) -> Sides:
@@ -48,8 +48,12 @@ class Sides(msgspec.Struct):
         return any(map(is_human, self.player_sides))
 
     def mark_doubtful(self) -> None:
-        """Record that log lines were lost: players may have changed sides."""
+        """Record that log lines were lost: players may have changed sides, and none gets a team by an old side."""
         self.seen.clear()
+        for player in [
+            player for player in self.player_sides if player not in self.members and player not in self.listed
+        ]:
+            del self.player_sides[player]
         self.is_doubtful = True
 
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
@@ -64,7 +68,7 @@ class Sides(msgspec.Struct):
         """Remove all players from the sides, as at a map change; team1 starts as CT, and team membership is kept."""
         self.player_sides.clear()
         self.seen.clear()
-        self.team1_side = Side.CT
+        self.team1_side, self.is_doubtful = Side.CT, False
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return a player's team: as listed, else as in the last lineup, else by their current side."""
@@ -83,9 +87,9 @@ class Sides(msgspec.Struct):
 
     def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:
         """Set team1's side as a map goes live: by listed players, else the team names on the server, else a vote."""
-        balance = self._vote_balance(self.listed) or self._name_balance(side_names)
+        balance = 0 if self.is_doubtful else self._vote_balance(self.listed) or self._name_balance(side_names)
         if balance:
-            self.team1_side = Side.CT if balance > 0 else Side.T
+            self._set_team1_side(Side.CT if balance > 0 else Side.T)
         else:
             self.vote()
 
@@ -93,29 +97,25 @@ class Sides(msgspec.Struct):
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
         A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
-        their lead must exceed half of all players: such a vote may overrule an earlier one. After lost lines there is
-        none that counts, and it is enough if they agree.
+        their lead must exceed half of all players: such a vote may overrule an earlier one. After lost lines only
+        players seen since then vote, and all must agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
             known = sum(player in voters for player in self.player_sides)
             if known:
-                balance = self._vote_balance(voters, is_seen_only=is_seen_only)
-                is_enough = 2 * abs(balance) > known if is_seen_only else balance != 0
-                if is_seen_only and self.is_doubtful:
+                balance = self._vote_balance(voters, is_seen_only=is_seen_only or self.is_doubtful)
+                if self.is_doubtful:
                     is_enough = 0 < abs(balance) == sum(player in voters for player in self.seen)
-                if not is_enough:
-                    return False
-                self.is_doubtful = False
-                return self._set_team1_side(Side.CT if balance > 0 else Side.T)
+                else:
+                    is_enough = 2 * abs(balance) > known if is_seen_only else balance != 0
+                return is_enough and self._set_team1_side(Side.CT if balance > 0 else Side.T)
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Swap sides if a team's score would have decreased without the swap but not with it; True if swapped."""
-        ct, t = by_side
-        if not _has_not_decreased(by_team, self.by_team(ct, t)) and _has_not_decreased(by_team, self.by_team(t, ct)):
-            return self.swap()
-        return False
+        """Set team1's side if only one is possible, because no team's score decreases; True if the teams changed."""
+        as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
+        return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 
     def swap(self) -> bool:
         """Swap the sides of the teams."""
@@ -151,9 +151,8 @@ class Sides(msgspec.Struct):
 
     def _set_team1_side(self, team1_side: Side) -> bool:
         has_moved = team1_side is not self.team1_side
-        self.team1_side = team1_side
+        if has_moved and self.is_doubtful:  # players who were not seen since have moved too
+            moved = {player: side.other for player, side in self.player_sides.items() if player not in self.seen}
+            self.player_sides.update(moved)
+        self.team1_side, self.is_doubtful = team1_side, False
         return has_moved
-
-
-def _has_not_decreased(before: tuple[int, int], after: tuple[int, int]) -> bool:
-    return before[0] <= after[0] and before[1] <= after[1]

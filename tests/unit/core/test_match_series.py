@@ -6,7 +6,7 @@ from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import SeriesFormat, Side, Team, Winner
-from matchpod.core.played_map import MapStatus
+from matchpod.core.played_map import MapStatus, winners_of
 from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, live_duel
 
 BO3 = SeriesFormat.BO3
@@ -74,7 +74,7 @@ def test_series_ends_when_a_team_has_enough_wins() -> None:
     driver.live(MAPS[1])
     assert driver.end_map(11, 13) == [EndMatch()]
     assert driver.match.winner is Winner.TEAM2
-    assert driver.match.map_winners == [Winner.TEAM2, Winner.TEAM2]
+    assert winners_of(driver.match.maps) == [Winner.TEAM2, Winner.TEAM2]
 
 
 def test_tied_series_goes_to_its_last_map() -> None:
@@ -96,7 +96,7 @@ def test_backup_restored_between_maps_reopens_the_last_map() -> None:
     assert not driver.match.presence.is_map_over
     assert driver.wait(60) == []
     assert driver.end_map(5, 13) == [LoadMap(2, MAPS[1])]
-    assert driver.match.map_winners == [Winner.TEAM2]
+    assert winners_of(driver.match.maps) == [Winner.TEAM2]
 
 
 def test_backup_restored_during_play_keeps_the_map_live() -> None:

@@ -15,11 +15,12 @@ from matchpod.core.result_shapes import Score, SeriesResult
 from matchpod.core.timeline import Timeline
 from matchpod.core.timeline_items import MapEndItem, MapLiveItem
 from matchpod.core.timers import SERIES_END_GRACE_MS
-from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, live_duel
+from tests.unit.core.match_driver import ANN, BEN, MAPS, START_MS, MatchDriver, live_duel, open_match
 
 BO3, BO5 = SeriesFormat.BO3, SeriesFormat.BO5
 ONE, TWO, TIE = Winner.TEAM1, Winner.TEAM2, Winner.TIE
 GRACE_S = SERIES_END_GRACE_MS / 1000
+UNKNOWN_END = ev.MapEnded(START_MS, MAPS[0], 4, 3, is_complete=False, is_winner_known=False)
 
 
 class LossyDriver(MatchDriver):
@@ -219,6 +220,30 @@ def test_won_series_ends_after_the_grace_period_without_a_report() -> None:
     assert driver.wait(GRACE_S) == [EndMatch()]
     assert (driver.match.winner, driver.match.series_score) == (ONE, (2, 0))
     assert driver.winners() == [None, ONE, ONE]
+
+
+def test_match_whose_winner_is_not_known_ends_after_the_grace_period_without_one() -> None:
+    driver = live_duel()
+    assert driver.apply(UNKNOWN_END) == []
+    assert driver.wait(GRACE_S) == [EndMatch()]
+    assert (driver.match.winner, driver.match.series_score) == (None, (0, 0))
+
+
+def test_report_gives_the_winner_of_a_match_that_the_log_does_not() -> None:
+    driver = live_duel()
+    driver.apply(UNKNOWN_END)
+    driver.apply(ev.ResultReported(driver.now_ms, 1, 5, 13))
+    assert driver.wait(GRACE_S) == [EndMatch()]
+    assert driver.match.winner is TWO
+
+
+def test_casual_match_whose_winner_is_not_known_ends_too() -> None:
+    driver = MatchDriver(open_match())
+    driver.join(ANN)
+    driver.live()
+    driver.apply(UNKNOWN_END)
+    assert driver.wait(GRACE_S) == [EndMatch()]
+    assert driver.match.winner is None
 
 
 def test_series_with_a_reported_score_is_finished_when_all_players_left() -> None:

@@ -13,7 +13,7 @@ from matchpod.core.result_shapes import Score
 from matchpod.core.timeline_items import Person, TimelineItem
 
 TYPES = (
-    "map_live", "round_start", "round_end", "kill", "assist", "bomb_planted", "bomb_defused", "bomb_exploded",
+    "map_live", "round_start", "round_end", "kill", "death", "assist", "bomb_planted", "bomb_defused", "bomb_exploded",
     "player_connected", "player_disconnected", "chat", "paused", "unpaused", "side_swap", "round_restored",
     "anti_cheat", "map_end",
 )  # fmt: skip

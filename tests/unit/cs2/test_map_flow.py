@@ -10,6 +10,7 @@ from matchpod.core.effects import EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster, Winner
 from matchpod.cs2.log_lines.world_lines import LoadingMap
+from matchpod.cs2.map_end import EndReport
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS, MAX_ROUNDS, MapFlow, MapPhase
 from matchpod.cs2.match_reader import MatchReader
 
@@ -168,6 +169,52 @@ def test_sides_seen_before_a_gap_do_not_count_after_it() -> None:
     lose_halftime(log).freeze()
     log.write(f'{log.token(1)} picked up "knife"').round_start().round_end("TERRORIST")
     assert scores(log) == (4, 0)
+
+
+def lose_halftime_in_a_gap() -> ServerLog:
+    """A log that lacks the lines of halftime at a score from which neither side is sure."""
+    log = ServerLog().go_live().play("CT")
+    log.interpreter.flow.on_lost_lines()
+    return lose_halftime(log)
+
+
+def test_score_stays_while_the_sides_are_in_doubt_and_follows_the_first_player_seen() -> None:
+    log = lose_halftime_in_a_gap()
+    log.score, log.rounds = {"CT": 1, "TERRORIST": 1}, 2
+    log.round_end("TERRORIST")
+    last = log.last(ev.RoundDecided)
+    assert (last.winner, last.winner_side, scores(log)) == (None, Side.T, (1, 0))
+    log.freeze().write(f'{log.token(1)} picked up "knife"').round_start()
+    assert log.interpreter.flow.scores[-1] == (2, 1)
+    log.round_end("CT")
+    assert (log.last(ev.RoundDecided).winner, scores(log)) == (Team.TEAM2, (2, 2))
+
+
+def test_map_that_ends_while_the_sides_are_in_doubt_has_no_winner() -> None:
+    log = lose_halftime_in_a_gap().game_over(score=(4, 13)).load("de_dust2")
+    end = log.last(ev.MapEnded)
+    assert (end.is_winner_known, end.is_complete, end.team1_score, end.team2_score) == (False, False, 1, 0)
+
+
+def test_surrender_while_the_sides_are_in_doubt_has_no_winner() -> None:
+    log = lose_halftime_in_a_gap()
+    log.score, log.rounds = {"CT": 3, "TERRORIST": 4}, 7
+    end = log.round_end("CT", "Terrorists_Surrender").game_over(score=(4, 4)).load("de_dust2").last(ev.MapEnded)
+    assert not end.is_winner_known
+
+
+def test_tie_is_known_even_if_the_sides_are_in_doubt() -> None:
+    end = lose_halftime_in_a_gap().game_over(score=(12, 12)).load("de_dust2").last(ev.MapEnded)
+    assert (end.is_winner_known, end.team1_score, end.team2_score) == (True, 12, 12)
+
+
+@pytest.mark.parametrize("score", [(4, 13), (13, 4)])
+def test_plugin_decides_sides_that_are_in_doubt(score: tuple[int, int]) -> None:
+    log = lose_halftime_in_a_gap().game_over(score=(4, 13))
+    assert not log.all(ev.MapEnded)
+    log.interpreter.flow.report_end(EndReport(at_ms=log.now, by_team=score), log.events)
+    end = log.last(ev.MapEnded)
+    assert (end.is_winner_known, end.team1_score, end.team2_score) == (True, *score)
 
 
 def test_final_score_without_other_lines_follows_the_players_sides() -> None:

@@ -94,3 +94,52 @@ def test_after_lost_lines_the_players_seen_since_then_decide_if_they_agree() -> 
     sides.set_side(id64(1), Side.CT)
     sides.set_side(id64(2), Side.T)
     assert not sides.vote(is_seen_only=True), "they do not agree"
+
+
+# --- after lost lines --------------------------------------------------------------------------------------------
+
+
+def doubtful(*sides: str) -> Sides:
+    found = players_on(*sides)
+    found.mark_doubtful()
+    return found
+
+
+def test_after_lost_lines_only_players_seen_since_vote() -> None:
+    sides = doubtful("C", "C", "T", "T")
+    assert not sides.vote()
+    assert sides.is_doubtful
+    sides.set_side(id64(1), Side.T)
+    assert sides.vote()
+    assert (sides.team1_side, sides.is_doubtful) == (Side.T, False)
+    assert list(sides.player_sides.values()) == [Side.T, Side.T, Side.CT, Side.CT], "the others moved too"
+
+
+def test_after_lost_lines_the_voters_must_agree() -> None:
+    sides = doubtful("C", "C", "T", "T")
+    sides.set_side(id64(1), Side.T)
+    sides.set_side(id64(2), Side.T)
+    sides.set_side(id64(3), Side.T)
+    assert not sides.vote(is_seen_only=True)
+    assert sides.is_doubtful
+
+
+def test_score_that_fits_only_one_side_ends_the_doubt() -> None:
+    sides = doubtful("C", "C", "T", "T")
+    assert not sides.follow_score((5, 5), (3, 2))
+    assert sides.is_doubtful
+    assert not sides.follow_score((4, 2), (3, 2))
+    assert not sides.is_doubtful
+
+
+def test_player_without_a_team_gets_none_by_a_side_from_before_lost_lines() -> None:
+    sides = players_on("C")
+    sides.set_side(id64(9), Side.T)
+    sides.mark_doubtful()
+    assert sides.lineups() == ((id64(1),), ())
+
+
+def test_map_load_ends_the_doubt() -> None:
+    sides = doubtful("C", "C", "T", "T")
+    sides.clear_sides()
+    assert not sides.is_doubtful

@@ -7,13 +7,16 @@ from functools import cache
 import msgspec
 import pytest
 
-from matchpod.core.model import MatchType
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import DeathmatchResult, SeriesResult
 from matchpod.core.timeline_items import KillItem
+from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_reader import MatchReader
 from matchpod.simulator.scenarios import Scenario
-from tests.unit.simulator.played_match import PlayedMatch, mode_settings
+from tests.effort import IS_SOAK
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
 SEEDS = range(1, 11)
 MODES = {MatchType.COMPETITIVE: 12, MatchType.WINGMAN: 8}
@@ -35,7 +38,7 @@ def played_map(mode: MatchType, seed: int, scenario: Scenario) -> PlayedMap:
 
 def rounds(played: PlayedMap) -> dict[int, bytes]:
     return {
-        record.number: msgspec.json.encode((record.winner, record.players, record.weapon_kills))
+        record.number: msgspec.json.encode((record.winner, record.players, record.weapon_kills), order="sorted")
         for record in played.ledger.rounds
     }
 
@@ -88,3 +91,53 @@ def test_deathmatch_says_whether_its_log_is_whole(scenario: Scenario, *, is_comp
     assert isinstance(result, DeathmatchResult)
     assert result.complete is is_complete
     assert match.maps[0].missing_rounds == (), "a deathmatch has no rounds"
+
+
+# --- one long piece of the log is lost, and all reports of the plugin --------------------------------------------
+
+
+def players_of(size: int) -> GameSettings:
+    ids = [str(76561198000000000 + 7919 * number) for number in range(2 * size)]
+    alpha, beta = TeamRoster("Alpha", tuple(ids[:size])), TeamRoster("Beta", tuple(ids[size:]))
+    return mode_settings(MatchType.COMPETITIVE, team1=alpha, team2=beta, max_rounds=4)
+
+
+def read_without(played: PlayedMatch, settings: GameSettings, lost: range) -> MatchReader:
+    """Read the log again, without the plugin's reports and without some posts."""
+    reader = MatchReader.create(settings, START_MS)
+    for number, (received_ms, headers, body) in enumerate(played.posts):
+        if number not in lost:
+            reader.read_post(read_post(headers, body, received_ms=received_ms))
+    for seconds in range(0, 180, 5):
+        reader.tick(played.posts[-1][0] + seconds * 1000)
+    return reader
+
+
+def winners(reader: MatchReader) -> set[str] | None:
+    """The players of the team that won; without a roster the teams have no other name."""
+    (played,) = reader.match.maps
+    sides = reader.interpreter.flow.sides
+    teams = sides.listed or sides.members
+    return (
+        None
+        if played.winner is None
+        else {player for player, team in teams.items() if team.value == played.winner.value}
+    )
+
+
+@pytest.mark.parametrize("settings", [players_of(2), players_of(5), mode_settings(MatchType.COMPETITIVE, max_rounds=4)])
+@pytest.mark.parametrize("seed", [1, 2] if not IS_SOAK else range(1, 21))
+def test_no_lost_piece_gives_a_wrong_winner(settings: GameSettings, seed: int) -> None:
+    played = PlayedMatch(settings, seed=seed)
+    assert played.play()
+    expected = winners(read_without(played, settings, range(0)))
+    assert expected
+    starts = [number for number, post in enumerate(played.posts) if b"Round_Start" in post[2]]
+    (end,) = [number for number, post in enumerate(played.posts) if b"Game Over" in post[2]]
+    found = [
+        winners(read_without(played, settings, range(start, stop)))
+        for start in starts[:4]
+        for stop in range(start + 1, end + 1, 7 if IS_SOAK else 29)
+    ]
+    assert all(one is None or one <= expected for one in found)
+    assert sum(one is not None for one in found) > len(found) / 2, "most are known"

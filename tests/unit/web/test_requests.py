@@ -165,7 +165,9 @@ def test_unavailable_database_gives_503_with_retry_after(site: Site, path: str) 
 def test_api_is_unavailable_while_the_process_stops(site: Site, method: str, path: str) -> None:
     site.readiness.drain()
     endless = path == "/api/v1/stream"  # the body of a GET never ends
-    assert site.request("HEAD" if endless else method, path, key=site.key).status_code != 503, "it answers while it drains"
+    assert site.request("HEAD" if endless else method, path, key=site.key).status_code != 503, (
+        "it answers while it drains"
+    )
     site.readiness.stop()
     response = site.request(method, path, key=site.key)
     check_error(response, 503, "SERVICE_UNAVAILABLE")

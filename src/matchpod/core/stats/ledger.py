@@ -124,6 +124,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and record.number == number and not record.is_started:
             record.start(event)
             return
+        if not event.is_certain:
+            self._mark_torn(number)
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
@@ -144,7 +146,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         record = self.open_round
         if record is None or record.number != number or record.is_decided:
             return
-        if not record.is_started and not record.has_respawns:
+        is_winner_unknown = event.winner is None and event.winner_side is not None
+        if is_winner_unknown or (not record.is_started and not record.has_respawns):
             self._mark_torn()
         record.decide(event)
 
