@@ -202,6 +202,9 @@ class Timeline(msgspec.Struct):
             number, head = self._head_in_play(event, match)
             player = self._fighter(match, event.player_id)
             self._add(number, items.DeathItem(**head, player=player, cause=sanitize(event.cause)))
+            if event.helper is not None:
+                helper = self._fighter(match, event.helper)
+                self._add(number, items.AssistItem(**head, player=helper, victim=player, flash=False))
 
     def _assist(self, event: ev.Assist, match: Match) -> None:
         if event.is_enemy:  # damage to a teammate who was then killed is no assist

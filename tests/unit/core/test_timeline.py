@@ -311,6 +311,15 @@ def test_death_without_a_killer_has_an_item() -> None:
     assert (death.player, death.cause, death.round_number) == (BEN_PERSON, "world", 1)
 
 
+def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.Death(driver.now_ms, BEN, "hegrenade", helper=ANN))
+    (assist,) = driver.of(items.AssistItem)
+    assert (assist.player.steam_id, assist.victim, assist.flash) == (ANN, BEN_PERSON, False)
+    assert driver.types()[-2:] == ["death", "assist"]
+
+
 def test_death_that_does_not_count_has_no_item() -> None:
     driver = timeline_duel()
     driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # in freeze time

@@ -270,6 +270,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.health[player_id] = 0
         self.died_at_ms[player_id] = event.at_ms
         record.add_fall(Fall(event.at_ms, player_id, weapon=event.cause))
+        if event.helper is not None:
+            self._counts(event.helper).assists += 1
 
     def _player_gone(self, event: ev.PlayerGone) -> None:
         record = self.open_round

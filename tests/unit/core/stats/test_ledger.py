@@ -276,6 +276,11 @@ def test_world_death_of_a_killed_player_is_not_counted() -> None:
     assert line_of(live().kill(XENA, ANNA).die(ANNA).ledger(), ANNA).deaths == 1
 
 
+def test_helper_of_a_death_by_an_own_grenade_gets_an_assist() -> None:
+    assert line_of(live().die(ANNA, "hegrenade", helper=XENA).ledger(), XENA).assists == 1
+    assert line_of(live().kill(XENA, ANNA).die(ANNA, "hegrenade", helper=XENA).ledger(), XENA).assists == 0
+
+
 def test_death_in_freeze_time_does_not_count() -> None:
     ledger = live().decide(1).game_counts(2).die(ANNA).leave(BEN).start(2).ledger()
     assert line_of(ledger, ANNA).deaths == 0

@@ -75,6 +75,17 @@ def test_forty_damage_is_not_an_assist(field: Battlefield) -> None:
     assert field.log.lines_of(Assisted) == []
 
 
+@pytest.mark.parametrize(("damage", "assists"), [(39, 0), (40, 1)])
+def test_damage_before_a_death_by_an_own_grenade_is_an_assist_without_a_line(
+    field: Battlefield, damage: int, assists: int
+) -> None:
+    battle, victim = Battle(field.arena, FixedRng(0.5)), field.ts[0]
+    battle.apply_hit(field.cts[1], victim, hit(damage))
+    assert battle.apply_hit(victim, victim, hit(100, "hegrenade"))
+    assert field.log.lines_of(Assisted) == []
+    assert tally_of(field, field.cts[1]).assists == assists
+
+
 def test_only_the_player_with_the_most_damage_assists(field: Battlefield) -> None:
     battle = Battle(field.arena, FixedRng(0.5))
     battle.apply_hit(field.cts[1], field.ts[0], hit(41))
