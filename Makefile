@@ -37,7 +37,7 @@ test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of co
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
 	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
 		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
-	$(PYTEST) -n $$($(BIN)/python scripts/workers.py) -m "not soak and not (pure and not hypothesis)" --durations=10
+	$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} -m "not soak and not (pure and not hypothesis)" --durations=10
 	$(PYTEST) -n 2 -m "pure and not soak and not hypothesis" tests/unit \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
