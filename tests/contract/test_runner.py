@@ -554,6 +554,30 @@ async def test_server_is_lost_if_two_probes_in_a_row_find_its_process_ended(
         assert fleet.answers == []
 
 
+async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_server(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
+        probes = 0
+
+        def pass_time(ms: int) -> None:
+            fixture.clock.at_ms += ms
+
+        def stall_or_pass_time() -> None:
+            nonlocal probes
+            probes += 1
+            if probes <= 5:
+                asyncio.get_running_loop().call_later(0, pass_time, 60_000)  # while the probe sleeps or asks
+            else:
+                pass_time(1_000)
+
+        fleet.on_probe = stall_or_pass_time
+        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 10 s"
+        assert probes == 5 + liveness.LOST_MS // 1_000
+
+
 async def test_server_that_posts_its_log_is_alive_although_it_refuses_connections(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,9 @@ NO_LOG_LOST_MS: Final = 180_000
 ASK_S: Final = 3.0
 """Timeout of a question to the console."""
 
+LATE_MS: Final = 1_000
+"""If this process runs later than planned by more than this, the time it did not run does not count as silence."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -96,7 +99,9 @@ class LivenessProbe:
             if why:
                 self._on_lost(why)
                 return
+            slept_ms = self._clock.now_ms()
             await asyncio.sleep(PROBE_S)
+            self._excuse_delay(slept_ms, PROBE_S)
 
     async def _probe(self) -> str:
         """Why the server is lost, or an empty string."""
@@ -113,10 +118,12 @@ class LivenessProbe:
         if self._silent_ms() < QUIET_MS:
             return ""
         if not self._is_lost():
+            asked_ms = self._clock.now_ms()
             try:
                 await self._ask()
             except (ConsoleError, TimeoutError) as exc:
                 self._unanswered += 1
+                self._excuse_delay(asked_ms, ASK_S)
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
         if self._reregistered_ms is not None and self._alive_ms - self._reregistered_ms >= NO_LOG_LOST_MS:
             return "its log posts do not arrive"
@@ -165,6 +172,12 @@ class LivenessProbe:
     def _seen_alive(self, at_ms: int) -> None:
         self._alive_ms = max(self._alive_ms, at_ms)
         self._unanswered = 0
+
+    def _excuse_delay(self, since_ms: int, planned_s: float) -> None:
+        """Do not count as silence the time in which this process did not run, or by which its clock was set forward."""
+        late_ms = self._clock.now_ms() - since_ms - round(planned_s * 1000)
+        if late_ms > LATE_MS:
+            self._alive_ms += late_ms
 
     def _silent_ms(self) -> int:
         return self._clock.now_ms() - self._alive_ms
