@@ -203,8 +203,9 @@ class Timeline(msgspec.Struct):
             player = self._fighter(match, event.player_id)
             self._add(number, items.DeathItem(**head, player=player, cause=sanitize(event.cause)))
             if event.helper is not None:
-                helper = self._fighter(match, event.helper)
-                self._add(number, items.AssistItem(**head, player=helper, victim=player, flash=False))
+                self._assist(
+                    ev.Assist(event.at_ms, event.helper, event.player_id, is_flash=False, is_enemy=True), match
+                )
 
     def _assist(self, event: ev.Assist, match: Match) -> None:
         if event.is_enemy:  # damage to a teammate who was then killed is no assist

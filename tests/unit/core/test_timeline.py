@@ -318,6 +318,7 @@ def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
     (assist,) = driver.of(items.AssistItem)
     assert (assist.player.steam_id, assist.victim, assist.flash) == (ANN, BEN_PERSON, False)
     assert driver.types()[-2:] == ["death", "assist"]
+    assert seqs(driver) == list(range(1, len(seqs(driver)) + 1))
 
 
 def test_death_that_does_not_count_has_no_item() -> None:
