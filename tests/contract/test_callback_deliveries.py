@@ -184,7 +184,7 @@ async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Datab
     assert world.receivers.attempts == ["1", "2", "3"]
     assert third.body == first.body == bytes(detail.body)
     assert third.headers["webhook-id"] == first.headers["webhook-id"] == "cb_1"
-    assert "Authorization" not in third.headers
+    assert third.headers["Authorization"] == first.headers["Authorization"]
     assert (detail.state, detail.event_type, detail.external_match_id) == ("delivered", "match_over", "match cb_1")
     assert [(one.number, one.status, one.error) for one in detail.attempts] == [
         (1, 503, None),
@@ -192,7 +192,7 @@ async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Datab
         (3, 200, None),
     ]
     shown = [one.request_headers or {} for one in detail.attempts]
-    assert [headers.get("Authorization") for headers in shown] == ["***", "***", None]
+    assert [headers.get("Authorization") for headers in shown] == ["***"] * 3
     assert [headers["X-Matchpod-Attempt"] for headers in shown] == ["1", "2", "3"]
     assert {headers["webhook-signature"] for headers in shown} == {"v1,***"}
 

@@ -197,7 +197,7 @@ async def test_callback_is_delivered_once_with_signature_and_authorization(db: D
     assert verify([SECRET], request.headers, request.body, now_s=BEGAN_MS // 1000)
     assert world.receivers.attempts == ["1"]
     row = await world.row()
-    assert (row.delivered_at_ms, row.next_at_ms, row.auth, row.lease_owner) == (BEGAN_MS, None, None, None)
+    assert (row.delivered_at_ms, row.next_at_ms, row.lease_owner) == (BEGAN_MS, None, None)
     assert await outbox.attempts_of(db, "cb_1") == [
         AttemptRow(
             callback_id="cb_1",
@@ -248,7 +248,6 @@ async def test_callback_is_given_up_after_the_second_failure(db: Database, caplo
         await poll_without_result(dispatcher)
     assert world.receivers.attempts == ["1", "2"]
     assert await world.state() is CallbackState.GIVEN_UP
-    assert (await world.row()).auth is None
     assert [(one.status, one.error) for one in await outbox.attempts_of(db, "cb_1")] == [
         (None, "refused"),
         (302, None),
@@ -463,7 +462,7 @@ async def test_redelivery_makes_exactly_one_more_attempt(db: Database, answer: i
     assert world.receivers.attempts == ["1", "2", "3"]
     third = world.receivers.requests[-1]
     assert (third.body, third.headers["webhook-id"]) == (b'{"of":"cb_1"}', "cb_1")
-    assert "Authorization" not in third.headers
+    assert third.headers["Authorization"] == "Bearer t"
     assert await world.state() is (CallbackState.DELIVERED if answer == 200 else CallbackState.GIVEN_UP)
 
 

@@ -8,14 +8,12 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
 from matchpod.core.callback_query import CallbackState, state_of
 from matchpod.core.text_rules import printable
 from matchpod.ports import Database
-from matchpod.service.callbacks import MAX_ATTEMPTS
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
@@ -57,15 +55,10 @@ def list_callbacks(
 @app.command()
 def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
     """Send a callback again, with the same id and the same bytes."""
-    attempts = run_with_resources(lambda resources: _redeliver(resources, callback_id))
-    if attempts is None:
+    is_due = run_with_resources(lambda resources: outbox.redeliver(resources.db, callback_id, resources.clock.now_ms()))
+    if not is_due:
         fail(f"There is no callback {printable(callback_id)}.", code=2)
     print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
-    if _is_finished(attempts):
-        print_note(
-            "Its callbackAuthToken was deleted after the last attempt: if there was one, the Authorization"
-            " header is no longer sent. The signature still is."
-        )
 
 
 async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
@@ -76,16 +69,6 @@ async def _views(db: Database, org: str | None, state: CallbackState | None, lim
         return None
     rows = await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)
     return [_view(row, names.get(row.org_id, row.org_id), await outbox.attempts_of(db, row.id)) for row in rows]
-
-
-async def _redeliver(resources: Resources, callback_id: str) -> list[AttemptRow] | None:
-    """Make a callback due again and return its earlier attempts; None if there is no such callback."""
-    attempts = await outbox.attempts_of(resources.db, callback_id)
-    return attempts if await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms()) else None
-
-
-def _is_finished(attempts: Sequence[AttemptRow]) -> bool:
-    return len(attempts) >= MAX_ATTEMPTS or any(one.status and 200 <= one.status < 300 for one in attempts)
 
 
 def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -> CallbackView:

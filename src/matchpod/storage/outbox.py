@@ -54,7 +54,7 @@ class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
     """`host_of` its URL; empty in rows of older versions."""
     url: str
     auth: bytes | None = None
-    """Sealed; deleted once the callback is delivered or given up."""
+    """Sealed; kept with the callback, because it may be sent again at any time."""
     body: bytes
     created_at_ms: int
     attempts: int = 0
@@ -244,7 +244,7 @@ def record_attempt(
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    After a success, or if `next_at_ms` is None, no attempt is scheduled and the sealed authorization is deleted.
+    After a success, or if `next_at_ms` is None, no attempt is scheduled.
     The `headers` must not contain secrets.
     """
     attempt = AttemptRow(
@@ -256,10 +256,9 @@ def record_attempt(
         error=delivery.error,
         headers=None if headers is None else msgspec.json.encode(headers),
     )
-    is_last = delivery.is_success or next_at_ms is None
     update = Statement(
         "UPDATE callbacks SET attempts = :number, next_at_ms = :next_at_ms, delivered_at_ms = :delivered_at_ms,"
-        f"{' auth = NULL,' if is_last else ''} lease_owner = NULL, lease_until_ms = NULL,"
+        " lease_owner = NULL, lease_until_ms = NULL,"
         " unrecorded = CASE WHEN unrecorded > 0 THEN unrecorded - 1 ELSE 0 END"
         " WHERE id = :id AND attempts = :attempts_before",
         {
