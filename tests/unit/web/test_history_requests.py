@@ -33,7 +33,6 @@ def faults(site: Site, url: str, key: str | None = None) -> dict[str, str]:
     return messages
 
 
-@pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize(
     "query",
     ["page=0", "page=-1", "page=1.5", "page=", "page", "page=1000000001", "page=%2B1", "page=+1", "page=1%00",
@@ -41,8 +40,9 @@ def faults(site: Site, url: str, key: str | None = None) -> dict[str, str]:
      f"serverId={'x' * 65}", "dateFrom=today", "dateTo=2026-02-29", "dateTo=2026-09-21T25:00", "page=1&page=1",
      "dateFrom=%C2%B2026-09-21", "page=%D9%A3"]
 )  # fmt: skip
-def test_invalid_list_parameter_is_reported(site: Site, path: str, query: str) -> None:
-    assert list(faults(site, f"{path}?{query}")) == [query.split("=")[0]]
+def test_invalid_list_parameter_is_reported(site: Site, query: str) -> None:
+    for path in LISTS:
+        assert list(faults(site, f"{path}?{query}")) == [query.split("=")[0]], path
 
 
 @pytest.mark.parametrize("query", ["map=", "map=%00", "map=a%0Ab", "map=%ff", f"map={'x' * 129}", "map=a&map=b"])

@@ -32,13 +32,11 @@ ALL = [(e.method, re.sub(r"\{\w+\}", "x", e.path)) for e in ENDPOINTS]
 
 
 @pytest.mark.parametrize(("method", "path"), KEYED)
-@pytest.mark.parametrize(
-    "header", [None, "", "Bearer", "Bearer ", "Basic abc", "Bearer nonsense", "Bearer mk_live_" + "x" * 43]
-)
-def test_request_without_a_valid_key_is_unauthorized(site: Site, method: str, path: str, header: str | None) -> None:
-    response = site.request(method, path, headers={} if header is None else {"Authorization": header})
-    check_error(response, 401, "UNAUTHORIZED")
-    assert response.headers["www-authenticate"] == "Bearer"
+def test_request_without_a_valid_key_is_unauthorized(site: Site, method: str, path: str) -> None:
+    for header in (None, "", "Bearer", "Bearer ", "Basic abc", "Bearer nonsense", "Bearer mk_live_" + "x" * 43):
+        response = site.request(method, path, headers={} if header is None else {"Authorization": header})
+        check_error(response, 401, "UNAUTHORIZED")
+        assert response.headers["www-authenticate"] == "Bearer", header
 
 
 def test_revoked_and_expired_keys_are_unauthorized(site: Site) -> None:
