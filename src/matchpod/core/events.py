@@ -229,14 +229,10 @@ class Kill(Event, frozen=True):
 
 
 class Death(Event, frozen=True):
-    """A player died by suicide, the world or the bomb; no player is credited with a kill.
-
-    `helper` had hurt a player who then died by their own grenade: the game counts an assist, without a line.
-    """
+    """A player died by suicide, the world or the bomb; no player is credited with a kill."""
 
     player_id: PlayerId
     cause: str
-    helper: PlayerId | None = None
 
 
 class PlayerGone(Event, frozen=True):

@@ -202,10 +202,9 @@ class Timeline(msgspec.Struct):
             number, head = self._head_in_play(event, match)
             player = self._fighter(match, event.player_id)
             self._add(number, items.DeathItem(**head, player=player, cause=sanitize(event.cause)))
-            if event.helper is not None:
-                self._assist(
-                    ev.Assist(event.at_ms, event.helper, event.player_id, is_flash=False, is_enemy=True), match
-                )
+            helper = record.falls[-1].helper if record.falls else None
+            if helper is not None:
+                self._assist(ev.Assist(event.at_ms, helper, event.player_id, is_flash=False, is_enemy=True), match)
 
     def _assist(self, event: ev.Assist, match: Match) -> None:
         if event.is_enemy:  # damage to a teammate who was then killed is no assist

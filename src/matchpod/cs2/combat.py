@@ -2,9 +2,6 @@
 
 CS2 does not log `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and
 is still alive when the server reports the defuse; with several candidates, the reward paid in the same tick decides.
-
-A death by one's own grenade is an assist for the enemy who had done most damage, if it is enough: 3 of 3 real cases,
-seen in the game's own counts only.
 """
 
 from __future__ import annotations
@@ -16,18 +13,11 @@ import msgspec
 from matchpod.core import events
 from matchpod.core.events import GameEvent, GrenadeKind
 from matchpod.core.model import PlayerId
-from matchpod.core.stats.weapons import UTILITY
 from matchpod.cs2.log_lines import player_lines as lines
 from matchpod.cs2.log_lines.player_token import PlayerToken
 
 DEFUSE_REWARD = 300
 """Money paid to the defuser, in the tick of the defuse."""
-
-ASSIST_DAMAGE = 40
-"""Damage that gives an assist if the victim then dies by their own grenade."""
-
-MAX_WOUNDED = 256
-"""Most wounded players that are kept, far more than play."""
 
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,
@@ -56,24 +46,18 @@ class Combat(msgspec.Struct):
     has_launch_lines: bool = False
     left: PlayerId = ""
     left_at_ms: int = 0
-    wounds: dict[PlayerId, dict[PlayerId, int]] = {}
-    """Damage by enemies to each living player."""
 
     def new_round(self) -> None:
-        """Reset the bomb state and heal all players."""
+        """Reset the bomb state."""
         self.defusing = []
-        self.wounds.clear()
         self.is_defuse_logged = False
 
     def attacked(self, at_ms: int, line: lines.Attacked) -> GameEvent:
         """Return a hit on an enemy, a teammate or oneself; all are needed to track remaining health."""
-        attacker_id, victim_id = line.player.player_id, line.victim.player_id
-        is_enemy = self._are_enemies(line.player, line.victim)
-        if is_enemy and (victim_id in self.wounds or len(self.wounds) < MAX_WOUNDED):
-            wounds = self.wounds.setdefault(victim_id, {})
-            wounds[attacker_id] = wounds.get(attacker_id, 0) + line.damage
+        victim = line.victim
         return events.Damage(
-            at_ms, attacker_id, victim_id, line.weapon, line.hitgroup, line.damage, line.health, is_enemy
+            at_ms, line.player.player_id, victim.player_id, line.weapon, line.hitgroup, line.damage, line.health,
+            self._are_enemies(line.player, victim),
         )  # fmt: skip
 
     def killed(self, at_ms: int, line: lines.Killed) -> GameEvent:
@@ -81,8 +65,7 @@ class Combat(msgspec.Struct):
         killer, victim = line.player, line.victim
         self._stop_defusing(victim.player_id)
         if killer.player_id == victim.player_id:
-            return self._death(at_ms, victim.player_id, line.weapon)
-        self.wounds.pop(victim.player_id, None)
+            return events.Death(at_ms, victim.player_id, line.weapon)
         words = line.modifiers
         return events.Kill(
             at_ms,
@@ -105,7 +88,7 @@ class Combat(msgspec.Struct):
         if player_id == self.left and at_ms == self.left_at_ms:
             return None
         self._stop_defusing(player_id)
-        return self._death(at_ms, player_id, line.weapon)
+        return events.Death(at_ms, player_id, line.weapon)
 
     def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
         """Return a death by the bomb; the suicide line that follows is treated as the same death."""
@@ -115,9 +98,6 @@ class Combat(msgspec.Struct):
     def player_left(self, at_ms: int, player_id: PlayerId) -> GameEvent:
         """Return that a player left the server during play; a suicide line with the same time is then ignored."""
         self._stop_defusing(player_id)
-        self.wounds.pop(player_id, None)
-        for by_attacker in self.wounds.values():
-            by_attacker.pop(player_id, None)
         self.left, self.left_at_ms = player_id, at_ms
         return events.PlayerGone(at_ms, player_id)
 
@@ -173,11 +153,6 @@ class Combat(msgspec.Struct):
         if self.paid in self.defusing and self.paid_at_ms == at_ms:
             return events.BombDefused(at_ms, self.paid)
         return events.BombDefused(at_ms, self.defusing[-1] if self.defusing else None)
-
-    def _death(self, at_ms: int, player_id: PlayerId, cause: str) -> GameEvent:
-        wounds = self.wounds.pop(player_id, {})
-        helper = max(wounds, key=wounds.__getitem__, default="") if cause in UTILITY else ""
-        return events.Death(at_ms, player_id, cause, helper if wounds.get(helper, 0) >= ASSIST_DAMAGE else None)
 
     def _stop_defusing(self, player_id: PlayerId) -> None:
         if player_id in self.defusing:

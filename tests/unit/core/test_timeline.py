@@ -314,7 +314,8 @@ def test_death_without_a_killer_has_an_item() -> None:
 def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
     driver = timeline_duel()
     driver.start_round()
-    driver.apply(ev.Death(driver.now_ms, BEN, "hegrenade", helper=ANN))
+    driver.apply(ev.Damage(driver.now_ms, ANN, BEN, "ak47", "chest", 40, 60, is_enemy=True))
+    driver.apply(ev.Death(driver.now_ms, BEN, "hegrenade"))
     (assist,) = driver.of(items.AssistItem)
     assert (assist.player.steam_id, assist.victim, assist.flash) == (ANN, BEN_PERSON, False)
     assert driver.types()[-2:] == ["death", "assist"]

@@ -14,9 +14,9 @@ def live() -> ServerLog:
     return ServerLog().go_live()
 
 
-def attack(log: ServerLog, attacker: int, victim: int, health: int = 60, damage: int = 40) -> ServerLog:
+def attack(log: ServerLog, attacker: int, victim: int, health: int = 60) -> ServerLog:
     return log.write(
-        f'{log.token(attacker)} [1 2 3] attacked {log.token(victim)} [1 2 3] with "ak47" (damage "{damage}")'
+        f'{log.token(attacker)} [1 2 3] attacked {log.token(victim)} [1 2 3] with "ak47" (damage "40")'
         f' (damage_armor "0") (health "{health}") (armor "0") (hitgroup "head")'
     )
 
@@ -54,25 +54,6 @@ def test_self_kill_is_a_death_and_not_a_kill() -> None:
     log = live().kill(1, 1, "hegrenade")
     assert log.last(ev.Death) == ev.Death(log.now, id64(1), "hegrenade")
     assert not log.all(ev.Kill)
-
-
-@pytest.mark.parametrize("cause", ["hegrenade", "inferno"])
-def test_enemy_who_hurt_a_player_most_assists_their_death_by_their_own_grenade(cause: str) -> None:
-    log = live()
-    for attacker, damage in ((1, 40), (2, 41), (4, 60)):  # the last is a teammate
-        attack(log, attacker, 3, damage=damage)
-    log.write(f'{log.token(3)} [1 2 3] committed suicide with "{cause}"')
-    assert log.last(ev.Death).helper == id64(2)
-
-
-def test_other_deaths_without_a_killer_have_no_assist() -> None:
-    log = live()
-    suicide = '{} [1 2 3] committed suicide with "{}"'.format
-    attack(log, 1, 3, damage=39).write(suicide(log.token(3), "hegrenade"))  # too little
-    attack(log, 1, 4).write(suicide(log.token(4), "world"))  # a fall
-    attack(log, 3, 1).kill(4, 1).write(suicide(log.token(1), "hegrenade"))  # already dead
-    attack(log, 3, 2).leave(3).write(suicide(log.token(2), "hegrenade"))  # who left gets none
-    assert [death.helper for death in log.all(ev.Death)] == [None] * 4
 
 
 def test_bomb_death_has_the_bomb_as_cause() -> None:

@@ -5,14 +5,15 @@ Our counts take precedence: they include the last round, which the game's block 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from matchpod.core.model import PlayerId
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.game_count import GameCount
-from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.stats.player_round import PlayerRound
 
 # Most discrepancies stored per map: more than this have a common cause, which the first ones show.
 MAX_DISCREPANCIES = 100
@@ -56,39 +57,43 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
+# Compared and counted under the same name.
+_SAME = (
+    "kills", "deaths", "enemies_flashed", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills",
+    "pistol_kills", "sniper_kills", "damage", "utility_damage",
+)  # fmt: skip
+_COMPARED = (*_SAME, "assists", "hs_percent", "adr")
+_counts = attrgetter(*_SAME, "assists", "flash_assists", "headshots", "rounds_played")
+_games = attrgetter(*_COMPARED)
+_NONE = PlayerRound()
+
+
 def compare(
-    lines: Iterable[PlayerLine],
+    rows: Mapping[PlayerId, Sequence[PlayerRound]],
     players: Iterable[GameCount],
     known: list[Discrepancy],
     *,
     round_number: int,
     was_restored: bool = False,
 ) -> list[Discrepancy]:
-    """Return new and changed differences above tolerance; with `known` there are at most MAX_DISCREPANCIES."""
-    ours_by_player = {line.player_id: line for line in lines}
+    """Return new and changed differences above tolerance; with `known` there are at most MAX_DISCREPANCIES.
+
+    The rows are those of all rounds. Only compared columns are summed, by `sum`: this is done after every round.
+    """
+    tolerances = _AFTER_RESTORE if was_restored else _TOLERANCES
     reported = {(found.player_id, found.field): found.ours - found.game for found in known}
     new: list[Discrepancy] = []
     for player in players:
-        line = ours_by_player.get(player.player_id) or PlayerLine(player_id=player.player_id)
-        for field, (share, slack) in (_AFTER_RESTORE if was_restored else _TOLERANCES).items():
-            ours, game = _our_count(line, field), getattr(player, field)
-            if ours == game:
+        columns = zip(*map(_counts, rows.get(player.player_id) or (_NONE,)), strict=True)
+        *same, assists, flash_assists, headshots, rounds_played = map(sum, columns)
+        kills, damage = same[0], same[_SAME.index("damage")]
+        ours_by_field = (*same, assists + flash_assists, hs_percent(headshots, kills), adr(damage, rounds_played))
+        for field, ours, game in zip(_COMPARED, ours_by_field, _games(player), strict=True):
+            if ours == game or field not in tolerances:
                 continue
+            share, slack = tolerances[field]
             tolerance = share * abs(game) + slack
             before = reported.get((player.player_id, field), 0.0)
             if abs(ours - game) > tolerance and abs(ours - game - before) > tolerance:
                 new.append(Discrepancy(round_number, player.player_id, field, ours, game))
     return new[: max(0, MAX_DISCREPANCIES - len(known))]
-
-
-def _our_count(line: PlayerLine, field: str) -> float:
-    match field:
-        case "assists":
-            return line.all_assists
-        case "hs_percent":
-            return hs_percent(line.headshots, line.kills)
-        case "adr":
-            return adr(line.damage, line.rounds_played)
-        case _:
-            count: float = getattr(line, field)
-            return count

@@ -18,7 +18,7 @@ from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
 from matchpod.core.stats.health import FULL_HEALTH, health_lost
 from matchpod.core.stats.mvps import MvpReports
-from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, sum_rounds
+from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, rows_of, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
@@ -269,9 +269,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             return
         self.health[player_id] = 0
         self.died_at_ms[player_id] = event.at_ms
-        record.add_fall(Fall(event.at_ms, player_id, weapon=event.cause))
-        if event.helper is not None:
-            self._counts(event.helper).assists += 1
+        helper = record.helper_against(player_id) if event.cause in UTILITY else None
+        record.add_fall(Fall(event.at_ms, player_id, weapon=event.cause, helper=helper))
+        if helper is not None:
+            record.counts(helper).assists += 1
 
     def _player_gone(self, event: ev.PlayerGone) -> None:
         record = self.open_round
@@ -332,10 +333,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             return
         self.rounds[-1].has_game_counts = True
         if self.is_complete and not any(record.has_respawns for record in self.rounds):
-            lines = sum_rounds(self.rounds)
-            self.discrepancies += crosscheck.compare(
-                lines, event.players, self.discrepancies, round_number=played, was_restored=self.was_restored
-            )
+            rows, known = rows_of(self.rounds), self.discrepancies
+            known += crosscheck.compare(rows, event.players, known, round_number=played, was_restored=self.was_restored)
 
     def _mvp_named(self, event: ev.MvpNamed) -> None:
         if 0 < event.round_number < MAX_ROUND_NUMBER:

@@ -63,11 +63,8 @@ def sum_rounds(
     has_teams: bool = True,
 ) -> list[PlayerLine]:
     """Return one line per player of these rounds, sorted by most kills, then most damage, then id."""
-    rows: dict[PlayerId, list[PlayerRound]] = {}
     weapons: dict[PlayerId, dict[str, int]] = {}
     for record in rounds:
-        for player_id, counts in record.players.items():
-            rows.setdefault(player_id, []).append(counts)
         for player_id, kills in record.weapon_kills.items():
             _add_kills(weapons.setdefault(player_id, {}), kills)
     teams = _last_teams(rounds) if has_teams else {}
@@ -83,9 +80,18 @@ def sum_rounds(
             shots_hit=totals[player_id].hit if player_id in totals else None,
             weapon_kills=weapons.get(player_id, {}),
         )
-        for player_id, counts in rows.items()
+        for player_id, counts in rows_of(rounds).items()
     ]
     return sorted(lines, key=_by_kills)
+
+
+def rows_of(rounds: Iterable[RoundRecord]) -> dict[PlayerId, list[PlayerRound]]:
+    """Return the counters of each player in these rounds."""
+    rows: dict[PlayerId, list[PlayerRound]] = {}
+    for record in rounds:
+        for player_id, counts in record.players.items():
+            rows.setdefault(player_id, []).append(counts)
+    return rows
 
 
 def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerId, Shots]:
@@ -122,7 +128,7 @@ def _sum_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
 
 
 def _sum_columns(rows: Sequence[PlayerRound]) -> list[int]:
-    # Summed by column, which runs in C: all rounds of a map are summed again at the end of each round.
+    # Summed by column, which runs in C.
     return [sum(column) for column in zip(*(msgspec.structs.astuple(row)[:_COUNTERS] for row in rows), strict=True)]
 
 

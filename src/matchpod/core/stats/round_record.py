@@ -12,6 +12,9 @@ from matchpod.core.events import EconomyCounted, RoundDecided, RoundEndReason, R
 from matchpod.core.model import PlayerId, Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 
+ASSIST_DAMAGE = 40
+"""Damage that gives an assist if the victim then dies by their own grenade."""
+
 
 class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A player dropped out of the round: killed, dead without a killer (suicide, bomb), or left alive (no death)."""
@@ -22,6 +25,8 @@ class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_enemy: bool = False
     is_death: bool = True
     weapon: str = ""
+    helper: PlayerId | None = None
+    """The game counts an assist, but prints no line, if a player dies by their own grenade: 3 of 3 real cases."""
 
     def is_death_of(self, at_ms: int, player_id: PlayerId) -> bool:
         """True if it is the death of this player at this time, without a killer."""
@@ -119,6 +124,15 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             victims[victim] += lost
         else:
             victims[victim] = lost
+
+    def helper_against(self, victim: PlayerId) -> PlayerId | None:
+        """Return the enemy on the server who did most damage to a player, if it is enough for an assist."""
+        gone = {fall.victim for fall in self.falls if not fall.is_death}
+        damage = {
+            attacker: victims.get(victim, 0) for attacker, victims in self.damage_to.items() if attacker not in gone
+        }
+        helper = max(damage, key=damage.__getitem__, default="")
+        return helper if damage.get(helper, 0) >= ASSIST_DAMAGE else None
 
     def count_economy(self, event: EconomyCounted) -> None:
         """Set money and equipment; each event has all that is known so far."""

@@ -55,8 +55,8 @@ class EventBuilder:
     def kill(self, killer: PlayerId, victim: PlayerId, weapon: str = "ak47", *, headshot: bool = False) -> EventBuilder:
         return self.add(ev.Kill, killer, victim, weapon, are_enemies(killer, victim), headshot)
 
-    def die(self, player_id: PlayerId, cause: str = "world", helper: PlayerId | None = None) -> EventBuilder:
-        return self.add(ev.Death, player_id, cause, helper)
+    def die(self, player_id: PlayerId, cause: str = "world") -> EventBuilder:
+        return self.add(ev.Death, player_id, cause)
 
     def leave(self, player_id: PlayerId) -> EventBuilder:
         return self.add(ev.PlayerGone, player_id)

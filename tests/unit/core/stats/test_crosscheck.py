@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.stats.crosscheck import MAX_DISCREPANCIES, Discrepancy, compare
-from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.stats.player_round import PlayerRound
 from tests.unit.core.stats.event_builder import ANNA, BEN, game_count
 
 
 def test_equal_numbers_give_no_differences() -> None:
-    line = PlayerLine(kills=3, headshots=1, assists=1, flash_assists=1, damage=250, player_id=ANNA)
+    line = PlayerRound(kills=3, headshots=1, assists=1, flash_assists=1, damage=250)
     game = game_count(ANNA, kills=3, hs_percent=33.33, assists=2, damage=250.0)
-    assert compare([line], [game], [], round_number=1) == []
+    assert compare({ANNA: [line]}, [game], [], round_number=1) == []
 
 
 def test_difference_has_round_player_and_field() -> None:
-    new = compare([PlayerLine(deaths=2, player_id=ANNA)], [game_count(ANNA, deaths=1)], [], round_number=4)
+    new = compare({ANNA: [PlayerRound(deaths=2)]}, [game_count(ANNA, deaths=1)], [], round_number=4)
     assert new == [Discrepancy(4, ANNA, "deaths", 2, 1)]
 
 
@@ -36,7 +36,7 @@ def test_difference_has_round_player_and_field() -> None:
     ],
 )
 def test_counts_are_compared_exactly(field: str) -> None:
-    new = compare([PlayerLine(player_id=ANNA)], [game_count(ANNA, **{field: 1})], [], round_number=1)
+    new = compare({ANNA: [PlayerRound()]}, [game_count(ANNA, **{field: 1})], [], round_number=1)
     assert [found.field for found in new] == [field]
 
 
@@ -54,48 +54,48 @@ def test_counts_are_compared_exactly(field: str) -> None:
     ],
 )
 def test_measured_numbers_have_a_tolerance(field: str, ours: int, game: float, is_reported: bool) -> None:
-    line = PlayerLine(player_id=ANNA)
+    line = PlayerRound()
     setattr(line, field, ours)
-    new = compare([line], [game_count(ANNA, **{field: game})], [], round_number=1)
+    new = compare({ANNA: [line]}, [game_count(ANNA, **{field: game})], [], round_number=1)
     assert [found.field for found in new] == ([field] if is_reported else [])
 
 
 def test_last_decimal_of_a_percentage_has_a_tolerance() -> None:
-    line = PlayerLine(kills=3, headshots=2, player_id=ANNA)
-    assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.66)], [], round_number=1) == []
-    assert compare([line], [game_count(ANNA, kills=3, hs_percent=66.6)], [], round_number=1) != []
+    line = PlayerRound(kills=3, headshots=2)
+    assert compare({ANNA: [line]}, [game_count(ANNA, kills=3, hs_percent=66.66)], [], round_number=1) == []
+    assert compare({ANNA: [line]}, [game_count(ANNA, kills=3, hs_percent=66.6)], [], round_number=1) != []
 
 
 def test_unchanged_difference_is_reported_once() -> None:
-    known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
-    assert compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=4)], known, round_number=2) == []
+    known = compare({ANNA: [PlayerRound(kills=2)]}, [game_count(ANNA, kills=1)], [], round_number=1)
+    assert compare({ANNA: [PlayerRound(kills=5)]}, [game_count(ANNA, kills=4)], known, round_number=2) == []
 
 
 def test_growing_difference_is_reported_again() -> None:
-    known = compare([PlayerLine(kills=2, player_id=ANNA)], [game_count(ANNA, kills=1)], [], round_number=1)
-    new = compare([PlayerLine(kills=5, player_id=ANNA)], [game_count(ANNA, kills=3)], known, round_number=2)
+    known = compare({ANNA: [PlayerRound(kills=2)]}, [game_count(ANNA, kills=1)], [], round_number=1)
+    new = compare({ANNA: [PlayerRound(kills=5)]}, [game_count(ANNA, kills=3)], known, round_number=2)
     assert new == [Discrepancy(2, ANNA, "kills", 5, 3)]
 
 
 def test_player_missing_from_our_statistics_is_compared_as_zero() -> None:
-    assert compare([], [game_count(BEN)], [], round_number=1) == []
-    assert compare([], [game_count(BEN, kills=1)], [], round_number=1) == [Discrepancy(1, BEN, "kills", 0, 1)]
+    assert compare({}, [game_count(BEN)], [], round_number=1) == []
+    assert compare({}, [game_count(BEN, kills=1)], [], round_number=1) == [Discrepancy(1, BEN, "kills", 0, 1)]
 
 
 def test_number_of_differences_is_limited() -> None:
     players = [game_count(str(number), kills=1) for number in range(2 * MAX_DISCREPANCIES)]
-    known = compare([], players[:10], [], round_number=1)
-    assert len(known) + len(compare([], players[10:], known, round_number=2)) == MAX_DISCREPANCIES
-    full = compare([], players, [], round_number=1)
-    assert compare([], [game_count("x", kills=1)], full, round_number=2) == []
+    known = compare({}, players[:10], [], round_number=1)
+    assert len(known) + len(compare({}, players[10:], known, round_number=2)) == MAX_DISCREPANCIES
+    full = compare({}, players, [], round_number=1)
+    assert compare({}, [game_count("x", kills=1)], full, round_number=2) == []
 
 
 @pytest.mark.parametrize(("adr", "is_reported"), [(100.0, False), (101.0, False), (97.0, True)])
 def test_after_a_restore_adr_is_compared_because_the_game_keeps_the_damage_of_undone_rounds(
     adr: float, *, is_reported: bool
 ) -> None:
-    line = PlayerLine(player_id=ANNA, damage=300, rounds_played=3)
+    line = PlayerRound(damage=300, rounds_played=3)
     game = game_count(ANNA, damage=420.0, adr=adr)
-    new = compare([line], [game], [], round_number=3, was_restored=True)
+    new = compare({ANNA: [line]}, [game], [], round_number=3, was_restored=True)
     assert [found.field for found in new] == (["adr"] if is_reported else [])
-    assert [found.field for found in compare([line], [game], [], round_number=3)] == ["damage"]
+    assert [found.field for found in compare({ANNA: [line]}, [game], [], round_number=3)] == ["damage"]

@@ -276,9 +276,24 @@ def test_world_death_of_a_killed_player_is_not_counted() -> None:
     assert line_of(live().kill(XENA, ANNA).die(ANNA).ledger(), ANNA).deaths == 1
 
 
-def test_helper_of_a_death_by_an_own_grenade_gets_an_assist() -> None:
-    assert line_of(live().die(ANNA, "hegrenade", helper=XENA).ledger(), XENA).assists == 1
-    assert line_of(live().kill(XENA, ANNA).die(ANNA, "hegrenade", helper=XENA).ledger(), XENA).assists == 0
+@pytest.mark.parametrize("cause", ["hegrenade", "inferno"])
+def test_enemy_who_hurt_a_player_most_assists_their_death_by_their_own_grenade(cause: str) -> None:
+    builder = live().hit(XENA, ANNA, 40, 60).hit(YURI, ANNA, 41, 19).hit(BEN, ANNA, 10, 9).die(ANNA, cause)
+    assert [line_of(builder.ledger(), player).assists for player in (XENA, YURI, BEN)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        live().hit(XENA, ANNA, 39, 61).die(ANNA, "hegrenade"),
+        live().hit(XENA, ANNA, 60, 40).die(ANNA, "world"),
+        live().hit(XENA, ANNA, 60, 40).kill(YURI, ANNA).die(ANNA, "hegrenade"),
+        live().hit(XENA, ANNA, 60, 40).leave(XENA).die(ANNA, "hegrenade"),
+    ],
+    ids=["too little", "a fall", "dead before", "left"],
+)
+def test_other_damage_before_a_death_without_a_killer_is_no_assist(builder: EventBuilder) -> None:
+    assert line_of(builder.ledger(), XENA).assists == 0
 
 
 def test_death_in_freeze_time_does_not_count() -> None:
