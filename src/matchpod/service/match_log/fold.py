@@ -57,9 +57,6 @@ seconds: it logs the questions of the liveness probe."""
 OBSERVE_MS: Final = 30_000
 """After this time without an entry, the process that drives the match appends one, so that all of it counts."""
 
-MAX_START_MS: Final = 15 * 60_000
-"""The same for the time from the allocation to the first entry: three attempts to start a server take ten minutes."""
-
 LATE_MS: Final = 2_000
 """A deadline noticed this late, or after a database read that took this long, does not fire at once: the machine or
 the database was stalled, and servers are about to repeat their posts."""
@@ -299,16 +296,25 @@ class Fold(msgspec.Struct):
 
     def _follow_clock(self, received_ms: int) -> None:
         """Exclude what the deadlines must not count: time without entries beyond a limit, and changes of the clock."""
-        limit_ms = MAX_START_MS if self.last_ms is None else MAX_STEP_MS
-        before_ms = self.reader.match.allocated_at_ms if self.last_ms is None else self.last_ms
-        step_ms = received_ms - (received_ms if before_ms is None else before_ms)
+        if self.last_ms is None:
+            self._follow_start(received_ms)
+            return
+        step_ms = received_ms - self.last_ms
         # Within the limit, entries may be stored in another order than they were received.
-        if step_ms > limit_ms:
-            self.reader.skipped_ms += step_ms - limit_ms
-        elif step_ms < -limit_ms:
+        if step_ms > MAX_STEP_MS:
+            self.reader.skipped_ms += step_ms - MAX_STEP_MS
+        elif step_ms < -MAX_STEP_MS:
             self.reader.skipped_ms += step_ms
-        elif self.last_ms is not None:
+        else:
             received_ms = max(received_ms, self.last_ms)
+        self.last_ms = received_ms
+
+    def _follow_start(self, received_ms: int) -> None:
+        """Give players the full time to join if starting the server took long, or if the clock was set meanwhile."""
+        match = self.reader.match
+        start_ms = received_ms - (received_ms if match.allocated_at_ms is None else match.allocated_at_ms)
+        if not 0 <= 2 * start_ms <= to_ms(match.timers.join_s):
+            self.reader.skipped_ms += start_ms
         self.last_ms = received_ms
 
     def _read(self, entry: RawEntry) -> ReadResult:

@@ -12,7 +12,7 @@ from matchpod.core.match import MatchPhase
 from matchpod.core.result import build_result
 from matchpod.core.timers import Timers
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_START_MS, MAX_STEP_MS, MAX_WAIT_MS, Fold
+from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS, MAX_WAIT_MS, Fold
 from tests.unit.service.match_log.test_fold import JOIN_MS, entry, fold_all, new_fold, recorded
 from tests.unit.simulator.played_match import START_MS
 
@@ -35,6 +35,8 @@ def quiet_posts(fold: Fold, *, until_ms: int, ahead_ms: int = 0) -> None:
 def test_deadline_fires_at_its_entry_and_at_no_other() -> None:
     fold = new_fold()
     due_ms = START_MS + JOIN_MS
+    fold.apply(entry(EntryKind.CONFIGURING, START_MS))
+    quiet_posts(fold, until_ms=due_ms)
     assert fold.apply(entry(EntryKind.DEADLINE, due_ms - 1)).effects == []
     for kind in (EntryKind.LOG, EntryKind.CONFIGURED, EntryKind.PRESENCE):
         assert fold.apply(entry(kind, due_ms + 1, b"{}")).effects == []
@@ -55,6 +57,8 @@ def test_deadline_of_a_silent_server_is_not_late_if_its_match_is_driven() -> Non
 def test_deadlines_wait_after_a_resume() -> None:
     fold = new_fold()
     back_ms = START_MS + JOIN_MS
+    fold.apply(entry(EntryKind.CONFIGURING, START_MS))
+    quiet_posts(fold, until_ms=back_ms)
     assert fold.apply(entry(EntryKind.RESUMED, back_ms)).effects == []
     assert fold.due_ms() == back_ms + CATCH_UP_MS
     assert fold.apply(entry(EntryKind.DEADLINE, back_ms + CATCH_UP_MS - 1)).effects == []
@@ -156,12 +160,17 @@ def test_entries_stored_out_of_order_change_no_deadline() -> None:
     assert fold.due_ms() == due_ms
 
 
-def test_slow_start_of_a_server_counts_but_a_clock_set_during_it_does_not() -> None:
-    slow, jumped = new_fold(), new_fold()
-    slow.apply(entry(EntryKind.CONFIGURING, START_MS + 10 * 60_000))
-    assert slow.due_ms() == START_MS + JOIN_MS
-    jumped.apply(entry(EntryKind.CONFIGURING, START_MS + HOUR_MS))
-    assert jumped.due_ms() == START_MS + JOIN_MS + HOUR_MS - MAX_START_MS
+@pytest.mark.parametrize("start_ms", [JOIN_MS // 2 + 1, 10 * 60_000, HOUR_MS, -1, -HOUR_MS])
+def test_players_get_the_full_time_to_join_if_the_start_took_long_or_the_clock_was_set(start_ms: int) -> None:
+    fold = new_fold()
+    fold.apply(entry(EntryKind.CONFIGURING, START_MS + start_ms))
+    assert fold.due_ms() == START_MS + start_ms + JOIN_MS
+
+
+def test_usual_start_of_a_server_counts_as_time_to_join() -> None:
+    fold = new_fold()
+    fold.apply(entry(EntryKind.CONFIGURING, START_MS + JOIN_MS // 2))
+    assert fold.due_ms() == START_MS + JOIN_MS
 
 
 def test_join_time_counts_from_the_allocation_if_the_clock_was_set_back_before_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 from matchpod.core.result import build_result
 from matchpod.cs2.post_order import HOLD_MS
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.storage.raw_log import RawEntry
 from tests.effort import seeds
 from tests.unit.simulator.played_match import START_MS
@@ -77,6 +77,8 @@ def marker(kind: EntryKind, at_ms: int) -> RawEntry:
 def holding(at_ms: int) -> Fold:
     """A match of which one post waits for another since `at_ms`."""
     fold = Fold.begin(row_of(recorded().settings), 1.0)
+    for begun_ms in range(START_MS, at_ms, OBSERVE_MS):
+        fold.apply(marker(EntryKind.OBSERVED, begun_ms))
     fold.apply(log_entry("Match unpaused", 1000, at_ms))
     assert fold.line_counts == (0, 0)
     return fold
