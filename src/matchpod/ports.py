@@ -22,11 +22,13 @@ class Statement(msgspec.Struct, frozen=True):
     """One SQL statement with its named parameters (`:name` in the text).
 
     `must_change`: if it changes (or returns) no row, the whole transaction is rolled back with NothingChangedError.
+    `is_long`: its transaction may take as long as it needs, such as a migration of a large table.
     """
 
     sql: str
     params: Mapping[str, Value] = {}
     must_change: bool = False
+    is_long: bool = False
 
 
 class DatabaseError(Exception):

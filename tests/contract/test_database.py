@@ -294,6 +294,41 @@ async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers
     await db.close()
 
 
+async def test_migration_may_take_longer_than_the_time_limit(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = await PostgresDatabase.open(postgres_url)
+    monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
+    sleep = Statement("SELECT pg_sleep(2)")
+    with pytest.raises(DatabaseUnavailableError):
+        await db.write([sleep, sleep])
+    await db.write([Statement(sleep.sql, is_long=True), Statement("SELECT 1")])
+    await db.close()
+
+
+async def test_locks_of_a_frozen_replica_are_released(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "IDLE_S", 1)
+    db, other = await PostgresDatabase.open(postgres_url), await PostgresDatabase.open(postgres_url)
+    await db.write([TABLE])
+    await db.write([insert_note(1)])
+    update = Statement("UPDATE notes SET words = 'x' WHERE id = 1")
+
+    def freeze() -> Statement:
+        time.sleep(3)  # the transaction has the lock, and this process does nothing
+        return update
+
+    class Freezing(list[Statement]):
+        def __iter__(self) -> Iterator[Statement]:
+            yield update
+            yield freeze()
+
+    with pytest.raises(DatabaseUnavailableError):
+        await db.write(Freezing([update, update]))
+    await other.write([update])
+    await db.close()
+    await other.close()
+
+
 async def test_hanging_postgres_does_not_block_closing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "CLOSE_S", 0.5)
     db = await PostgresDatabase.open(postgres_url)

@@ -160,8 +160,8 @@ async def fill(db: Database) -> None:
             "INSERT INTO organization_events (org_id, seq, at_ms, line) SELECT column1, n, n, CAST('{}' AS BLOB)"
             " FROM numbers CROSS JOIN (VALUES ('org_1'), ('org_2'), ('org_3')) AS chosen",
         ),
-        # PostgreSQL does this automatically in regular use, and only then supports index-only scans.
-        *(f"VACUUM ANALYZE {table}" if db.is_shared else f"ANALYZE {table}" for table in TABLES),
+        # PostgreSQL does this automatically in regular use, and only then supports index-only scans. SQLite does not.
+        *(f"VACUUM ANALYZE {table}" for table in TABLES if db.is_shared),
     ]
     for sql in statements:
         await db.write([Statement(sql)])

@@ -66,6 +66,17 @@ async def store(db: Database, *, seed: int, count: int) -> list[ServerRow]:
     return [row for row in stored if row is not None]
 
 
+async def test_dates_before_1970_count_like_no_date(db: Database) -> None:
+    rows = await store(db, seed=5, count=9)
+    for query in (
+        ServersQuery(from_ms=-62_135_596_800_000, before_ms=FIRST_MS + 100 * DAY_MS),
+        ServersQuery(from_ms=-1, before_ms=0),
+    ):
+        total, listed = await list_servers(db, ORG, query)
+        assert [row.id for row in listed] == expected(rows, query)
+        assert total == len(expected(rows, query))
+
+
 def expected(rows: list[ServerRow], query: ServersQuery) -> list[str]:
     selected = [
         row

@@ -30,6 +30,8 @@ CONNECTIONS: Final = 10
 """Connections per process: PostgreSQL allows 100 by default, and several replicas share them."""
 OPERATION_S: Final = 15.0
 """Time limit for getting a connection and running the transaction; then the database counts as unavailable."""
+IDLE_S: Final = 15
+"""PostgreSQL ends a transaction that waits this long for us: a replica that is frozen must not keep its locks."""
 RESET_S: Final = 2.0
 """Time limit for resetting a connection before it returns to the pool; then it is terminated."""
 CLOSE_S: Final = 10.0
@@ -50,6 +52,7 @@ _UNAVAILABLE_ERRORS = (
     asyncpg.PostgresSystemError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # we were frozen
     asyncpg.ReadOnlySQLTransactionError,  # a standby, before or after a failover
 )
 
@@ -116,7 +119,7 @@ class PostgresDatabase:
         async def transaction(connection: _Connection) -> list[list[Row]]:
             if len(statements) == 1:
                 return [await self._run(connection, statements[0])]
-            await connection.execute("BEGIN")
+            await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{IDLE_S}s'")
             try:
                 results = [await self._run(connection, statement) for statement in statements]
             except Exception:
@@ -125,7 +128,8 @@ class PostgresDatabase:
             await connection.execute("COMMIT")
             return results
 
-        return await self._with_connection(transaction)
+        is_long = any(statement.is_long for statement in statements)
+        return await self._with_connection(transaction, is_long=is_long)
 
     async def close(self) -> None:
         """Wait for running transactions, then close every connection."""
@@ -135,8 +139,8 @@ class PostgresDatabase:
         except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self._pool.terminate()
 
-    async def _with_connection(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        deadline_s = asyncio.get_running_loop().time() + OPERATION_S
+    async def _with_connection(self, work: Callable[[_Connection], Awaitable[_T]], *, is_long: bool = False) -> _T:
+        deadline_s = None if is_long else asyncio.get_running_loop().time() + OPERATION_S
         try:
             for _ in range(CONFLICT_TRIES - 1):
                 try:
@@ -150,7 +154,7 @@ class PostgresDatabase:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as exc:
             raise _to_database_error(exc) from exc
 
-    async def _once(self, work: Callable[[_Connection], Awaitable[_T]], deadline_s: float) -> _T:
+    async def _once(self, work: Callable[[_Connection], Awaitable[_T]], deadline_s: float | None) -> _T:
         async with asyncio.timeout_at(deadline_s):
             connection = await self._pool.acquire()
         try:

@@ -42,7 +42,7 @@ async def migrate(db: Database, seal: Seal) -> int:
         # A duplicate means that another replica has just applied this version, and ours was rolled back. Nothing
         # changed means that rows have changed since they were converted: convert them again.
         with contextlib.suppress(DuplicateError, NothingChangedError):
-            await db.write([mark, *(Statement(sql) for sql in MIGRATIONS[version]), *converted])
+            await db.write([mark, *(Statement(sql, is_long=True) for sql in MIGRATIONS[version]), *converted])
         version = await current_version(db)
     if version > len(MIGRATIONS):
         raise NewerSchemaError(version, len(MIGRATIONS))

@@ -17,6 +17,9 @@ from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, pa
 from matchpod.storage.rows import plain, read_all, read_number
 from matchpod.storage.servers import ServerSummary
 
+MAX_LISTED: Final = 10_000
+"""Servers in a list with one external match id; older ones are found with a narrower range of time."""
+
 _COLUMNS: Final = (
     "(SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers) AS listed"
 )
@@ -52,15 +55,17 @@ def _selection(org_id: str, query: ServersQuery) -> Selection:
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
         table=_BY_PHASE if query.needs_phase else _BY_STATUS,
-        from_ms=query.from_ms or 0,
+        from_ms=max(query.from_ms or 0, 0),  # a day below 0 is the count of all days
         before_ms=query.before_ms,
     )
 
 
 async def _list_by_external_id(db: Database, org_id: str, query: ServersQuery) -> tuple[int, list[ServerSummary]]:
-    total = await _count(db, org_id, query)
     conditions, params = _conditions(org_id, query)
-    params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+    counted = f"SELECT 1 FROM servers WHERE {conditions} LIMIT :max_listed"
+    total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", params | {"max_listed": MAX_LISTED})
+    start = (query.page - 1) * query.page_size
+    params |= {"page_size": max(0, min(query.page_size, MAX_LISTED - start)), "offset": min(start, MAX_LISTED)}
     rest = f"FROM servers WHERE {conditions} ORDER BY created_at_ms DESC, id LIMIT :page_size OFFSET :offset"
     return total, await read_all(db, ServerSummary, rest, params)
 
@@ -79,7 +84,10 @@ def _conditions(org_id: str, query: ServersQuery) -> tuple[str, dict[str, Value]
         "status": None if query.needs_phase else query.status,
     }
     params = plain({name: value for name, value in given.items() if value is not None})
-    conditions = [f"{name} = :{name}" for name in params]
+    # An external id has few servers. The other columns must not tempt SQLite to use an index that begins with them.
+    is_narrow = query.external_match_id is not None
+    others = ("region", "match_phase", "status")
+    conditions = [f"{name} || '' = :{name}" if is_narrow and name in others else f"{name} = :{name}" for name in params]
     if query.from_ms is not None:
         conditions.append("created_at_ms >= :from_ms")
         params["from_ms"] = query.from_ms

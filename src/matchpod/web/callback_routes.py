@@ -13,10 +13,7 @@ from matchpod.web import callbacks, parameters
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import WITH_KEY
 
-_SAME: Final = (
-    "With the same id and the same bytes, without the `Authorization` header, whose value was deleted after the last "
-    "attempt; the signature is sent."
-)
+_SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
 _sending: Final = partial(Endpoint, method="POST", tag=Tag.API, access=Scope.SERVERS_WRITE, roles=MANAGERS)
 
