@@ -19,6 +19,7 @@ Json = dict[str, Any]
 MATCH_OVER = "match_over"
 CANCELED_BY_USER = "canceled_by_user"
 SERVER_LOST = "server_lost"
+ALL_PLAYERS_LEFT = "all_players_left"
 
 SANDBOX = "sandbox"
 HASTY = "hasty"
@@ -50,7 +51,7 @@ KINDS = {
     "overtime": MatchKind(scenario="overtime", settings={"maxRounds": 4}),
     "spoofer": MatchKind(scenario="spoofer"),
     "deathmatch": MatchKind(settings={"matchType": "deathmatch", "map": "de_dust2", "dmRoundMinutes": 2}),
-    "all_leave": MatchKind(scenario="all_leave", settings={"maxRounds": 12}, end="all_players_left"),
+    "all_leave": MatchKind(scenario="all_leave", settings={"maxRounds": 12}, end=ALL_PLAYERS_LEFT),
     "crash": MatchKind(scenario="server_crash", settings={"maxRounds": 12}, end=SERVER_LOST),
     "hang": MatchKind(scenario="server_hang", settings={"maxRounds": 12}, end=SERVER_LOST),
     "static": MatchKind(region=STATIC, is_repeatable=False),
@@ -247,6 +248,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             ends.add(SERVER_LOST)
         if kind.region == STATIC and any(fault.kind is FaultKind.SERVER_RESTART for fault in self.faults):
             ends.add(SERVER_LOST)
+        if any(fault.match == match.name and fault.kind in LOSING for fault in self.faults):
+            ends.add(ALL_PLAYERS_LEFT)  # the lines of its end may be lost, and the plugin's report is sent only once
         return frozenset(ends)
 
 
@@ -285,7 +288,11 @@ def make_plan(seed: int, mix: Mix) -> Plan:
 
 
 def _make_match(rng: Random, index: int, mix: Mix) -> PlannedMatch:
-    kind = mix.kinds[index] if index < len(mix.kinds) else rng.choice([*mix.kinds, *(set(mix.kinds) & set(PLAYED))])
+    kind = (
+        mix.kinds[index]
+        if index < len(mix.kinds)
+        else rng.choice([*mix.kinds, *(one for one in PLAYED if one in mix.kinds)])
+    )
     is_lockstep = rng.random() < 0.7 or kind not in FREE_KINDS
     is_canceled = rng.random() < mix.cancel_share
     return PlannedMatch(

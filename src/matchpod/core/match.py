@@ -12,8 +12,7 @@
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
-#   Such a series ends when the plugin's reports account for all maps, when the known winners decide it, or when all
-#   maps are over and nothing more is reported: then without a winner.
+#   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
 from __future__ import annotations
@@ -116,9 +115,8 @@ class Match(msgspec.Struct, kw_only=True):
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
-        if self.settings.is_free_for_all:
-            return None
-        return self.settings.team_of(player_id) or self.presence.teams.get(player_id)
+        team = self.settings.team_of(player_id) or self.presence.teams.get(player_id)
+        return None if self.settings.is_free_for_all else team
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
         """Record when the match got its server, and whether it had to wait for one. Idempotent."""
@@ -227,7 +225,9 @@ class Match(msgspec.Struct, kw_only=True):
         self.presence.map_ended(now_ms)
         if is_won or self._are_all_maps_over():
             self.reported.over_since_ms = now_ms  # the plugin reports the final score shortly after
-        return self._request_next_step(now_ms) if is_known else []
+            return []
+        must_wait = not is_known and bool(self.settings.roster) and self.reported.may_be_won(self.maps)
+        return [] if must_wait else self._request_next_step(now_ms)
 
     def _finish(self, now_ms: int) -> list[Effect]:
         self.reported.infer_results(self.maps)
@@ -257,7 +257,7 @@ class Match(msgspec.Struct, kw_only=True):
         player_id, current = event.player_id, self.current_map
         if not is_human(player_id) or self.presence.is_unlisted(player_id):
             return
-        is_next_map = current.is_finished and not self.presence.is_map_over
+        is_next_map = current.is_finished and not self.presence.is_map_over and not self._are_all_maps_over()
         connection = self.presence.connected.get(player_id)
         found = Detection(
             player_id=player_id,

@@ -118,7 +118,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         if ledger.open_round is not None:
             seen.add(ledger.open_round.number)
         lost = {number for number in range(1, min(decided, MAX_ROUND_NUMBER) + 1) if number not in seen}
-        last = decided if self.is_finished else MAX_ROUND_NUMBER
+        last = max(decided, *seen) if self.is_finished and seen else decided if self.is_finished else MAX_ROUND_NUMBER
         lost.update(number for number in (*ledger.missing_rounds, *ledger.torn_rounds) if number <= last)
         return tuple(sorted(lost))
 
@@ -189,7 +189,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case RoundStarted():
                 if not self.is_round_unknown:
                     self.round_number = self.latest_round = event.round_number
-                self.team1_side = event.team1_side
+                self.team1_side = event.team1_side if event.is_certain else None
             case GameCounted() if self.is_round_unknown:
                 self.is_round_unknown, self.latest_round = False, (event.round_number - 1) or None
             case RoundDecided():
@@ -198,7 +198,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self._set_score(event.team1_score, event.team2_score)
             case LogGap():  # rounds may have ended: the next score tells how many
                 self.is_round_unknown = self.is_scored
-                self.round_number = self.latest_round = None
+                self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
             case RoundRestored():

@@ -103,6 +103,10 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         """True if the known winners of the maps decide the series."""
         return series.is_decided(self.series_format, winners_of(maps))
 
+    def may_be_won(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the maps with an unknown winner may have decided the series."""
+        return max(series.maps_won(winners_of(maps))) + len(unknown_maps(maps)) >= self.series_format.wins_needed
+
     def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
         """True if the winner of a match that is over is known, even if that of a map is not."""
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)

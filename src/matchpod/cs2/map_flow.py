@@ -288,7 +288,7 @@ class MapFlow(msgspec.Struct):
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.end_report is not None and at_ms > self.end_report.at_ms:
             self.end_report = None  # play continues, so the report was wrong
-        sides, is_certain = self.sides, not self.sides.is_doubtful
+        sides, is_certain = self.sides, self.sides.is_certain
         if self.phase is MapPhase.ARMED and not self.is_warmup and sides.has_humans:
             self._go_live(at_ms, out)
         if self.phase is not MapPhase.LIVE:
@@ -336,12 +336,11 @@ class MapFlow(msgspec.Struct):
         self.sides.vote()
         if kept < len(self.scores):
             self.sides.follow_score(by_side, self.scores[kept])
-        out.append(events.RoundRestored(at_ms, kept, *self.sides.by_team(*by_side)))
+        self.rounds_played = kept
+        out.append(events.RoundRestored(at_ms, kept, *self._record_score(*by_side)))
         self.phase, self.is_map_open, self.is_warmup_reported = MapPhase.LIVE, True, False
         self.surrendered_to = None
         self.combat.new_round()
-        self.rounds_played = kept
-        self._record_score(*by_side)
 
     def _enter_warmup(self, at_ms: int, out: list[GameEvent]) -> None:
         """Handle a status of -1 rounds, which means warmup and also confirms a pending end report."""

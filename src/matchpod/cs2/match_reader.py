@@ -21,12 +21,13 @@ from matchpod.core.events import (
     ShotsCounted,
 )
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, PlayerId
+from matchpod.core.model import GameSettings, PlayerId, is_human
+from matchpod.core.played_map import is_same_map
 from matchpod.core.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import Gap, LogCursor, LogPost, MapLoad, NewLines, Restarted, Unfinished
+from matchpod.cs2.log_batches import Gap, LogCursor, LogNotice, LogPost, MapLoad, NewLines, Restarted, Unfinished
 from matchpod.cs2.log_clock import LogClock
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
@@ -132,7 +133,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
         """Apply the console's list of connected players, which is requested after log lines were lost."""
         load_ms = to_ms(self.match.timers.client_load_s)
-        return self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
+        reading = self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
+        sides, connected = self.interpreter.flow.sides, self.match.presence.connected
+        for player_id in [one for one in sides.player_sides if is_human(one) and one not in connected]:
+            sides.set_side(player_id, None)  # the line of their leaving was lost
+        return reading
 
     def mark_resumed(self, received_ms: int) -> None:
         """Record that log lines and requests may have been lost, and that our clock may have been set since."""
@@ -194,7 +199,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _apply_notices(self, new: NewLines, received_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
         loaded: str | None = None
-        for notice in new.notices:
+        for notice in self._with_unseen_gap(new):
             match notice:
                 case MapLoad(game_map=name):
                     loaded = name
@@ -212,6 +217,15 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 case _:
                     pass  # nothing of the current map is missing
         return events
+
+    def _with_unseen_gap(self, new: NewLines) -> tuple[LogNotice, ...]:
+        """Return the notices, with a gap if our address was added again: what was printed before is lost."""
+        match new.notices:
+            case (MapLoad(game_map=name) as load,) if new.lines and b"Loading map " not in new.lines[0]:
+                is_here = name is None or is_same_map(name, self.interpreter.flow.map_name)
+                return (Gap(0),) if is_here else (load, Gap(0))
+            case notices:
+                return notices
 
     def _interpret(self, lines: Iterable[bytes], out: list[GameEvent], received_ms: int | None = None) -> None:
         read, interpret, clock = self.lines.read, self.interpreter.read, self.clock

@@ -47,6 +47,11 @@ class Sides(msgspec.Struct):
         """True if a human is on a side."""
         return any(map(is_human, self.player_sides))
 
+    @property
+    def is_certain(self) -> bool:
+        """True if the sides of all known players are certain."""
+        return not self.is_doubtful or (bool(self.seen) and self.seen.keys() >= self.player_sides.keys())
+
     def mark_doubtful(self) -> None:
         """Record that log lines were lost: players may have changed sides, and none gets a team by an old side."""
         self.seen.clear()
@@ -97,18 +102,19 @@ class Sides(msgspec.Struct):
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
         A tie, or no voters, changes nothing. With `is_seen_only`, only players seen since the last round vote, and
-        their lead must exceed half of all players: such a vote may overrule an earlier one. After lost lines only
-        players seen since then vote, and all must agree.
+        their lead must exceed half of all players: such a vote may overrule an earlier one. The same holds after lost
+        lines, where it is also enough if all listed players seen since then agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
             known = sum(player in voters for player in self.player_sides)
             if known:
                 balance = self._vote_balance(voters, is_seen_only=is_seen_only or self.is_doubtful)
-                if self.is_doubtful:
-                    is_enough = 0 < abs(balance) == sum(player in voters for player in self.seen)
-                else:
-                    is_enough = 2 * abs(balance) > known if is_seen_only else balance != 0
+                is_enough = 2 * abs(balance) > known
+                if self.is_doubtful and voters is self.listed:
+                    is_enough |= 0 < abs(balance) == sum(player in voters for player in self.seen)
+                elif not self.is_doubtful and not is_seen_only:
+                    is_enough = balance != 0
                 return is_enough and self._set_team1_side(Side.CT if balance > 0 else Side.T)
         return False
 
@@ -122,14 +128,20 @@ class Sides(msgspec.Struct):
         return self._set_team1_side(self.team1_side.other)
 
     def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
-        """Return the current players of both teams; assigns unlisted players to the team of their side."""
+        """Return the current players of both teams; assigns unlisted players to the team of their side.
+
+        While the sides are in doubt, teams stay as they are.
+        """
         if len(self.members) > MAX_MEMBERS:
             self.members.clear()
+        members = dict(self.members) if self.is_doubtful else {}
         teams: dict[Team, list[PlayerId]] = {Team.TEAM1: [], Team.TEAM2: []}
         for player_id, side in self.player_sides.items():
-            team = self.listed.get(player_id)
+            team = self.listed.get(player_id) or members.get(player_id)
             if team is None:
-                team = self.members[player_id] = self.team_on(side)
+                team = self.team_on(side)
+                if not members:
+                    self.members[player_id] = team
             teams[team].append(player_id)
         return tuple(teams[Team.TEAM1]), tuple(teams[Team.TEAM2])
 

@@ -18,6 +18,9 @@ COLUMNS_READ = 21
 MAX_ROWS = 128
 """Most rows read per block. A server has at most 64 players; a longer block is invalid."""
 
+MAX_DIGITS = 10
+"""Most digits of an account or an amount of money."""
+
 
 class StatsBlock(msgspec.Struct):
     """The block being parsed, if one is open."""
@@ -51,7 +54,8 @@ class StatsBlock(msgspec.Struct):
     def read_money(self, line: StatsPlayer) -> None:
         """Store only the money of a player: before the map is live, the other columns do not count."""
         account, _, money, *_ = (*line.columns.split(",", 3), "", "", "")
-        is_number = account.strip().isdecimal() and money.strip().isdecimal()
+        account, money = account.strip(), money.strip()
+        is_number = account.isdecimal() and money.isdecimal() and max(len(account), len(money)) <= MAX_DIGITS
         if self.is_open and is_number and 0 < int(account) <= MAX_ACCOUNT and len(self.money) < MAX_ROWS:
             self.money[from_account(int(account))] = int(money)
 

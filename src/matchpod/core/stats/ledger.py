@@ -124,13 +124,13 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and record.number == number and not record.is_started:
             record.start(event)
             return
-        if not event.is_certain:
-            self._mark_torn(number)
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
             # A repeated number is a round played again, with or without a restore: the newer one counts.
             self._drop_after(number - 1)
+        if not event.is_certain:
+            self._mark_torn(number)
         self._open(number).start(event)
 
     def _round_decided(self, event: ev.RoundDecided) -> None:

@@ -12,6 +12,9 @@ from matchpod.core.events import EconomyCounted, RoundDecided, RoundEndReason, R
 from matchpod.core.model import PlayerId, Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 
+MAX_FALLS = 128
+"""Most falls of a round, and players in its damage. A server has at most 64 players; ids may be forged."""
+
 ASSIST_DAMAGE = 40
 """Damage that gives an assist if the victim then dies by their own grenade."""
 
@@ -119,14 +122,20 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         """Add to the damage of one player to another."""
         victims = self.damage_to.get(attacker)
         if victims is None:
-            self.damage_to[attacker] = {victim: lost}
+            if len(self.damage_to) < MAX_FALLS:
+                self.damage_to[attacker] = {victim: lost}
         elif victim in victims:
             victims[victim] += lost
         else:
             victims[victim] = lost
 
     def helper_against(self, victim: PlayerId) -> PlayerId | None:
-        """Return the enemy on the server who did most damage to a player, if it is enough for an assist."""
+        """Return the enemy on the server who did most damage to a player, if it is enough for an assist.
+
+        None if players respawn: the damage may be of an earlier life.
+        """
+        if self.has_respawns:
+            return None
         gone = {fall.victim for fall in self.falls if not fall.is_death}
         damage = {
             attacker: victims.get(victim, 0) for attacker, victims in self.damage_to.items() if attacker not in gone
@@ -149,14 +158,19 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
 
     def add_fall(self, fall: Fall) -> None:
         """Record a fall; a second death of a player proves that players respawn, so falls are no longer stored."""
+        if len(self.falls) >= MAX_FALLS:
+            self._stop_storing_falls()
         if fall.is_death:
             counts = self.counts(fall.victim)
             if counts.deaths > 0:
-                self.has_respawns = True
-                self.falls.clear()
+                self._stop_storing_falls()
             counts.deaths += 1
         if not self.has_respawns:
             self.falls.append(fall)
+
+    def _stop_storing_falls(self) -> None:
+        self.has_respawns = True
+        self.falls.clear()
 
     def remove_suicides(self, since_ms: int) -> None:
         """Remove the falls without a killer since this time, and the deaths counted for them."""
@@ -165,6 +179,8 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.falls.remove(fall)
             if fall.is_death:
                 self.counts(fall.victim).deaths -= 1
+            if fall.helper is not None:
+                self.counts(fall.helper).assists -= 1
 
     def alive(self, team: Team) -> set[PlayerId]:
         """Return the players of a line-up who were alive and present at the decision; now, if there is none yet."""
