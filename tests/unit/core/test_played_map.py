@@ -325,3 +325,14 @@ def test_deathmatch_has_no_missing_rounds() -> None:
     played.apply(live())
     played.apply(gap())
     assert (played.is_complete, played.missing_rounds) == (False, ())
+
+
+def test_rounds_after_the_last_certain_score_stay_marked_when_the_map_is_over() -> None:
+    played = live_map()
+    played.apply(decided(1, 1, 0))
+    played.apply(ev.LogGap(9_500, 100))
+    for number in (2, 3, 4):
+        played.apply(ev.RoundDecided(9_600, number, None, Side.T, ev.RoundEndReason.TERRORISTS_WIN, 1, 0))
+    played.apply(ev.MapEnded(9_900, "de_nuke", 1, 0, is_complete=False, is_winner_known=False))
+    assert set(played.missing_rounds) >= {2, 3, 4}
+    assert played.winner is None

@@ -228,6 +228,8 @@ def test_round_and_sides_are_those_of_the_live_map() -> None:
     sides = sides_of(driver.match)
     assert sides is not None
     assert (round_number(driver.match), sides.team1, sides.team2) == (4, Side.T, Side.CT)
+    driver.apply(ev.LogGap(driver.now_ms, 100))
+    assert sides_of(driver.match) is None, "the teams may have changed sides"
     driver.end_map()
     assert (round_number(driver.match), sides_of(driver.match)) == (None, None)
 

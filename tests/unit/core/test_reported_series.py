@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from matchpod.core import events as ev
 from matchpod.core import series
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import SeriesFormat, Side, Winner
+from matchpod.core.model import MatchType, SeriesFormat, Side, Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import Score, SeriesResult
@@ -362,3 +363,26 @@ def test_timeline_has_no_items_after_the_last_map() -> None:
     driver.apply(chat)
     timeline.apply(chat, driver.match)
     assert timeline.drain() == []
+
+
+def test_series_without_a_roster_goes_on_after_a_map_without_a_known_winner() -> None:
+    settings = msgspec.structs.replace(open_match(MatchType.COMPETITIVE), maps=MAPS[:3], series_format=BO3)
+    driver = MatchDriver(settings)
+    driver.join(ANN)
+    driver.live()
+    assert driver.apply(UNKNOWN_END) == [LoadMap(2, MAPS[1])]
+
+
+def test_series_waits_for_the_plugin_only_if_it_may_be_won() -> None:
+    driver = live_duel(BO3)
+    assert driver.apply(UNKNOWN_END) == [LoadMap(2, MAPS[1])], "one map decides nothing"
+    driver.live(MAPS[1])
+    assert driver.end_map(13, 5, MAPS[1]) == [], "the first may have been won by the same team"
+
+
+def test_detection_after_the_last_map_is_of_that_map() -> None:
+    driver = live_duel()
+    driver.apply(UNKNOWN_END)
+    driver.load(MAPS[1])
+    driver.apply(ev.CheatSuspected(driver.now_ms, ANN, "aimbot", "why"))
+    assert [found.map_number for found in driver.match.detections] == [1]

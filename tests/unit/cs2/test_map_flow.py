@@ -203,6 +203,15 @@ def test_surrender_while_the_sides_are_in_doubt_has_no_winner() -> None:
     assert not end.is_winner_known
 
 
+def test_restored_score_in_doubt_is_the_last_certain_one() -> None:
+    log = lose_halftime_in_a_gap()
+    log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: -1')
+    log.interpreter.flow.on_lost_lines()
+    log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: 6')
+    last = log.last(ev.RoundRestored)
+    assert (last.team1_score, last.team2_score, log.interpreter.flow.sides.is_doubtful) == (1, 0, True)
+
+
 def test_tie_is_known_even_if_the_sides_are_in_doubt() -> None:
     end = lose_halftime_in_a_gap().game_over(score=(12, 12)).load("de_dust2").last(ev.MapEnded)
     assert (end.is_winner_known, end.team1_score, end.team2_score) == (True, 12, 12)

@@ -359,3 +359,41 @@ def test_repeated_end_of_setup_changes_nothing() -> None:
     poster.go_live()
     poster.reader.mark_setup(is_done=True)
     assert poster.reader.interpreter.flow.is_map_open
+
+
+def test_log_address_that_was_added_again_is_a_gap() -> None:
+    poster = LogPoster()
+    poster.game_map = MAP
+    poster.go_live()
+    poster.offset = 0
+    result = poster.post('World triggered "Round_End"')
+    assert [type(event) for event in result.events] == [ev.LogGap]
+    assert poster.reader.interpreter.flow.sides.is_doubtful
+    assert not poster.reader.match.current_map.is_complete
+
+
+def test_map_load_is_no_gap() -> None:
+    poster = LogPoster()
+    poster.game_map = MAP
+    poster.go_live()
+    poster.offset, poster.game_map = 0, "de_train"
+    result = poster.post('Loading map "de_train"')
+    assert [type(event) for event in result.events] == [ev.MapLoading]
+
+
+def test_player_whose_leaving_was_lost_is_in_no_line_up() -> None:
+    poster = LogPoster()
+    poster.go_live()
+    poster.post('World triggered "Round_End"', skip=100)
+    names = {id64(account): "x" for account in (1, 2, 3)}
+    for seconds in (60, 120):  # a player counts as gone if two lists lack them
+        poster.reader.read_presence(names, RECEIVED_MS + seconds * 1000)
+    (start,) = [
+        event
+        for event in poster.post(
+            'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")', 'World triggered "Round_Start"'
+        ).events
+        if isinstance(event, ev.RoundStarted)
+    ]
+    assert (start.team1, start.team2) == ((id64(1), id64(2)), (id64(3),))
+    assert id64(4) not in poster.reader.match.presence.connected

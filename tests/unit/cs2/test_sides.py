@@ -143,3 +143,41 @@ def test_map_load_ends_the_doubt() -> None:
     sides = doubtful("C", "C", "T", "T")
     sides.clear_sides()
     assert not sides.is_doubtful
+
+
+def without_roster(*sides: str) -> Sides:
+    found = Sides()
+    for account, side in enumerate(sides, start=1):
+        found.set_side(id64(account), {"C": Side.CT, "T": Side.T}[side])
+    found.lineups()
+    return found
+
+
+def test_teams_of_unlisted_players_stay_while_the_sides_are_in_doubt() -> None:
+    sides = without_roster("C", "C", "T", "T")
+    sides.mark_doubtful()
+    for account, side in ((1, Side.T), (2, Side.CT), (3, Side.CT)):
+        sides.set_side(id64(account), side)
+    assert not sides.vote(is_seen_only=True)
+    assert sides.lineups() == ((id64(1), id64(2)), (id64(3), id64(4)))
+    assert list(sides.members.values()) == [Team.TEAM1, Team.TEAM1, Team.TEAM2, Team.TEAM2]
+    sides.set_side(id64(4), Side.CT)
+    sides.set_side(id64(2), Side.T)
+    assert sides.vote(is_seen_only=True)
+    assert sides.team_on(Side.T) is Team.TEAM1
+
+
+def test_one_unlisted_player_does_not_end_the_doubt() -> None:
+    sides = without_roster("C", "C", "T", "T")
+    sides.mark_doubtful()
+    sides.set_side(id64(1), Side.T)
+    assert not sides.vote()
+    assert sides.is_doubtful
+
+
+def test_sides_are_certain_if_all_players_were_seen_since_lost_lines() -> None:
+    sides = doubtful("C", "C", "T", "T")
+    assert not sides.is_certain
+    for account, side in enumerate((Side.CT, Side.CT, Side.T, Side.T), start=1):
+        sides.set_side(id64(account), side)
+    assert sides.is_certain

@@ -75,3 +75,13 @@ def test_number_of_rows_is_bounded() -> None:
 @given(st.text("0123456789,.- ", max_size=200))
 def test_arbitrary_row_never_raises(row: str) -> None:
     block_with(row)
+
+
+@pytest.mark.parametrize(
+    ("row", "money"),
+    [("39734273, 2, 800, 0", 800), ("39734273, 2, 99999999999999999999, 0", None), ("9" * 5000 + ", 2, 800, 0", None)],
+)
+def test_money_before_the_map_is_live_is_bounded(row: str, money: int | None) -> None:
+    block = block_with()
+    block.read_money(StatsPlayer(0, row))
+    assert list(block.money.values()) == ([] if money is None else [money])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core import events as ev
-from matchpod.core.model import Team
+from matchpod.core.model import Side, Team
 from matchpod.core.stats.player_line import LiveCount
 from tests.unit.core.stats.event_builder import (
     ANNA,
@@ -484,3 +484,8 @@ def test_game_totals_before_the_open_round_do_not_close_it() -> None:
     ledger = live().kill(ANNA, XENA).game_counts(1).ledger()
     assert ledger.open_round is not None
     assert ledger.is_complete
+
+
+def test_uncertain_line_ups_of_a_round_that_is_played_again_are_marked() -> None:
+    builder = live().decide(1).start(2).add(ev.RoundStarted, 2, (ANNA,), (XENA,), Side.CT, is_certain=False)
+    assert builder.ledger().torn_rounds == [2]

@@ -7,7 +7,7 @@ import msgspec
 from matchpod.core.events import RoundDecided, RoundEndReason
 from matchpod.core.model import Side, Team
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import Fall, RoundRecord
+from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started
 
 
@@ -105,3 +105,29 @@ def test_sides_follow_the_side_of_the_winner() -> None:
     record.decide(RoundDecided(1, 1, Team.TEAM2, Side.CT, RoundEndReason.CTS_WIN, 0, 1))
     assert record.team1_side is Side.T
     assert (record.score, record.reason, record.decided_at_ms) == ((0, 1), RoundEndReason.CTS_WIN, 1)
+
+
+def test_number_of_falls_and_of_players_in_the_damage_is_bounded() -> None:
+    record = started()
+    for number in range(3 * MAX_FALLS):
+        record.add_fall(Fall(number, f"forged {number}", ANNA, is_enemy=True))
+        record.add_damage(f"forged {number}", ANNA, 1)
+    assert record.has_respawns
+    assert not record.falls
+    assert len(record.damage_to) == MAX_FALLS
+
+
+def test_removed_suicide_takes_its_assist_back() -> None:
+    record = started()
+    record.counts(XENA).assists = 1
+    record.add_fall(Fall(5, ANNA, weapon="hegrenade", helper=XENA))
+    record.remove_suicides(5)
+    assert (record.counts(XENA).assists, record.counts(ANNA).deaths) == (0, 0)
+
+
+def test_no_player_helped_if_players_respawn() -> None:
+    record = started()
+    record.add_damage(XENA, ANNA, 90)
+    assert record.helper_against(ANNA) == XENA
+    record.has_respawns = True
+    assert record.helper_against(ANNA) is None
