@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 
@@ -11,6 +12,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, FleetError
 from matchpod.service import supervisor
+from matchpod.service.match_log.fold import MAX_STEP_MS
 from matchpod.service.runner import machine_faults, start
 from tests.contract import databases
 from tests.contract.driven_matches import PENDING_MS, open_world
@@ -42,6 +44,7 @@ async def test_match_waits_for_a_machine_that_cannot_start_servers_without_losin
 
 
 async def test_match_fails_without_capacity_if_the_machine_starts_no_server_in_time(db: Database) -> None:
+    """A clock that is set forward by an hour is not an hour of waiting."""
     async with open_world(db) as world:
         world.region.allocation_errors = [no_space() for _ in range(100)]
         world.start()
@@ -49,7 +52,16 @@ async def test_match_fails_without_capacity_if_the_machine_starts_no_server_in_t
         await world.until_phase(ServerPhase.PENDING)
         row = await world.row()
         assert (row.status, row.tries, row.slot, row.error) == (ServerStatus.PENDING, 0, None, str(no_space()))
-        world.clock.ahead_ms += PENDING_MS
+        world.clock.ahead_ms += 3_600_000
+
+        async def waits_longer() -> bool:
+            left_ms = ((await world.row()).pending_until_ms or 0) - world.clock.now_ms()
+            return left_ms > PENDING_MS - MAX_STEP_MS - 60_000
+
+        await world.until(waits_longer, "a server was started again, and the match waits")
+        while (await world.row()).ended_at_ms is None:
+            world.clock.ahead_ms += MAX_STEP_MS
+            await asyncio.sleep(0.1)
         assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
         assert "No space left on device" in str((await world.row()).error)
 

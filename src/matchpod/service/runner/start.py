@@ -198,14 +198,18 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     """Wait like for a free slot; not an attempt, since every other server would have failed too."""
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
-    until_ms, deadline_ms = deps.machine_faults.record(region.code, now_ms), row.created_at_ms + deps.pending_ms
+    until_ms, deadline_ms = (
+        deps.machine_faults.record(region.code, now_ms),
+        _pending_until_ms(row, now_ms, deps.pending_ms),
+    )
     about = {"server_id": row.id, "region": row.region, "pause_s": (until_ms - now_ms) / 1000, "error": error}
     _log.warning("machine cannot start servers, match waits", extra=about)
     if now_ms >= deadline_ms:
         await _fail(lease, deps, error)
         return
     await _abandon_server(lease, deps, region, error=_readable(error))
-    await lease.release(min(until_ms, deadline_ms), step=ServerStep.REGION_FULL, was_pending=True)
+    next_at_ms = min(until_ms, deadline_ms)
+    await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=deadline_ms)
 
 
 async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: str | int) -> None:
