@@ -10,11 +10,11 @@ import pytest
 
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.effects import CancelReason
-from matchpod.core.errors import CallbackWaitingError, NotFoundError
+from matchpod.core.errors import CallbackWaitingError, NotFoundError, RateLimitError
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Database, Delivery
 from matchpod.service import callback_deliveries
-from matchpod.service.callback_deliveries import CallbackDeliveries
+from matchpod.service.callback_deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from matchpod.service.callback_views import CallbacksPage
 from matchpod.service.callbacks import RETRY_AFTER_MS
 from matchpod.service.end_match import end_match
@@ -235,6 +235,24 @@ async def test_another_organization_cannot_read_or_send_a_callback(db: Database)
     assert not await outbox.redeliver_finished(db, "org_2", "cb_1", BEGAN_MS)
     assert (await service.redeliver_given_up(THEIRS, b'{"since":"2000-01-01"}')).count == 0
     assert (await service.get(OURS, "cb_1")).state is CallbackState.GIVEN_UP
+
+
+async def test_requests_to_send_callbacks_again_are_limited_per_organization(db: Database) -> None:
+    world = World(db)
+    await add(world, "cb_1")
+    await fail(db, "cb_1")
+    service, since = deliveries(world), b'{"since":"2100-01-01"}'
+    for _ in range(MANY_PER_MINUTE):
+        await service.redeliver_given_up(OURS, since)
+    with pytest.raises(RateLimitError, match="6 requests to send callbacks again since a time per minute"):
+        await service.redeliver_given_up(OURS, since)
+    await service.redeliver_given_up(THEIRS, since)
+    await service.redeliver(OURS, "cb_1")
+    for _ in range(SINGLE_PER_MINUTE - 1):
+        with pytest.raises(CallbackWaitingError):
+            await service.redeliver(OURS, "cb_1")
+    with pytest.raises(RateLimitError):
+        await service.redeliver(OURS, "cb_1")
 
 
 async def test_given_up_callbacks_are_sent_again_in_parts(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

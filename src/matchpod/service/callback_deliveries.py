@@ -18,12 +18,17 @@ from matchpod.ports import Clock, Database
 from matchpod.service import callback_views
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.principals import Principal
+from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.row_views import time_text
 from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
 """Callbacks that one request sends again: as many as go to one host at a time. The response says how to go on."""
+
+SINGLE_PER_MINUTE: Final = 120
+MANY_PER_MINUTE: Final = 6
+"""Requests of an organization per minute, for one callback and for many: each sends requests to a receiver."""
 
 MAX_SHOWN_ATTEMPTS: Final = 100
 """Attempts in the details of a callback: two, and one per request to send it again."""
@@ -38,6 +43,12 @@ class CallbackDeliveries:
         self._db = db
         self._clock = clock
         self._wake = wake
+        unit = "requests to send callbacks again"
+        self._single = RateLimiter(SINGLE_PER_MINUTE, self._now_s, owner="this organization", unit=unit)
+        self._many = RateLimiter(MANY_PER_MINUTE, self._now_s, owner="this organization", unit=f"{unit} since a time")
+
+    def _now_s(self) -> float:
+        return self._clock.now_ms() / 1000
 
     @unavailable_on_outage
     async def list(self, principal: Principal, query: CallbacksQuery) -> callback_views.CallbacksPage:
@@ -56,6 +67,7 @@ class CallbackDeliveries:
     async def redeliver(self, principal: Principal, callback_id: str) -> callback_views.CallbackItem:
         """Request one more attempt; CallbackWaitingError while one is under way or scheduled."""
         row = await self._own(principal, callback_id)
+        self._single.acquire(principal.org_id)
         if not await outbox.redeliver_finished(self._db, principal.org_id, row.id, self._clock.now_ms()):
             raise self._waiting(await self._own(principal, callback_id))
         self._wake()
@@ -66,6 +78,7 @@ class CallbackDeliveries:
     async def redeliver_given_up(self, principal: Principal, body: bytes) -> callback_views.Redelivery:
         """Request one more attempt for each given-up callback since the time in the body, oldest first."""
         from_ms = read_redeliver_request(decode_json(body))
+        self._many.acquire(principal.org_id)
         created_ms = await outbox.redeliver_given_up(
             self._db, principal.org_id, from_ms=from_ms, limit=MAX_REDELIVERED, now_ms=self._clock.now_ms()
         )
