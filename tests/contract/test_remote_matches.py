@@ -13,7 +13,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.timers import Timers
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, Fold, LiveState
+from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold, LiveState
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES
 from matchpod.service.match_log.turns import FoldTurns
@@ -172,14 +172,15 @@ async def test_deadline_fires_where_the_runner_logged_it(db: Database) -> None:
     await servers.create(db, row, idempotency=None)
     late_ms = row.created_at_ms + round(Timers().join_s * 1000) + CATCH_UP_MS
     remote = remote_matches(db)
-    kinds = (EntryKind.LOG, EntryKind.DEADLINE)
+    kinds = [(EntryKind.OBSERVED, at_ms) for at_ms in range(row.created_at_ms, late_ms, OBSERVE_MS)]
+    kinds += [(EntryKind.LOG, late_ms), (EntryKind.DEADLINE, late_ms)]
     entries = [
-        RawEntry(server_id=row.id, seq=seq, kind=kind, received_ms=late_ms, headers=b"{}", body=b"x\n")
-        for seq, kind in enumerate(kinds, 1)
+        RawEntry(server_id=row.id, seq=seq, kind=kind, received_ms=at_ms, headers=b"{}", body=b"x\n")
+        for seq, (kind, at_ms) in enumerate(kinds, 1)
     ]
-    await store(db, entries[:1])
+    await store(db, entries[:-1])
     assert (await remote.match(row)).phase is MatchPhase.WARMUP, "its runner has not logged the deadline"
-    await store(db, entries[1:])
+    await store(db, entries[-1:])
     assert (await remote.match(row)).phase is MatchPhase.OVER
 
 

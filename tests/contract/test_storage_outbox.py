@@ -309,13 +309,13 @@ async def test_postponed_repeat_is_due_after_a_restart_with_the_clock_set_back(d
     assert [row.id for row in await claim(db, owner="me", now_ms=500_000, limit=9)] == ["cb_1"]
 
 
-async def test_failed_attempt_is_retried_and_delivery_deletes_the_secret(db: Database) -> None:
+async def test_failed_attempt_is_retried_until_the_delivery(db: Database) -> None:
     await store(db, callback())
     await claim(db, owner="me", now_ms=50, limit=1)
     await record(db, 1, next_at_ms=5_060)
     assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
     await record(db, 2, delivered=True)
-    assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60, auth=None)
+    assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60)
     assert await outbox.attempts_of(db, "cb_1") == [
         AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
         AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
@@ -335,7 +335,7 @@ async def test_attempts_are_recorded_once_and_in_order(db: Database) -> None:
 async def test_given_up_callback_can_be_redelivered_on_request(db: Database) -> None:
     await store(db, callback())
     await record(db, 1)
-    assert await only_callback(db) == callback(attempts=1, next_at_ms=None, auth=None)
+    assert await only_callback(db) == callback(attempts=1, next_at_ms=None)
     assert await outbox.redeliver(db, "cb_1", 900)
     assert not await outbox.redeliver(db, "cb_2", 900)
     assert [row.id for row in await claim(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]

@@ -49,8 +49,8 @@ class Sides(msgspec.Struct):
 
     @property
     def is_certain(self) -> bool:
-        """True if the sides of all known players are certain."""
-        return not self.is_doubtful or (bool(self.seen) and self.seen.keys() >= self.player_sides.keys())
+        """True if the sides of all players are certain. Without a roster, after lost lines not all are known."""
+        return not self.is_doubtful or (bool(self.listed) and self.seen.keys() >= self.player_sides.keys())
 
     def mark_doubtful(self) -> None:
         """Record that log lines were lost: players may have changed sides, and none gets a team by an old side."""
