@@ -118,7 +118,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         if ledger.open_round is not None:
             seen.add(ledger.open_round.number)
         lost = {number for number in range(1, min(decided, MAX_ROUND_NUMBER) + 1) if number not in seen}
-        last = max(decided, *seen) if self.is_finished and seen else decided if self.is_finished else MAX_ROUND_NUMBER
+        last = max({decided, *seen}) if self.is_finished else MAX_ROUND_NUMBER
         lost.update(number for number in (*ledger.missing_rounds, *ledger.torn_rounds) if number <= last)
         return tuple(sorted(lost))
 

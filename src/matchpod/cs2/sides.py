@@ -123,10 +123,6 @@ class Sides(msgspec.Struct):
         as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
         return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 
-    def swap(self) -> bool:
-        """Swap the sides of the teams."""
-        return self._set_team1_side(self.team1_side.other)
-
     def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
         """Return the current players of both teams; assigns unlisted players to the team of their side.
 

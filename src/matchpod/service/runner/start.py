@@ -198,10 +198,8 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     """Wait like for a free slot; not an attempt, since every other server would have failed too."""
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
-    until_ms, deadline_ms = (
-        deps.machine_faults.record(region.code, now_ms),
-        _pending_until_ms(row, now_ms, deps.pending_ms),
-    )
+    until_ms = deps.machine_faults.record(region.code, now_ms)
+    deadline_ms = _pending_until_ms(row, now_ms, deps.pending_ms)
     about = {"server_id": row.id, "region": row.region, "pause_s": (until_ms - now_ms) / 1000, "error": error}
     _log.warning("machine cannot start servers, match waits", extra=about)
     if now_ms >= deadline_ms:
