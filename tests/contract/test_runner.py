@@ -578,6 +578,47 @@ async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_serve
         assert probes == 5 + liveness.LOST_MS // 1_000
 
 
+@pytest.mark.parametrize("delay_ms", [60_000, -3_600_000])
+async def test_a_delay_or_a_set_clock_is_not_taken_for_a_log_that_does_not_arrive(
+    db: Database, monkeypatch: pytest.MonkeyPatch, delay_ms: int
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet([True] * 8 + [False] * 8)
+    async with open_fixture(db, fleet) as fixture:
+
+        def pass_time(ms: int) -> None:
+            fixture.clock.at_ms += ms
+
+        def stall() -> None:
+            pass_time(1_000)
+            if len(fleet.answers) > 8:
+                asyncio.get_running_loop().call_later(0, pass_time, delay_ms)  # while the probe sleeps or asks
+
+        fleet.on_probe = stall
+        assert await probe_until_lost(fixture, line := FakeLine()) == "its process has ended"
+        assert "status_json" in line.commands
+        assert not [command for command in line.commands if command.startswith("logaddress_del_http")]
+        assert len(fleet.answers) == 8 - liveness.PROBES_GONE
+
+
+async def test_server_that_hangs_after_the_clock_was_set_back_is_lost(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
+        probes = 0
+
+        def set_back_or_pass_time() -> None:
+            nonlocal probes
+            probes += 1
+            fixture.clock.at_ms += -3_600_000 if probes == 3 else 1_000
+
+        fleet.on_probe = set_back_or_pass_time
+        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 10 s"
+        assert probes == 1 + liveness.LOST_MS // 1_000
+
+
 async def test_server_that_posts_its_log_is_alive_although_it_refuses_connections(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -859,9 +900,13 @@ async def test_deadlines_of_a_process_that_is_always_late_fire_eventually(
             return await read(sql, params)
 
         monkeypatch.setattr(process.db, "read", slow_read)
-        for _ in range(70):
+
+        async def is_canceled() -> bool:
             world.clock.ahead_ms += 2_000
             await asyncio.sleep(0.2)
+            return await outbox.outcome_of(db, "srv_1") is not None
+
+        await world.until(is_canceled, "the match is canceled", within_s=120)
         assert await raw_log.has_kind(db, "srv_1", EntryKind.RESUMED, after_seq=0), "the deadline was postponed"
         assert (await world.outcome()).reason == CancelReason.NO_PLAYERS_JOINED
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -49,8 +50,11 @@ NO_LOG_LOST_MS: Final = 180_000
 ASK_S: Final = 3.0
 """Timeout of a question to the console."""
 
+FLEET_S: Final = 5.0
+"""How long a fleet usually takes at most to look for a server."""
+
 LATE_MS: Final = 1_000
-"""If this process runs later than planned by more than this, the time it did not run does not count as silence."""
+"""If a step ends later than planned by more than this, this process did not run: that time does not count."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +83,7 @@ class LivenessProbe:
         self._on_lost = on_lost
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms
-        self._posted_ms: int | None = None
+        self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._unanswered = 0
         self._probes_gone = 0
@@ -99,14 +103,15 @@ class LivenessProbe:
             if why:
                 self._on_lost(why)
                 return
-            slept_ms = self._clock.now_ms()
-            await asyncio.sleep(PROBE_S)
-            self._excuse_delay(slept_ms, PROBE_S)
+            with self._excusing_delay(PROBE_S):
+                await asyncio.sleep(PROBE_S)
 
     async def _probe(self) -> str:
         """Why the server is lost, or an empty string."""
         row = self._lease.row
-        if not await self._region.fleet.is_alive(row.id, row.slot or ""):
+        with self._excusing_delay(FLEET_S):
+            is_alive = await self._region.fleet.is_alive(row.id, row.slot or "")
+        if not is_alive:
             if self._is_posting():
                 return ""  # it posts its log, so it runs: only its console refuses connections
             self._probes_gone += 1
@@ -118,12 +123,11 @@ class LivenessProbe:
         if self._silent_ms() < QUIET_MS:
             return ""
         if not self._is_lost():
-            asked_ms = self._clock.now_ms()
             try:
                 await self._ask()
+                await self._renew_address()
             except (ConsoleError, TimeoutError) as exc:
                 self._unanswered += 1
-                self._excuse_delay(asked_ms, ASK_S)
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
         if self._reregistered_ms is not None and self._alive_ms - self._reregistered_ms >= NO_LOG_LOST_MS:
             return "its log posts do not arrive"
@@ -133,35 +137,42 @@ class LivenessProbe:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
         deps, row = self._deps, self._lease.row
         try:
-            status = parse_status_json(await self._line.run(STATUS_JSON, timeout_s=ASK_S))
-        except ConsoleError as exc:
+            status = parse_status_json(await self._ask())
+        except (ConsoleError, TimeoutError) as exc:
             _log.debug("console did not list players", extra={"server_id": row.id, "error": str(exc)})
             return
-        self._seen_alive(deps.clock.now_ms())
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
             await entries.append(deps.db, row.id, [listed], publish=deps.live.publish)
 
     def _is_posting(self) -> bool:
-        return self._posted_ms is not None and self._clock.now_ms() - self._posted_ms < QUIET_MS
+        return self._clock.now_ms() - self._posted_ms < QUIET_MS
 
     def _is_lost(self) -> bool:
         return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()
 
-    async def _ask(self) -> None:
-        async with asyncio.timeout(ASK_S):
-            await self._line.run(STATUS_JSON, timeout_s=ASK_S)
-            self._seen_alive(self._clock.now_ms())
-            try:
-                if self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS:
-                    await self._remove_address()
-                if await configure.register_log(self._line, self._log_url):
-                    _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
-            except configure.ConfigurationError as exc:
-                _log.warning(
-                    "log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)}
-                )
+    async def _ask(self) -> str:
+        """Ask the console for its players; the answer shows that the server is alive."""
+        with self._excusing_delay(ASK_S):
+            async with asyncio.timeout(ASK_S):
+                answer = await self._line.run(STATUS_JSON, timeout_s=ASK_S)
+        self._seen_alive(self._clock.now_ms())
+        return answer
+
+    async def _renew_address(self) -> None:
+        """Register our log address if it is missing, or if the server answers but posts nothing."""
+        try:
+            with self._excusing_delay(ASK_S):
+                async with asyncio.timeout(ASK_S):
+                    if self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS:
+                        await self._remove_address()
+                    is_missing = await configure.register_log(self._line, self._log_url)
+        except configure.ConfigurationError as exc:
+            _log.warning("log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)})
+        else:
+            if is_missing:
+                _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
         """Remove our log address so it is registered again: the server may have silently stopped using it."""
@@ -173,11 +184,26 @@ class LivenessProbe:
         self._alive_ms = max(self._alive_ms, at_ms)
         self._unanswered = 0
 
-    def _excuse_delay(self, since_ms: int, planned_s: float) -> None:
-        """Do not count as silence the time in which this process did not run, or by which its clock was set forward."""
-        late_ms = self._clock.now_ms() - since_ms - round(planned_s * 1000)
-        if late_ms > LATE_MS:
-            self._alive_ms += late_ms
+    @contextmanager
+    def _excusing_delay(self, planned_s: float) -> Iterator[None]:
+        """Do not count the time in which this process did not run during a step, or by which its clock was set."""
+        began_ms = self._clock.now_ms()
+        try:
+            yield
+        finally:
+            now_ms = self._clock.now_ms()
+            late_ms = now_ms - began_ms - round(planned_s * 1000)
+            if late_ms > LATE_MS:
+                self._shift_times(late_ms, now_ms)
+            elif now_ms < began_ms:  # the clock was set back
+                self._shift_times(now_ms - began_ms, now_ms)
+
+    def _shift_times(self, by_ms: int, now_ms: int) -> None:
+        self._alive_ms = min(self._alive_ms + by_ms, now_ms)
+        self._log_ms = min(self._log_ms + by_ms, now_ms)
+        self._posted_ms = min(self._posted_ms + by_ms, now_ms)
+        if self._reregistered_ms is not None:
+            self._reregistered_ms = min(self._reregistered_ms + by_ms, now_ms)
 
     def _silent_ms(self) -> int:
         return self._clock.now_ms() - self._alive_ms
