@@ -19,11 +19,15 @@ from pathlib import Path
 
 import pytest
 
+from matchpod.adapters import postgres
 from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
 from tests.vaults import VAULT
+
+OPERATION_S = 120.0
+"""Time limit of an operation, so that a test does not fail while its machine is overloaded."""
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
@@ -136,4 +140,10 @@ def _start_postgres(config: pytest.Config) -> str:
     config.add_cleanup(server.cleanup)
     url = server.get_uri()
     assert "?" in url, "the URL must name the socket file in its query"
+    # Tests kill processes, never the machine: nothing is lost without it, and some disks take seconds for it.
+    server.psql("ALTER SYSTEM SET fsync = off")
+    server.psql("SELECT pg_reload_conf()")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(postgres, "OPERATION_S", OPERATION_S)
+    config.add_cleanup(patch.undo)
     return url

@@ -574,9 +574,11 @@ async def test_static_server_with_wrong_password_is_not_allocated_but_can_be_rel
 
 async def test_hanging_static_server_counts_as_alive_and_can_be_released() -> None:
     with SimulatorProcess() as one:
-        fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles(open_s=0.3), clean_pause_s=0.1)
-        await fleet.allocate(order(fleet))
+        servers = [StaticServer(one.address, PASSWORD)]
+        patient = StaticFleet(servers, RconConsoles())
+        await patient.allocate(order(patient))
         one.freeze()
+        fleet = StaticFleet(servers, RconConsoles(open_s=0.3), clean_pause_s=0.1)
         assert await fleet.is_alive("srv_1", one.address)
         await fleet.release("srv_1", one.address)
         assert list(await fleet.servers()) == []

