@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tests.chaos.observed import Death, Delivery, MatchSeen, Observations
-from tests.chaos.plan import ACCEPTING, CANCELED_BY_USER, MATCH_OVER, GameSpec, Plan, PlannedMatch
+from tests.chaos.plan import ACCEPTING, CANCELED_BY_USER, MATCH_OVER, SERVER_LOST, GameSpec, Plan, PlannedMatch
 from tests.contract.same_result import differences
 
 MAX_ATTEMPTS = 2
@@ -19,6 +19,9 @@ MAX_ATTEMPTS = 2
 DYING_S = 20.0
 """A callback may be repeated if the replica that sent it died up to this long after the receiver accepted it: until
 then the attempt may not have been recorded."""
+
+OVERLOADED = 0.5
+"""If the host takes this share of the CPU for ten seconds, any game server may be silent so long that it is lost."""
 
 IDENTITY = ("serverId", "sessionId", "externalMatchId", "timestamp")
 """Fields that differ between two runs of the same game."""
@@ -49,6 +52,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 0
     """Callbacks delivered again, with the same id and bytes, after a replica died."""
     ends: Mapping[str, int] = {}
+    overload_losses: int = 0
+    """Servers that were lost without a fault, because the host took the CPU."""
 
 
 def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[str, Any]]) -> Verdict:
@@ -56,13 +61,17 @@ def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[s
     violations: list[Violation] = []
     marked: list[Difference] = []
     ends: Counter[str] = Counter()
-    repeats = 0
+    repeats = overload_losses = 0
     for match in plan.matches:
         one = seen.matches[match.name]
+        expected = plan.expected_ends(match)
+        if seen.stolen_share >= OVERLOADED and end_of(one) == SERVER_LOST and SERVER_LOST not in expected:
+            overload_losses += 1
+            expected |= {SERVER_LOST}
         violations += [
             *judge_creation(match, one),
             *judge_deliveries(match, one, seen.deaths),
-            *judge_end(match, one, plan.expected_ends(match)),
+            *judge_end(match, one, expected),
         ]
         repeats += count_repeats(one)
         ends[end_of(one) or "none"] += 1
@@ -73,7 +82,13 @@ def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[s
     violations += [Violation("leaked", "", item) for item in seen.leftovers.items()]
     violations += [Violation("error", "", text) for text in seen.errors]
     violations += [Violation("second outcome", path, "callback at an unknown path") for path in seen.stray_paths]
-    return Verdict(violations=tuple(violations), differences=tuple(marked), repeats=repeats, ends=dict(ends))
+    return Verdict(
+        violations=tuple(violations),
+        differences=tuple(marked),
+        repeats=repeats,
+        ends=dict(ends),
+        overload_losses=overload_losses,
+    )
 
 
 def judge_creation(match: PlannedMatch, seen: MatchSeen) -> Iterator[Violation]:

@@ -85,3 +85,5 @@ class Observations(msgspec.Struct, kw_only=True):
     """Error messages in the logs of the service that no fault explains."""
     stray_paths: list[str] = msgspec.field(default_factory=list)
     """Paths of callbacks that no match has."""
+    stolen_share: float = 0.0
+    """The largest share of the CPU that the host took for ten seconds."""

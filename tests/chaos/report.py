@@ -41,6 +41,7 @@ def session_lines(totals: Totals, command: str) -> list[str]:
         **{f"fault: {kind.replace('_', ' ')}": f"{count:,}" for kind, count in sorted(totals.injected.items())},
         **{f"ended with `{end}`": f"{count:,}" for end, count in sorted(totals.ends.items())},
         "callbacks sent again after a death, same id and bytes": f"{totals.repeats:,}",
+        "servers lost without a fault, while the host took at least half of the CPU": f"{totals.overload_losses:,}",
         "differences from the undisturbed run, all marked": f"{len(totals.differences):,}",
         "violations": f"{totals.violations:,}",
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
+from tests.chaos.machine import StolenTime
 from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
 from tests.chaos.plan import KINDS, STATIC, FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.receivers import Receivers, attempt_of
@@ -66,12 +67,17 @@ class Round:
         self._matches = {match.name: Watched(match) for match in plan.matches}
         self._injected: list[str] = []
         self._skipped: list[str] = []
+        self._stolen = StolenTime()
 
     async def run(self) -> Observations:
         """Run the round until all is quiet; return what was seen."""
         with self.disk or nullcontext():
             async with Receivers() as self.receivers, self.cluster:
-                return await self._run()
+                sampling = asyncio.create_task(self._stolen.run())
+                try:
+                    return await self._run()
+                finally:
+                    sampling.cancel()
 
     async def _run(self) -> Observations:
         secret = await self.cluster.webhook_secret()
@@ -214,6 +220,7 @@ class Round:
             skipped=self._skipped,
             errors=_errors(self.cluster.replicas),
             stray_paths=self.receivers.stray(),
+            stolen_share=self._stolen.largest_share,
         )
 
     async def _leftovers(self, exit_codes: list[int]) -> Leftovers:

@@ -69,6 +69,7 @@ class Totals(msgspec.Struct, kw_only=True):
     ends: Counter[str] = msgspec.field(default_factory=Counter)
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     repeats: int = 0
+    overload_losses: int = 0
     differences: list[Difference] = msgspec.field(default_factory=list)
     violations: int = 0
 
@@ -80,6 +81,7 @@ class Totals(msgspec.Struct, kw_only=True):
         self.skipped.update(seen.skipped)
         self.ends.update(verdict.ends)
         self.repeats += verdict.repeats
+        self.overload_losses += verdict.overload_losses
         self.differences += verdict.differences
         self.violations += len(verdict.violations)
 
@@ -148,5 +150,6 @@ def _line(totals: Totals, seed: int, seen: Observations, verdict: Verdict, secon
     return (
         f"{totals.database} round {totals.rounds}, seed {seed}, {seconds:.0f} s: {ends}; faults: {faults or 'none'}; "
         f"{verdict.repeats} repeated callbacks, {len(verdict.differences)} marked differences, "
+        f"{verdict.overload_losses} servers lost by overload (stolen CPU up to {seen.stolen_share:.0%}), "
         f"{len(verdict.violations)} violations; so far {totals.matches} matches, {totals.injected['kill']} kills"
     )

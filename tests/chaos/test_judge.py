@@ -130,6 +130,13 @@ def test_server_that_was_killed_may_be_lost() -> None:
     assert kinds(verdict(seen_match(canceled("server_lost")), faults=(fault,))) == []
 
 
+def test_any_server_may_be_lost_while_the_host_takes_the_cpu() -> None:
+    found = verdict(seen_match(canceled("server_lost")), stolen_share=0.6)
+    assert (kinds(found), found.overload_losses) == ([], 1)
+    assert kinds(verdict(seen_match(canceled("server_lost")), stolen_share=0.4)) == ["wrong end"]
+    assert kinds(verdict(seen_match(canceled("no_players_joined")), stolen_share=0.6)) == ["wrong end"]
+
+
 def test_confirmed_cancellation_must_be_the_end() -> None:
     match = replaced(cancel_on=Moment.SCORE)
     confirmed, rejected = [Answer(5, 200, {"ok": True})], [Answer(5, 409)]
