@@ -21,7 +21,7 @@ from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.ports import CallbackRequest, CallbackSender, Delivery
 
 LIMIT_S = 1.0
-AMPLE_S = 15.0
+AMPLE_S = 60.0
 """A time limit that is not reached."""
 
 PATIENCE_S = 200.0
@@ -222,7 +222,7 @@ def test_endless_response_is_aborted_after_a_limited_number_of_bytes(
 def test_endless_body_does_not_delay_the_delivery() -> None:
     delivery = attempt(trickling(b"HTTP/1.1 200 OK\r\n\r\n", b"x"))
     assert (delivery.status, delivery.error) == (200, None)
-    assert delivery.duration_ms < 60_000
+    assert delivery.duration_ms < AMPLE_S * 1000 / 2
 
 
 def test_status_counts_if_the_time_limit_expires_during_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
