@@ -78,7 +78,7 @@ class CrashableDatabase:
         self._db = db
         self.is_dead = False
         self.crashes_before = ""
-        """The process dies before it writes a statement with this text."""
+        """The process dies before it writes a statement with this text, or with this value."""
         self.crashes_after = ""
         """The process dies after it wrote such a statement, before the write returns."""
 
@@ -107,7 +107,7 @@ class CrashableDatabase:
 
 
 def _contains(statements: Sequence[Statement], text: str) -> bool:
-    return bool(text) and any(text in statement.sql for statement in statements)
+    return bool(text) and any(text in one.sql or text in one.params.values() for one in statements)
 
 
 class Process:

@@ -145,11 +145,17 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
         assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
 
 
-async def test_match_that_began_before_its_server_was_ready_goes_on_if_all_its_settings_are_set(db: Database) -> None:
-    """Its first process died after the last setting, which later maps lose; another one stored its log until the match was taken over."""
+@pytest.mark.parametrize(
+    ("dies_before", "until"),
+    [("running_at_ms = ", "second map"), ("running_at_ms = ", "end"), ("prepared", "end")],
+)
+async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_settings_were_set(
+    db: Database, dies_before: str, until: str
+) -> None:
+    """Its first process died during configuration; another one stored its log until the match was taken over."""
     async with open_world(db) as world:
         dead = world.start("one")
-        dead.db.crashes_before = "running_at_ms = "
+        dead.db.crashes_before = dies_before
         await world.create(seed=9, game=SERIES)
 
         async def is_dead() -> bool:
@@ -160,11 +166,13 @@ async def test_match_that_began_before_its_server_was_ready_goes_on_if_all_its_s
         world.start("one")  # at the same address
         machine = world.region.running["srv_1"].machine
 
-        async def is_on_second_map() -> bool:
+        async def is_played() -> bool:
             status = machine.execute("get5_status", "")
+            if until == "end":
+                return '"gamestate":"none"' in status
             return '"gamestate":"live","paused":false' in status and '"map_number":1,' in status
 
-        await world.until(is_on_second_map, "the second map is live")
+        await world.until(is_played, f"the match is played until the {until}")
         log_from_seq = (await world.row()).log_from_seq
         world.clock.ahead_ms += LEASE_MS
         disturbed = await world.outcome()

@@ -213,6 +213,20 @@ async def test_process_that_lost_its_lease_does_not_mark_the_match_as_configured
         assert EntryKind.CONFIGURED not in [entry.kind for entry in later]
 
 
+async def test_match_that_is_over_is_not_configured_again(db: Database) -> None:
+    """It was played while no process drove it; its plugin may still have it, with the settings of the next map."""
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.outcome()
+        lease = Lease(
+            msgspec.structs.replace(await world.row(), lease_until_ms=world.clock.now_ms() + LEASE_MS), db, world.clock
+        )
+        line = FakeLine()
+        await configure.configure(lease, process.deps, cast(ConsoleLine, line), is_fresh=True)
+        assert line.commands == []
+
+
 # --- static servers ---------------------------------------------------------------------------------------------------
 
 GRAVITY = CvarSetting("sv_gravity", "200")

@@ -21,6 +21,7 @@ from matchpod.ports import ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.replay import replay
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
@@ -63,6 +64,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and lease.row.changed_cvars is None:
         await _clear_other_match(line)
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
+    if await _was_played(lease, deps):
+        return
     await wait_for_answer(line)
     tokens = deps.tokens_of(lease.row)
     url = deps.ingest.logs(tokens.log)
@@ -263,6 +266,16 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     except ConsoleLostError:
         return False
     return status is not None and status.has_match and status.match_id == str(match_id)
+
+
+async def _was_played(lease: Lease, deps: Deps) -> bool:
+    """True if the match is already over: its plugin had it, and an earlier attempt was interrupted for that long."""
+    row = lease.row
+    if not await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq):
+        return False
+    region = deps.regions.get(row.region)
+    fold = await replay(deps.db, row, region.speed if region else 1.0, turns=deps.turns)
+    return fold.is_over
 
 
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
