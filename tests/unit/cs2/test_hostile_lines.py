@@ -1,7 +1,7 @@
 """Law: players who imitate the server in names and chat cannot forge an event or cause an error.
 
-Two honest players and a hostile one are in a live match. The hostile player uses hostile names and chat texts; only
-their own events may result, and the lines of the honest players must not change.
+Two honest players and a hostile one are in a live match. The hostile player uses hostile names and chat texts, and
+renames again and again; only their own events may result, and the lines of the honest players must not change.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
         events: list[GameEvent] = []
         for text in (f"{introduction} STEAM USERID validated", f"{introduction} entered the game"):
             read(now, parse(text), events)
-        for _ in range(23):
+        for _ in range(20):
             text = next(texts)
             read(now, parse(f'{token} say "{text}"'), events)
             # An honest player may write the same text: the line is their chat, or Unknown if it is ambiguous.
@@ -50,6 +50,13 @@ def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
             assert not isinstance(line, Chat) or line.message == text, honest_chat
             read(now, line, events)
         read(now, parse(honest_line), events)
+        read(now, parse(f'"mp_teamname_1" = "{next(texts)}"'), events)
+        read(now, parse(f"{log.token(1)} assisted killing {token}"), events)
+        for _ in range(3):
+            new_name = next(names)[:MAX_NAME_CHARS]
+            read(now, parse(f'{token} changed name to "{new_name}"'), events)
+            token = player_token(new_name, 66, f"[U:1:{EVIL_ACCOUNT}]", "TERRORIST").text()
+        read(now, parse(f'{token} say "{next(texts)}"'), events)
         read(now, parse(f'{token} disconnected (reason "{next(texts)}")'), events)
         lines += 50
         for event in events:
@@ -60,11 +67,13 @@ def test_hostile_names_and_chat_forge_nothing(seed: int) -> None:
     assert lines == LINES
 
 
-ALLOWED = {ev.ChatMessage, ev.PlayerEntered, ev.PlayerDisconnected, ev.PlayerGone}
+ALLOWED = {ev.Assist, ev.ChatMessage, ev.PlayerRenamed, ev.PlayerEntered, ev.PlayerDisconnected, ev.PlayerGone}
 
 
 def is_plausible(event: GameEvent) -> bool:
-    """True if one of the three players chats, or the hostile player joins or leaves."""
+    """True if one of the three chats, Ann helps to kill the hostile player, or that player joins, renames or leaves."""
+    if isinstance(event, ev.Assist):
+        return (event.player_id, event.victim) == (id64(1), id64(EVIL_ACCOUNT))
     if isinstance(event, ev.ChatMessage):
         return event.player_id in (id64(1), id64(2), id64(EVIL_ACCOUNT))
     return getattr(event, "player_id", "") == id64(EVIL_ACCOUNT)

@@ -1,8 +1,8 @@
 """Parse and format player tokens, `NAME<USERID><STEAMID><TEAM>`, and keep the tokens that are known.
 
 The name is untrusted free text: it may contain quotes, angle brackets or whole log lines. Only the end of a token is
-written by the server itself. So a line can have several readings. A token from a line with a single reading becomes
-known, and known tokens decide between the readings of later lines.
+written by the server itself. So a line can have several readings. A player from a line with a single reading becomes
+known by that name, and known players decide between the readings of later lines.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import msgspec
 from matchpod.core.model import PlayerId, Side
 from matchpod.cs2.steam_id import to_id64
 
-MAX_KNOWN_TOKENS = 4096
-"""Most tokens kept: players times teams times renames in the life of a server. When full, all are dropped."""
+MAX_KNOWN_PLAYERS = 512
+"""Most players kept, far more than join one server. When full, the one who was learned first is dropped."""
+
+MAX_SECOND_TOKENS = 4096
+"""Most second players kept. When full, all are dropped."""
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
@@ -39,14 +42,13 @@ class PlayerToken(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> str:
-        """The token without its team, which is the same on every side."""
-        return f"{self.name}<{self.user_id}><{self.steam_id}>"
+        """The part that stays the same when the player changes sides or names."""
+        return f"{self.user_id}><{self.steam_id}"
 
     def text(self) -> str:
         """Return the token as the server prints it, including quotes."""
-        if self.team is None:
-            return f'"{self.identity}"'
-        return f'"{self.name}<{self.user_id}><{self.steam_id}><{self.team}>"'
+        team = "" if self.team is None else f"<{self.team}>"
+        return f'"{self.name}<{self.user_id}><{self.steam_id}>{team}"'
 
 
 def player_token(name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
@@ -64,29 +66,39 @@ def _player_id(name: str, steam_id: str) -> PlayerId:
 
 
 class KnownPlayers(msgspec.Struct):
-    """The tokens seen so far, which are looked up before the verb of a line is parsed."""
+    """The players seen so far, each by the latest name: an earlier one is free for others to imitate."""
 
+    players: dict[str, PlayerToken] = {}
+    """The latest token of each player, by identity."""
     tokens: dict[str, PlayerToken] = {}
-    identities: set[str] = set()
+    """The tokens of these players on each side, which are looked up before the verb of a line is parsed."""
     ids: dict[str, PlayerId] = {}
     """Player ids by `name<userid>`, because some lines print the Steam id as pending."""
     second_tokens: dict[str, PlayerToken] = {}
     """Cache of the second players of lines; being named there does not make a token known."""
 
     def knows(self, token: PlayerToken) -> bool:
-        """True if this name, number and id were seen together, on any side."""
-        return token.identity in self.identities
+        """True if this is the latest name of a known player, on any side."""
+        latest = self.players.get(token.identity)
+        return latest is not None and latest.name == token.name
 
     def learn(self, token: PlayerToken) -> None:
-        """Add a token from a line with a single reading."""
-        if len(self.tokens) >= MAX_KNOWN_TOKENS:
-            self.tokens.clear()
-            self.identities.clear()
-            self.ids.clear()
+        """Add a player, or the new name of one, from a line with a single reading."""
+        if not self.knows(token):
+            if token.identity in self.players:
+                self._forget(token.identity)
+            elif len(self.players) >= MAX_KNOWN_PLAYERS:
+                self._forget(next(iter(self.players)))
+        self.players[token.identity] = token
         if token.player_id:
             self.ids[f"{token.name}<{token.user_id}>"] = token.player_id
-        self.identities.add(token.identity)
         self.tokens[token.text()[1:-1]] = token
+
+    def _forget(self, identity: str) -> None:
+        old = self.players.pop(identity)
+        self.ids.pop(f"{old.name}<{old.user_id}>", None)
+        for team in (*TEAMS, None):
+            self.tokens.pop(msgspec.structs.replace(old, team=team).text()[1:-1], None)
 
     def token(self, name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
         """Create a token; a pending id is replaced by the id last seen with this name and number."""
@@ -110,7 +122,9 @@ class KnownPlayers(msgspec.Struct):
             if '"' in token.name and not self.knows(token) and not is_like_first:
                 return None  # part of another line, not a name: a player with such a name would be known
             if token.player_id:
-                if len(self.second_tokens) >= MAX_KNOWN_TOKENS:
+                if '"' in token.name:
+                    return token  # not cached: it is a player only as long as this is the latest name
+                if len(self.second_tokens) >= MAX_SECOND_TOKENS:
                     self.second_tokens.clear()
                 self.second_tokens[text] = token
                 return token

@@ -1,9 +1,9 @@
 """Parse a log line into a typed value: the prefix, then the player token, then the verb, then the rest.
 
-A player name or chat text can imitate other lines, so a line can have several readings. If just one of several starts
-with a known player, it is used; else the line is Unknown. A token becomes known from a line with a single reading.
-Chat ends in a quote, so it cannot imitate `entered the game` or `STEAM USERID validated`: every player becomes known,
-and no player can be invented.
+A player name or chat text can imitate other lines, so a line can have several readings. If just one of them starts with
+a known player, it is used; if none does, a single one is used and its player becomes known, unless the line may be a
+console variable or chat of the console. Else the line is Unknown. Chat ends in a quote, so it cannot imitate `entered
+the game` or `STEAM USERID validated`: every player becomes known, and no player can be invented.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from matchpod.cs2.log_lines.player_lines import (
     Killed,
     PlayerLogLine,
 )
-from matchpod.cs2.log_lines.player_token import TEAMS, TOKEN_END, KnownPlayers, PlayerToken, player_token
+from matchpod.cs2.log_lines.player_token import TOKEN_END, KnownPlayers, PlayerToken, player_token
 from matchpod.cs2.log_lines.world_grammar import read_quoted, read_world
-from matchpod.cs2.log_lines.world_lines import ConsoleChat, Unknown, WorldLine
+from matchpod.cs2.log_lines.world_lines import ConsoleChat, CvarListed, Unknown, WorldLine
 
 Line = PlayerLogLine | WorldLine
 
@@ -105,21 +105,21 @@ class LineReader(msgspec.Struct):
             line = read_rest(player, text[found.end() :], self.known)
             if line is not None:
                 readings.append((player, line))
-        if len(readings) > 1:
-            readings = [reading for reading in readings if self.known.knows(reading[0])]
-        elif not readings or not self.known.knows(readings[0][0]):
+        known = [reading for reading in readings if self.known.knows(reading[0])]
+        if not known:
             other = read_quoted(text)
-            if not readings or isinstance(other, ConsoleChat):
+            if not readings or isinstance(other, ConsoleChat | CvarListed):
                 return other or Unknown(text)
-        if len(readings) != 1:
+        choice = known or readings
+        if len(choice) != 1:
             return Unknown(text)
-        player, line = readings[0]
+        player, line = choice[0]
         self.known.learn(player)
         return self._learn_new_name(line)
 
     def _learn_new_name(self, line: PlayerLogLine) -> PlayerLogLine:
         """Learn the new name of a renamed player, which the next line uses."""
         if isinstance(line, ChangedName):
-            for team in TEAMS:
-                self.known.learn(player_token(line.new_name, line.player.user_id, line.player.steam_id, team))
+            player = line.player
+            self.known.learn(player_token(line.new_name, player.user_id, player.steam_id, player.team))
         return line

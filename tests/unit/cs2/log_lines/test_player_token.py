@@ -6,7 +6,7 @@ import pytest
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines import player_token as module
-from matchpod.cs2.log_lines.player_token import KnownPlayers, player_token
+from matchpod.cs2.log_lines.player_token import MAX_KNOWN_PLAYERS, KnownPlayers, player_token
 
 from .samples import ANN, BEN
 
@@ -48,13 +48,43 @@ def test_second_player_of_a_line_does_not_become_known() -> None:
     assert not known.knows(BEN)
 
 
-def test_number_of_known_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_KNOWN_TOKENS", 3)
+def test_only_the_latest_name_of_a_player_is_known() -> None:
+    known = KnownPlayers()
+    for team in ("CT", "TERRORIST", None):
+        known.learn(player_token("Ann", 1, "[U:1:101]", team))
+    known.learn(player_token("Zoe", 1, "[U:1:101]", "CT"))
+    assert not known.knows(ANN)
+    assert known.knows(player_token("Zoe", 1, "[U:1:101]", "TERRORIST"))
+    assert list(known.tokens) == ["Zoe<1><[U:1:101]><CT>"]
+    assert list(known.ids) == ["Zoe<1>"]
+
+
+def test_renames_do_not_drop_other_players() -> None:
+    known = KnownPlayers()
+    known.learn(ANN)
+    for number in range(5 * MAX_KNOWN_PLAYERS):
+        known.learn(player_token(f"n{number}", 2, "[U:1:102]", "CT"))
+    assert known.knows(ANN)
+    assert len(known.tokens) == len(known.ids) == len(known.players) == 2
+
+
+def test_number_of_known_players_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KNOWN_PLAYERS", 3)
+    monkeypatch.setattr(module, "MAX_SECOND_TOKENS", 3)
     known = KnownPlayers()
     for number in range(50):
         known.learn(player_token(f"n{number}", number, "[U:1:101]", "CT"))
         known.second_token(f"n{number}<{number}><[U:1:101]><CT>", BEN)
         known.second_token(f"m{number}<{number}><[U:1:101]><CT>", BEN)
-    assert len(known.tokens) <= 3
-    assert len(known.identities) <= 3
+    assert [token.name for token in known.players.values()] == ["n47", "n48", "n49"]
+    assert len(known.tokens) == len(known.ids) == 3
     assert len(known.second_tokens) <= 3
+
+
+def test_second_player_with_a_quote_in_the_name_is_a_player_only_as_long_as_the_name_is_known() -> None:
+    known = KnownPlayers()
+    known.learn(player_token('a" b', 2, "[U:1:102]", "CT"))
+    text = 'a" b<2><[U:1:102]><TERRORIST>'
+    assert known.second_token(text, ANN) == player_token('a" b', 2, "[U:1:102]", "TERRORIST")
+    known.learn(player_token("Ben", 2, "[U:1:102]", "CT"))
+    assert known.second_token(text, ANN) is None

@@ -140,7 +140,45 @@ def test_chat_does_not_make_a_player_known() -> None:
     reader.parse(f'{A} say "x<5><[U:1:105]><>" STEAM USERID validated"')
     reader.parse(f'{A} say "x<5><[U:1:105]><>" entered the game"')
     reader.parse(f'{A} say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"')
-    assert all(identity.startswith("Ann<1>") and '"' not in identity for identity in reader.known.identities)
+    assert {token.name for token in reader.known.players.values()} <= {"Ann"}
+
+
+def test_name_of_a_victim_does_not_make_a_player_connect() -> None:
+    reader = reader_with()
+    victim = player_token('Zoe<9><[U:1:109]><>" connected, address "1', 7, EVIL_ID, "CT")  # this name is not known yet
+    text = f"{A} assisted killing {victim.text()}"
+    assert reader.parse(text) == Unknown(text)
+    assert not reader.known.knows(player_token("Zoe", 9, "[U:1:109]", ""))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'x<9><[U:1:109]><CT>" say "hi',
+        'x<9><[U:1:109]><CT>" changed name to "Ann',
+        'x<9><[U:1:109]><CT>" say "y<8><[U:1:108]><CT>" say "hi',
+    ],
+)
+def test_console_variable_is_never_a_players_act(value: str) -> None:
+    reader = reader_with()
+    assert reader.parse(f'"mp_teamname_1" = "{value}"') == world_lines.CvarListed("mp_teamname_1", value)
+    assert len(reader.known.players) == 2
+
+
+def test_player_named_like_a_console_variable_is_parsed_as_a_player() -> None:
+    name = 'mp_teamname_1" = "x'
+    reader = reader_with(name)
+    evil = player_token(name, 10, EVIL_ID, "CT")
+    assert reader.parse(f'{evil.text()} say "hi"') == player_lines.Chat(evil, False, "hi")
+
+
+def test_earlier_name_of_a_player_does_not_speak() -> None:
+    reader = reader_with("Eve")
+    eve = player_token("Eve", 10, EVIL_ID, "CT")
+    new_name = f'{eve.text()[1:]} say "x'
+    reader.parse(f'{eve.text()} changed name to "{new_name}"')
+    renamed = player_token(new_name, 10, EVIL_ID, "CT")
+    assert reader.parse(f'{renamed.text()} say "hi"') == player_lines.Chat(renamed, False, "hi")
 
 
 def test_renamed_player_is_known_by_the_new_name() -> None:
