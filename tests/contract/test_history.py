@@ -161,7 +161,9 @@ async def test_list_of_series_has_the_documented_fields(world: World) -> None:
     assert item["winnerTeam"] in ("Alpha", "Beta")
     assert item["startedAt"].endswith("Z")
     assert item["finishedAt"] > item["startedAt"]
-    assert [list(one) for one in item["maps"]] == [["id", "mapNumber", "mapName", "status"]] * 3
+    assert [list(one) for one in item["maps"]] == [
+        ["id", "mapNumber", "mapName", "playedMapName", "status", "needed"]
+    ] * 3
     assert [one["mapName"] for one in item["maps"]] == ["de_vertigo", "de_nuke", "de_inferno"]
 
 
@@ -181,7 +183,7 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
     detail = await world.series(naming.series_id(row.id))
     assert [list(one) for one in detail["maps"]] == [
         [
-            "id", "mapNumber", "mapName", "status", "team1Score", "team2Score", "winner", "playerCount",
+            "id", "mapNumber", "mapName", "playedMapName", "status", "needed", "team1Score", "team2Score", "winner", "playerCount",
             "startedAt", "finishedAt", "duration", "complete", "missingRounds",
         ]
     ] * 3  # fmt: skip
@@ -390,8 +392,8 @@ async def test_map_has_the_documented_fields(world: World) -> None:
     assert list(page) == ["page", "pageSize", "total", "items"]
     (item,) = page["items"]
     fields = [
-        "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score",
-        "status", "startedAt", "finishedAt", "duration", "playerCount",
+        "id", "serverId", "serverName", "map", "playedMapName", "gameMode", "team1Name", "team2Name", "team1Score",
+        "team2Score", "status", "startedAt", "finishedAt", "duration", "playerCount",
     ]  # fmt: skip
     assert list(item) == fields
     detail = await world.map(item["id"])

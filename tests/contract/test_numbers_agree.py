@@ -43,7 +43,7 @@ ALL_PLAYERS = LeaderboardQuery(limit=MAX_LIMIT)
 SERVER_NAME = "Europe 00000a"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 SHARED_BY_MAPS = (
-    "id", "serverId", "serverName", "map", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score", "status",
+    "id", "serverId", "serverName", "map", "playedMapName", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score", "status",
     "startedAt", "finishedAt", "duration", "playerCount",
 )  # fmt: skip
 SUMMED = ("kills", "deaths", "assists", "headshots", "damageDealt", "utilityDamage")

@@ -161,6 +161,7 @@ RESULTS = {
         DeathmatchResult(
             game_mode=MatchType.DEATHMATCH,
             map="de_dust2",
+            played_map_name="de_dust2",
             duration=600,
             complete=True,
             winner_steam_id=None,

@@ -59,6 +59,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     number: int
     name: str
+    """As requested; as on the server where no map was requested."""
     ledger: Ledger
     is_scored: bool = True
     status: MapStatus = MapStatus.UPCOMING
@@ -68,7 +69,10 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     team1_score: int = 0
     team2_score: int = 0
     winner: Winner | None = None
+    played_name: str | None = None
+    """The name on the server, which for a workshop map differs from the requested one; None until it is known."""
     team1_name: str | None = None
+    """As on the server at the newest start of the map."""
     team2_name: str | None = None
     team1_side: Side | None = None
     round_number: int | None = None
@@ -86,8 +90,6 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             name=map_name(settings, number),
             ledger=Ledger(settings.is_free_for_all, has_respawns=is_deathmatch),
             is_scored=not is_deathmatch,
-            team1_name=settings.team1.name if settings.team1 else None,
-            team2_name=settings.team2.name if settings.team2 else None,
         )
 
     @property
@@ -213,15 +215,18 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     def _go_live(self, event: MapLive) -> None:
         self.status = MapStatus.LIVE
         self.started_at_ms = event.since_ms
-        self.name = event.map_name
-        # Names given by the caller take precedence over those in the log.
-        self.team1_name = self.team1_name or event.team1_name
-        self.team2_name = self.team2_name or event.team2_name
+        self._set_played_name(event.map_name)
+        self.team1_name = event.team1_name or self.team1_name
+        self.team2_name = event.team2_name or self.team2_name
         self.team1_side = event.team1_side
         self.round_number = None
         self.latest_round = event.rounds_played or None
         self.is_paused = self.is_round_unknown = False
         self._set_score(event.team1_score, event.team2_score)
+
+    def _set_played_name(self, name: str) -> None:
+        self.played_name = name or self.played_name
+        self.name = self.name or name
 
     def _restore(self, event: RoundRestored) -> None:
         self.status = MapStatus.LIVE
@@ -233,6 +238,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self._set_score(event.team1_score, event.team2_score)
 
     def _end(self, event: MapEnded) -> None:
+        self._set_played_name(event.map_name)
         self._close(MapStatus.FINISHED, event.at_ms)
         self._set_score(event.team1_score, event.team2_score)
         if self.is_scored and event.is_winner_known:

@@ -160,6 +160,7 @@ def count_players(match: Match, played: PlayedMap) -> int:
 def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
     return MapEntry(
         map_name=played.name,
+        played_map_name=played.played_name,
         map_number=played.number,
         team1_score=played.team1_score,
         team2_score=played.team2_score,
@@ -172,9 +173,13 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
 
 
 def team_name(match: Match, team: Team) -> str:
-    """Return the team name given by the caller, else the one in the log, else a default."""
-    names = (played.team1_name if team is Team.TEAM1 else played.team2_name for played in match.maps)
-    return next(filter(None, names), "Team 1" if team is Team.TEAM1 else "Team 2")
+    """Return the team name given by the caller, else the newest in the log, else a default."""
+    is_first, settings = team is Team.TEAM1, match.settings
+    given = settings.team1 if is_first else settings.team2
+    if given is not None and given.name:
+        return given.name
+    logged = (played.team1_name if is_first else played.team2_name for played in reversed(match.maps))
+    return next(filter(None, logged), "Team 1" if is_first else "Team 2")
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:
@@ -246,6 +251,7 @@ def _deathmatch(match: Match) -> DeathmatchResult:
     return DeathmatchResult(
         game_mode=match.settings.match_type,
         map=played.name,
+        played_map_name=played.played_name,
         duration=played.duration_s,
         complete=played.is_complete,
         winner_steam_id=None if winner is None else winner.player_id,

@@ -27,7 +27,11 @@ EntryKills = Annotated[int, Meta(description="Round-opening kills.")]
 TradeKills = Annotated[int, Meta(description="Kills that traded a teammate's death.")]
 BombPlants = Annotated[int, Meta(description="Bombs planted.")]
 BombDefuses = Annotated[int, Meta(description="Bombs defused.")]
-MapName = Annotated[str, Meta(description="The name of the map.")]
+MapName = Annotated[str, Meta(description="The name of the map, as requested.")]
+PlayedMapName = Annotated[
+    str | None,
+    Meta(description="The name on the server, which for a workshop map differs; null if the map was not played."),
+]
 Complete = Annotated[bool, Meta(description="Whether the server's log is complete; if not, numbers may be too low.")]
 MissingRounds = Annotated[
     tuple[int, ...], Meta(description="The rounds with missing log lines, as far as their numbers are known.")
@@ -126,6 +130,7 @@ class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One map of a result."""
 
     map_name: MapName
+    played_map_name: PlayedMapName
     map_number: MapNumber
     team1_score: Team1Score
     team2_score: Team2Score
@@ -184,6 +189,7 @@ class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     game_mode: PlayedType
     map: MapName
+    played_map_name: PlayedMapName
     duration: Duration
     complete: Complete
     winner_steam_id: Annotated[PlayerId | None, Meta(description="The player who won; null if there is no winner.")]

@@ -180,7 +180,7 @@ class MapFlow(msgspec.Struct):
         """Handle `Game Over`, which ends the map at once if a second source agrees."""
         if self.phase is MapPhase.OVER or self.awaits_start:
             return
-        by_side = (line.ct, line.t)
+        by_side, self.map_name = (line.ct, line.t), self.map_name or line.map_name
         is_live, self.is_map_open = self.phase is MapPhase.LIVE, self._is_open_here()
         if is_live:
             self._vote(at_ms, out, is_seen_only=True)

@@ -48,6 +48,10 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool = False
     missing_rounds: bytes | None = None
     """JSON array of the rounds with missing log lines. None if the map ended before this and `is_complete` existed."""
+    played_map_name: str | None = None
+    """The name on the server, if the map was played and did not end before this was recorded."""
+    is_needed: bool = True
+    """False if its series was decided before it."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):

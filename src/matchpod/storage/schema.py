@@ -370,6 +370,12 @@ _SERVER_LISTS = (
 # The rounds of ended maps, as compressed JSON. Not in `map_stats`, which is read for every leaderboard.
 _ROUNDS = ("CREATE TABLE map_rounds (map_id TEXT PRIMARY KEY, body BLOB NOT NULL)",)
 
+# The name of a map on its server, and whether its series needs it.
+_MAP_NAMES = (
+    "ALTER TABLE maps ADD COLUMN played_map_name TEXT",
+    "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -385,5 +391,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ENDINGS,
     _SERVER_LISTS,
     _ROUNDS,
+    _MAP_NAMES,
 )
 """The statements at index n migrate from version n to n + 1."""

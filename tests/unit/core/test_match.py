@@ -132,7 +132,7 @@ def test_map_may_go_live_without_a_start_request(players: tuple[str, ...]) -> No
     driver.join(*players)
     assert driver.live("de_other") == []
     assert driver.match.phase is MatchPhase.LIVE
-    assert (driver.match.current_map.name, driver.match.current_map.status) == ("de_other", MapStatus.LIVE)
+    assert (driver.match.current_map.played_name, driver.match.current_map.status) == ("de_other", MapStatus.LIVE)
 
 
 def test_unlisted_player_is_kicked_on_every_event_and_never_counts() -> None:

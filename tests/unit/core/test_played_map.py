@@ -15,7 +15,7 @@ def upcoming() -> PlayedMap:
     return PlayedMap.upcoming(duel(), 1)
 
 
-def live(**changes: int) -> ev.MapLive:
+def live(**changes: int | str | None) -> ev.MapLive:
     event = ev.MapLive(2_000, "de_nuke", 1_000, Side.T, "log name 1", "log name 2")
     return msgspec.structs.replace(event, **changes)
 
@@ -38,11 +38,10 @@ def kills_of(played: PlayedMap) -> int:
     return sum(line.kills for line in played.ledger.live_counts().values())
 
 
-def test_new_map_is_upcoming_and_has_the_team_names_of_the_caller() -> None:
+def test_new_map_is_upcoming() -> None:
     played = upcoming()
     assert (played.number, played.name, played.status) == (1, MAPS[0], MapStatus.UPCOMING)
-    assert (played.team1_name, played.team2_name) == ("Reds", "Blues")
-    assert played.duration_s is None
+    assert (played.played_name, played.duration_s) == (None, None)
 
 
 def test_short_list_of_maps_is_repeated() -> None:
@@ -51,15 +50,29 @@ def test_short_list_of_maps_is_repeated() -> None:
 
 def test_going_live_sets_name_start_time_and_side() -> None:
     played = live_map()
-    assert (played.status, played.name) == (MapStatus.LIVE, "de_nuke")
+    assert (played.status, played.played_name) == (MapStatus.LIVE, "de_nuke")
     assert (played.started_at_ms, played.team1_side) == (1_000, Side.T)
 
 
-def test_team_names_from_the_log_are_used_if_the_caller_gave_none() -> None:
-    played = PlayedMap.upcoming(open_match(), 1)
-    played.apply(live())
+def test_requested_name_of_a_map_stays() -> None:
+    played = PlayedMap.upcoming(msgspec.structs.replace(open_match(), maps=("workshop/3070244462",)), 1)
+    played.apply(live(map_name="de_cache"))
+    assert (played.name, played.played_name) == ("workshop/3070244462", "de_cache")
+
+
+def test_map_without_a_requested_name_has_that_of_the_server_if_only_at_its_end() -> None:
+    played = PlayedMap.upcoming(msgspec.structs.replace(open_match(), maps=("",)), 1)
+    played.apply(live(map_name=""))
+    assert (played.name, played.played_name) == ("", None)
+    played.apply(ev.MapEnded(9_000, "de_nuke", 13, 1))
+    assert (played.name, played.played_name) == ("de_nuke", "de_nuke")
+
+
+def test_team_names_are_those_of_the_newest_start() -> None:
+    played = live_map()
     assert (played.team1_name, played.team2_name) == ("log name 1", "log name 2")
-    assert live_map().team1_name == "Reds"
+    played.apply(live(team1_name="Cats", team2_name=None))
+    assert (played.team1_name, played.team2_name) == ("Cats", "log name 2")
 
 
 def test_nothing_counts_before_the_map_is_live() -> None:

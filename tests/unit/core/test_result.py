@@ -99,7 +99,7 @@ def test_competitive_result_has_exactly_the_documented_fields() -> None:
     assert result["team1"] == {"name": "Reds", "seriesScore": 1, "totalRounds": 1}
     (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
     documented = {"mapName", "mapNumber", "team1Score", "team2Score", "winner", "duration", "players"}
-    assert set(entry) == documented | {"complete", "missingRounds"}
+    assert set(entry) == documented | {"playedMapName", "complete", "missingRounds"}
     assert (entry["complete"], entry["missingRounds"]) == (True, [])
     assert (entry["mapName"], entry["mapNumber"], entry["duration"]) == (MAPS[0], 1, 61)
     for player in msgspec.convert(entry["players"], list[dict[str, object]]):
@@ -165,7 +165,8 @@ def test_deathmatch_result_is_flat_and_won_by_the_player_with_the_most_kills() -
     game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN, is_headshot=True), game.kill(BEN, ANN))
     game.at_ms += 120_000
     result = game.end().result()
-    assert set(result) == {"gameMode", "map", "duration", "complete", "winnerSteamId", "players", "antiCheat"}
+    documented = {"gameMode", "map", "duration", "winnerSteamId", "players", "antiCheat"}
+    assert set(result) == documented | {"playedMapName", "complete"}
     assert (result["winnerSteamId"], result["duration"], result["map"]) == (BEN, 121, MAPS[0])
     players = msgspec.convert(result["players"], list[dict[str, object]])
     assert all(set(player) == IN_DEATHMATCH for player in players)
@@ -222,6 +223,10 @@ def test_live_view_of_a_deathmatch_has_no_score() -> None:
 def test_names_of_teams_and_players_have_a_fallback() -> None:
     game = PlayedGame(open_match(MatchType.COMPETITIVE)).live(names=("Cats", None))
     assert (team_name(game.match, Team.TEAM1), team_name(game.match, Team.TEAM2)) == ("Cats", "Team 2")
+    game.live(names=("Dogs", "Owls"))
+    assert (team_name(game.match, Team.TEAM1), team_name(game.match, Team.TEAM2)) == ("Dogs", "Owls")
+    named = PlayedGame(duel()).live(names=("Cats", "Dogs"))
+    assert (team_name(named.match, Team.TEAM1), team_name(named.match, Team.TEAM2)) == ("Reds", "Blues")
     game.apply(ev.PlayerDisconnected(game.at_ms, ANN, "Ann", "x", False))
     assert (player_name(game.match, ANN), player_name(game.match, EVE)) == ("Ann", "")
 

@@ -21,6 +21,7 @@ MAP = MapRow(
     series_id="ser_1",
     map_number=2,
     map_name="de_nuke",
+    played_map_name="de_nuke_v2",
     game_mode="wingman",
     server_name="Europe 1",
     team1_name="Reds",
@@ -64,6 +65,7 @@ SUMMARY = {
     "serverId": "srv_1",
     "serverName": "Europe 1",
     "map": "de_nuke",
+    "playedMapName": "de_nuke_v2",
     "gameMode": "wingman",
     "team1Name": "Reds",
     "team2Name": "Blues",
@@ -97,7 +99,14 @@ SERIES_FIELDS = {
     "connectedPlayers": None,
     "error": None,
 }
-IN_SERIES = {"id": "m1", "mapNumber": 2, "mapName": "de_nuke", "status": "finished"}
+IN_SERIES = {
+    "id": "m1",
+    "mapNumber": 2,
+    "mapName": "de_nuke",
+    "playedMapName": "de_nuke_v2",
+    "status": "finished",
+    "needed": True,
+}
 
 
 def as_json(view: msgspec.Struct) -> dict[str, object]:

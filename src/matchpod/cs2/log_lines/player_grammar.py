@@ -36,7 +36,9 @@ _BLINDED = re.compile(
 _LAUNCHED = re.compile(r"sv_throw_([a-z]++) (-?[\d.]++(?: -?[\d.]++)*+)", re.ASCII)
 _LANDED = re.compile(rf"threw ([a-z]+) \[({_XYZ})\](?: ([a-z]+) entindex ({_N})\))?", re.ASCII)
 _TRIGGERED = re.compile(r'triggered "(\w+)"(?: at bombsite ([A-Z]))?', re.ASCII)
-_MONEY = re.compile(r"money change (-?\d{1,9})([+-]\d{1,9}) = \$(-?\d{1,9}) \(tracked\)(?: \(([\w: ]*+)\))?", re.ASCII)
+_MONEY = re.compile(
+    r"money change (-?\d{1,9})([+-]\d{1,9}) = \$(-?\d{1,9})( \(tracked\))?(?: \(([\w: ]*+)\))?", re.ASCII
+)
 _BUYZONE = re.compile(r"left buyzone with \[ ([\w() ]*+)\]", re.ASCII)
 _ITEM_VERBS = frozenset(("purchased", "picked up", "dropped"))
 _SWITCHED = re.compile(r"switched from team <(\w*)> to <(\w*)>", re.ASCII)
@@ -148,8 +150,8 @@ def _money(player: PlayerToken, rest: str, _: KnownPlayers) -> lines.PlayerLogLi
     found = _MONEY.fullmatch(rest)
     if found is None:
         return None
-    before, change, after, cause = found.groups()
-    return lines.MoneyChange(player, int(before), int(change), int(after), cause)
+    before, change, after, tracked, cause = found.groups()
+    return lines.MoneyChange(player, int(before), int(change), int(after), cause, tracked is not None)
 
 
 def _buyzone(player: PlayerToken, rest: str, _: KnownPlayers) -> lines.PlayerLogLine | None:

@@ -241,10 +241,11 @@ class MoneyChange(PlayerLogLine, frozen=True):
     change: int
     after: int
     cause: str | None = None
+    is_tracked: bool = True
 
     def text(self) -> str:
-        tail = "" if self.cause is None else f" ({self.cause})"
-        return f"{self.player.text()} money change {self.before}{self.change:+d} = ${self.after} (tracked){tail}"
+        tail = f"{' (tracked)' if self.is_tracked else ''}{'' if self.cause is None else f' ({self.cause})'}"
+        return f"{self.player.text()} money change {self.before}{self.change:+d} = ${self.after}{tail}"
 
 
 class LeftBuyzone(PlayerLogLine, frozen=True):

@@ -17,7 +17,7 @@ from matchpod.service.row_views import time_text
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
-_API_NAMES: Final = {"sort_ms": "sortedAt", "is_complete": "complete"}
+_API_NAMES: Final = {"sort_ms": "sortedAt", "is_complete": "complete", "is_needed": "needed"}
 _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]

@@ -98,6 +98,10 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         series_id=naming.series_id(row.id) if match.settings.match_type.has_series else None,
         map_number=played.number,
         map_name=sanitize(played.name)[:MAX_MAP_CHARS],
+        played_map_name=None if played.played_name is None else sanitize(played.played_name)[:MAX_MAP_CHARS],
+        is_needed=not (
+            played.status is MapStatus.CANCELLED and match.outcome is not None and match.outcome.is_finished
+        ),
         game_mode=match.settings.match_type.value,
         server_name=server_name,
         team1_name=sanitize(team_name(match, Team.TEAM1)) if has_teams else None,

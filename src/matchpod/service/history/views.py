@@ -18,6 +18,7 @@ from matchpod.core.result_shapes import (
     MapName,
     MapNumber,
     MissingRounds,
+    PlayedMapName,
     Team1Score,
     Team2Score,
 )
@@ -62,7 +63,9 @@ class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: Uuid
     map_number: MapNumber
     map_name: MapName
+    played_map_name: PlayedMapName
     status: CurrentStatus
+    needed: Annotated[bool, Meta(description="False if the series was decided before this map.")]
 
 
 class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
@@ -142,6 +145,7 @@ class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     server_id: ServerId
     server_name: ServerName
     map: MapName
+    played_map_name: PlayedMapName
     game_mode: GameMode
     team1_name: Annotated[str | None, Meta(description="The first team; null in a deathmatch.")]
     team2_name: Annotated[str | None, Meta(description="The second team; null in a deathmatch.")]
@@ -222,7 +226,7 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries
             SeriesItem,
             listed.series,
             duration=listed.series.duration_s,
-            maps=tuple(view_of(SeriesMap, row) for row in listed.maps),
+            maps=tuple(view_of(SeriesMap, row, needed=row.is_needed) for row in listed.maps),
             **asdict(ending),
         )
         for listed, ending in found
@@ -239,7 +243,7 @@ def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending) -> 
 
 def map_view(row: MapRow) -> SeriesDetailMap:
     """The view of a map without its players."""
-    return view_of(SeriesDetailMap, row, duration=row.duration_s, **_completeness(row))
+    return view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
 
 
 def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:

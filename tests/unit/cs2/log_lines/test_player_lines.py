@@ -46,7 +46,7 @@ any_line = st.one_of(
     st.builds(lines.GrenadeLanded, players, st.sampled_from(["flashbang", "decoy"]), positions, st.none() | numbers),
     st.builds(lines.Triggered, players, words, st.sampled_from([None, "A", "B"])),
     st.builds(lines.ItemTransfer, players, st.sampled_from(["purchased", "picked up", "dropped"]), words),
-    st.builds(lines.MoneyChange, players, numbers, st.integers(-9999, 9999), numbers, st.none() | words),
+    st.builds(lines.MoneyChange, players, numbers, st.integers(-9999, 9999), numbers, st.none() | words, st.booleans()),
     st.builds(lines.LeftBuyzone, players, st.lists(words, max_size=5).map(tuple)),
 )  # fmt: skip
 
