@@ -165,6 +165,7 @@ RESULTS = {
             duration=600,
             complete=True,
             winner_steam_id=None,
+            winner_team=None,
             players=(),
             anti_cheat=(),
         )

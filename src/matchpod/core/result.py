@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.match import Match
-from matchpod.core.model import MatchType, PlayerId, Team, is_human
+from matchpod.core.model import MatchType, PlayerId, Team, Winner, is_human
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result_shapes import (
     AntiCheatEntry,
@@ -244,6 +244,21 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
     )
 
 
+def team_kills(match: Match, played: PlayedMap) -> tuple[int, int]:
+    """Return the kills of each team, which are the score of a team deathmatch."""
+    kills = {Team.TEAM1: 0, Team.TEAM2: 0}
+    for line in published_lines(match, played):
+        team = match.team_of(line.player_id) or line.team
+        if team is not None:
+            kills[team] += line.kills
+    return kills[Team.TEAM1], kills[Team.TEAM2]
+
+
+def _winner_team(match: Match, played: PlayedMap) -> Winner | None:
+    is_known = played.is_complete and not match.settings.is_free_for_all
+    return Winner.of(*team_kills(match, played)) if is_known else None
+
+
 def _deathmatch(match: Match) -> DeathmatchResult:
     played = match.current_map
     lines = published_lines(match, played)
@@ -255,6 +270,7 @@ def _deathmatch(match: Match) -> DeathmatchResult:
         duration=played.duration_s,
         complete=played.is_complete,
         winner_steam_id=None if winner is None else winner.player_id,
+        winner_team=_winner_team(match, played) if lines else None,
         players=tuple(_deathmatch_player(match, played, line) for line in lines),
         anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
     )

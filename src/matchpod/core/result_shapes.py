@@ -193,6 +193,10 @@ class DeathmatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     duration: Duration
     complete: Complete
     winner_steam_id: Annotated[PlayerId | None, Meta(description="The player who won; null if there is no winner.")]
+    winner_team: Annotated[
+        Winner | None,
+        Meta(description="The team with more kills, or `tie`; null in a free-for-all, or if log lines are missing."),
+    ]
     players: Annotated[tuple[DeathmatchPlayer, ...], MOST_KILLS_FIRST]
     anti_cheat: Annotated[tuple[AntiCheatEntry, ...], DETECTIONS]
 

@@ -7,7 +7,7 @@ import pytest
 
 from matchpod.core import events as ev
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Side, Team, Winner
 from matchpod.core.result import (
     build_result,
     iso_time,
@@ -15,6 +15,7 @@ from matchpod.core.result import (
     player_name,
     players_of_map,
     published_lines,
+    team_kills,
     team_name,
 )
 
@@ -166,11 +167,22 @@ def test_deathmatch_result_is_flat_and_won_by_the_player_with_the_most_kills() -
     game.at_ms += 120_000
     result = game.end().result()
     documented = {"gameMode", "map", "duration", "winnerSteamId", "players", "antiCheat"}
-    assert set(result) == documented | {"playedMapName", "complete"}
+    assert set(result) == documented | {"playedMapName", "complete", "winnerTeam"}
+    assert result["winnerTeam"] is None
     assert (result["winnerSteamId"], result["duration"], result["map"]) == (BEN, 121, MAPS[0])
     players = msgspec.convert(result["players"], list[dict[str, object]])
     assert all(set(player) == IN_DEATHMATCH for player in players)
     assert (players[0]["kpm"], players[0]["hsPercent"]) == (0.99, 50.0)
+
+
+def test_team_deathmatch_is_won_by_the_team_with_more_kills() -> None:
+    settings = msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=DmSubMode.TEAM)
+    game = PlayedGame(settings).live()
+    game.apply(ev.PlayerJoinedSide(game.at_ms, ANN, "Ann", Side.CT, Team.TEAM1))
+    game.apply(ev.PlayerJoinedSide(game.at_ms, BEN, "Ben", Side.T, Team.TEAM2))
+    game.apply(game.kill(ANN, BEN), game.kill(BEN, ANN), game.kill(BEN, ANN))
+    assert team_kills(game.match, game.match.current_map) == (1, 2)
+    assert game.end().result()["winnerTeam"] == "team2"
 
 
 def test_deathmatch_without_players_has_no_winner() -> None:

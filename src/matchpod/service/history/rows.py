@@ -11,7 +11,7 @@ from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
 from matchpod.core.persons import sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
-from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_name
+from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_kills, team_name
 from matchpod.core.result_shapes import DeathmatchPlayer
 from matchpod.core.rounds import build_rounds
 from matchpod.core.stats.leaderboard import player_rows
@@ -91,6 +91,8 @@ def _unplayed(match: Match) -> list[PlayedMap]:
 
 def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: str, is_final: bool) -> MapRow:
     has_teams = match.settings.match_type is not MatchType.DEATHMATCH
+    is_team_deathmatch = not has_teams and not match.settings.is_free_for_all
+    score = team_kills(match, played) if is_team_deathmatch else (played.team1_score, played.team2_score)
     return MapRow(
         id=naming.map_id(row.game_id, played.number),
         server_id=row.id,
@@ -106,8 +108,8 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         server_name=server_name,
         team1_name=sanitize(team_name(match, Team.TEAM1)) if has_teams else None,
         team2_name=sanitize(team_name(match, Team.TEAM2)) if has_teams else None,
-        team1_score=played.team1_score,
-        team2_score=played.team2_score,
+        team1_score=score[0],
+        team2_score=score[1],
         winner=played.winner,
         status=played.status,
         started_at_ms=played.started_at_ms,
