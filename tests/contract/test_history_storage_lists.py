@@ -65,12 +65,14 @@ def is_selected(row: MapRow | SeriesRow, query: ListQuery) -> bool:
 
 def expected_maps(matches: list[MatchHistory], query: ListQuery) -> list[MapRow]:
     rows = [row for match in matches for row in match.maps if is_selected(row, query)]
-    return sorted(rows, key=lambda row: (-(row.started_at_ms or 0), row.id))
+    by_creation = sorted(sorted(rows, key=lambda row: row.map_number), key=lambda row: row.server_id, reverse=True)
+    return sorted(by_creation, key=lambda row: -(row.started_at_ms or 0))
 
 
 def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple[SeriesRow, list[MapRow]]]:
     found = [(match.series, list(match.maps)) for match in matches if match.series and is_selected(match.series, query)]
-    return sorted(found, key=lambda entry: (-(entry[0].started_at_ms or 0), entry[0].id))
+    by_creation = sorted(found, key=lambda entry: entry[0].server_id, reverse=True)
+    return sorted(by_creation, key=lambda entry: -(entry[0].started_at_ms or 0))
 
 
 async def store(db: Database, matches: list[MatchHistory]) -> None:

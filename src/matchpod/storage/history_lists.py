@@ -53,6 +53,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Has the columns `id`, `org_id`, `sort_ms` and those of the filters; for each combination there is an index."""
     from_ms: int
     before_ms: int | None
+    newest_first: str = "sort_ms DESC, id"
+    oldest_first: str = "sort_ms, id DESC"
 
     @property
     def has_dates(self) -> bool:
@@ -82,7 +84,7 @@ async def list_maps(
     start = (query.page - 1) * query.page_size
     if query.server_id is not None:
         maps = [row for row in await history.maps_of(db, query.server_id) if _is_selected(row, org_id, query)]
-        maps.sort(key=lambda row: (-row.sort_ms, row.id))
+        maps.sort(key=lambda row: (-row.sort_ms, row.map_number))
         return len(maps), maps[start : start + query.page_size]
     selection = _selection(
         CountKey(org_id=org_id, kind=CountedKind.MAP, status=query.status, map_name=query.map_name), query
@@ -91,7 +93,7 @@ async def list_maps(
     if start >= total:
         return total, []
     page, params = await page_of_ids(db, selection, PageRange.of(query.page, query.page_size, total), deep_offset)
-    rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY sort_ms DESC, id"
+    rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY {selection.newest_first}"
     return total, await read_all(db, MapRow, rest, params)
 
 
@@ -119,7 +121,7 @@ async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> 
         f"SELECT {_SERIES_AND_MAP} FROM series JOIN ({page}) AS page ON series.id = page_id"
         " LEFT JOIN servers ON servers.id = series.server_id"
         " LEFT JOIN maps ON maps.server_id = series.server_id"
-        " ORDER BY series.sort_ms DESC, series.id, maps.map_number",
+        " ORDER BY series.sort_ms DESC, series.server_id DESC, maps.map_number",
         params,
     )
     return _with_maps(rows)
@@ -143,7 +145,16 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
     # Rows that never started have no date, so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
     from_ms = max(query.from_ms or 0, int(has_dates))
-    return Selection(key=key, table=_TABLES[key.kind], from_ms=from_ms, before_ms=query.before_ms)
+    # Server ids sort by time: rows that never started are listed by creation, and the maps of a match in their order.
+    is_map = key.kind is CountedKind.MAP
+    return Selection(
+        key=key,
+        table=_TABLES[key.kind],
+        from_ms=from_ms,
+        before_ms=query.before_ms,
+        newest_first=f"sort_ms DESC, server_id DESC{', map_number' if is_map else ''}",
+        oldest_first=f"sort_ms, server_id{', map_number DESC' if is_map else ''}",
+    )
 
 
 def _is_selected(row: MapRow | SeriesRow, org_id: str, query: ListQuery) -> bool:
@@ -209,9 +220,9 @@ async def page_of_ids(
     db: Database, selection: Selection, page: PageRange, deep_offset: int
 ) -> tuple[str, dict[str, Value]]:
     """Return a query of the ids of a page, as `page_id`, in unspecified order."""
-    before_ms, offset, order = selection.before_ms, page.before, "sort_ms DESC, id"
+    before_ms, offset, order = selection.before_ms, page.before, selection.newest_first
     if offset > deep_offset >= page.after:
-        offset, order = page.after, "sort_ms, id DESC"
+        offset, order = page.after, selection.oldest_first
     elif offset > deep_offset:
         day, offset = skip_days(await _newest_days(db, selection), offset)
         if day is not None:

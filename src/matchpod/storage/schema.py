@@ -376,6 +376,23 @@ _MAP_NAMES = (
     "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
 )
 
+# Maps and series that have not started are listed by creation, and the maps of a series in their order.
+_LIST_ORDER = (
+    "DROP INDEX maps_newest",
+    "DROP INDEX maps_by_status",
+    "DROP INDEX maps_by_name",
+    "DROP INDEX maps_by_name_and_status",
+    "DROP INDEX series_newest",
+    "DROP INDEX series_by_status",
+    "CREATE INDEX maps_newest ON maps (org_id, sort_ms DESC, server_id DESC, map_number, id)",
+    "CREATE INDEX maps_by_status ON maps (org_id, status, sort_ms DESC, server_id DESC, map_number, id)",
+    "CREATE INDEX maps_by_name ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id)",
+    "CREATE INDEX maps_by_name_and_status"
+    " ON maps (org_id, map_name, status, sort_ms DESC, server_id DESC, map_number, id)",
+    "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, server_id DESC, id)",
+    "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _HISTORY,
@@ -392,5 +409,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _SERVER_LISTS,
     _ROUNDS,
     _MAP_NAMES,
+    _LIST_ORDER,
 )
 """The statements at index n migrate from version n to n + 1."""
