@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from matchpod.storage import history_schema
+
 _FIRST = (
     """
     CREATE TABLE organizations (
@@ -152,98 +154,6 @@ _FIRST = (
     """,
 )
 
-# History of matches. Lists are paged from indexes alone, so there is an index for each combination of filters.
-# `sort_ms` is when the map or series started, or 0 if it never did.
-_HISTORY = (
-    """
-    CREATE TABLE maps (
-        id TEXT PRIMARY KEY,
-        server_id TEXT NOT NULL,
-        org_id TEXT NOT NULL,
-        series_id TEXT,
-        map_number BIGINT NOT NULL,
-        map_name TEXT NOT NULL,
-        game_mode TEXT NOT NULL,
-        server_name TEXT NOT NULL,
-        team1_name TEXT,
-        team2_name TEXT,
-        team1_score BIGINT NOT NULL,
-        team2_score BIGINT NOT NULL,
-        winner TEXT,
-        status TEXT NOT NULL,
-        started_at_ms BIGINT,
-        finished_at_ms BIGINT,
-        duration_s BIGINT,
-        player_count BIGINT NOT NULL,
-        is_final BIGINT NOT NULL,
-        sort_ms BIGINT NOT NULL
-    )
-    """,
-    "CREATE INDEX maps_of_server ON maps (server_id, map_number)",
-    "CREATE INDEX maps_newest ON maps (org_id, sort_ms DESC, id)",
-    "CREATE INDEX maps_by_status ON maps (org_id, status, sort_ms DESC, id)",
-    "CREATE INDEX maps_by_name ON maps (org_id, map_name, sort_ms DESC, id)",
-    "CREATE INDEX maps_by_name_and_status ON maps (org_id, map_name, status, sort_ms DESC, id)",
-    """
-    CREATE TABLE series (
-        id TEXT PRIMARY KEY,
-        series_id TEXT NOT NULL UNIQUE,
-        server_id TEXT NOT NULL,
-        org_id TEXT NOT NULL,
-        server_name TEXT NOT NULL,
-        format TEXT NOT NULL,
-        game_mode TEXT NOT NULL,
-        team1_name TEXT NOT NULL,
-        team2_name TEXT NOT NULL,
-        team1_maps_won BIGINT NOT NULL,
-        team2_maps_won BIGINT NOT NULL,
-        status TEXT NOT NULL,
-        winner_team TEXT,
-        started_at_ms BIGINT,
-        finished_at_ms BIGINT,
-        duration_s BIGINT,
-        sort_ms BIGINT NOT NULL
-    )
-    """,
-    "CREATE INDEX series_of_server ON series (server_id)",
-    "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, id)",
-    "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, id)",
-    # Separate from `maps`, which are read by the hundred: the statistics of a map are far larger than its row.
-    """
-    CREATE TABLE map_stats (
-        map_id TEXT PRIMARY KEY,
-        stats_version BIGINT NOT NULL,
-        players BLOB NOT NULL,
-        anti_cheat BLOB NOT NULL,
-        leaderboard BLOB NOT NULL
-    )
-    """,
-    # Number of maps and series per filter: counting the rows would take longer with every match played.
-    """
-    CREATE TABLE history_counts (
-        org_id TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        status TEXT NOT NULL,
-        map_name TEXT NOT NULL,
-        day BIGINT NOT NULL,
-        count BIGINT NOT NULL,
-        PRIMARY KEY (org_id, kind, status, map_name, day)
-    )
-    """,
-    """
-    CREATE TABLE map_events (
-        map_id TEXT NOT NULL,
-        first_seq BIGINT NOT NULL,
-        count BIGINT NOT NULL,
-        at_ms BIGINT NOT NULL,
-        is_compressed BIGINT NOT NULL,
-        body BLOB NOT NULL,
-        PRIMARY KEY (map_id, first_seq)
-    )
-    """,
-    "CREATE INDEX map_events_by_age ON map_events (at_ms)",
-)
-
 _LIMITS = (
     # All bytes stored in a server's log, also those deleted since.
     "ALTER TABLE raw_log_heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
@@ -291,11 +201,6 @@ _CALLBACK_HOSTS = (
 )
 
 _CALLBACK_REPEATS = ("ALTER TABLE callbacks ADD COLUMN unrecorded BIGINT NOT NULL DEFAULT 0",)
-
-_COMPLETENESS = (
-    "ALTER TABLE maps ADD COLUMN is_complete BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE maps ADD COLUMN missing_rounds BLOB",
-)
 
 # Lists of an organization's callbacks are paged from these indexes alone, one for each state and one for all. SQLite
 # checks the columns of a condition again, so they are in the index too.
@@ -367,48 +272,22 @@ _SERVER_LISTS = (
     """,
 )
 
-# The rounds of ended maps, as compressed JSON. Not in `map_stats`, which is read for every leaderboard.
-_ROUNDS = ("CREATE TABLE map_rounds (map_id TEXT PRIMARY KEY, body BLOB NOT NULL)",)
-
-# The name of a map on its server, and whether its series needs it.
-_MAP_NAMES = (
-    "ALTER TABLE maps ADD COLUMN played_map_name TEXT",
-    "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
-)
-
-# Maps and series that have not started are listed by creation, and the maps of a series in their order.
-_LIST_ORDER = (
-    "DROP INDEX maps_newest",
-    "DROP INDEX maps_by_status",
-    "DROP INDEX maps_by_name",
-    "DROP INDEX maps_by_name_and_status",
-    "DROP INDEX series_newest",
-    "DROP INDEX series_by_status",
-    "CREATE INDEX maps_newest ON maps (org_id, sort_ms DESC, server_id DESC, map_number, id)",
-    "CREATE INDEX maps_by_status ON maps (org_id, status, sort_ms DESC, server_id DESC, map_number, id)",
-    "CREATE INDEX maps_by_name ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id)",
-    "CREATE INDEX maps_by_name_and_status"
-    " ON maps (org_id, map_name, status, sort_ms DESC, server_id DESC, map_number, id)",
-    "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, server_id DESC, id)",
-    "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id)",
-)
-
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
-    _HISTORY,
+    history_schema.HISTORY,
     _LIMITS,
     _QUOTAS,
     _PENDING,
     HASHED_TOKENS,
     _CALLBACK_HOSTS,
     _CALLBACK_REPEATS,
-    _COMPLETENESS,
+    history_schema.COMPLETENESS,
     _CALLBACK_LISTS,
     _ORGANIZATION_EVENTS,
     _ENDINGS,
     _SERVER_LISTS,
-    _ROUNDS,
-    _MAP_NAMES,
-    _LIST_ORDER,
+    history_schema.ROUNDS,
+    history_schema.MAP_NAMES,
+    history_schema.LIST_ORDER,
 )
 """The statements at index n migrate from version n to n + 1."""
