@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from matchpod.core.events import GameCounted, MapEnded, RoundStarted
+from matchpod.core.events import GameCounted, MapEnded, MapLive, RoundStarted
 from matchpod.core.model import GameSettings, MatchType, Team, TeamRoster, Winner
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
@@ -117,6 +118,26 @@ def test_swapped_rosters_swap_the_score(corpus: Path) -> None:
     assert (result.team1.name, result.team1.total_rounds) == ("Underdogs", 2)
     started = [event for event in events if isinstance(event, RoundStarted)]
     assert all(set(event.team1) == set(started_as_t) for event in started)
+
+
+@pytest.mark.parametrize("seen", range(1, 16))
+def test_log_that_begins_late_has_all_later_rounds(corpus: Path, tmp_path: Path, seen: int) -> None:
+    """It begins when this round starts: without a line that names the map or the teams."""
+    whole, _ = read_log(corpus / INFERNO)
+    text = (corpus / INFERNO).read_bytes()
+    starts = [found.start() for found in re.finditer(rb'[^\n]*World triggered "Round_Start"', text)]
+    late = tmp_path / "late.log"
+    late.write_bytes(text[starts[-16 + seen] :])
+    reader, events = read_log(late)
+    played = reader.match.current_map
+    assert [event.rounds_played for event in events if isinstance(event, MapLive)] == [seen - 1]
+    assert played.missing_rounds == tuple(range(1, seen + 1))
+    assert (played.name, {played.team1_score, played.team2_score}) == ("de_inferno", {13, 2})
+    winner = played.team1_name if played.team1_score == 13 else played.team2_name
+    assert winner == "rvls test team 1" or seen == 15  # the last names are printed before the last round
+    kept = {record.number: record for record in whole.match.current_map.ledger.rounds}
+    for record in played.ledger.rounds[1:]:
+        assert record.players == kept[record.number].players
 
 
 def test_defuser_is_found_without_a_defuse_line(corpus: Path) -> None:

@@ -195,6 +195,8 @@ class MapEnded(Event, frozen=True):
     is_complete: bool = True
     winner: Team | None = None
     is_winner_known: bool = True
+    team1_name: str | None = None
+    team2_name: str | None = None
 
 
 # --- combat -----------------------------------------------------------------------------------------------------

@@ -216,8 +216,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.status = MapStatus.LIVE
         self.started_at_ms = event.since_ms
         self._set_played_name(event.map_name)
-        self.team1_name = event.team1_name or self.team1_name
-        self.team2_name = event.team2_name or self.team2_name
+        self.team1_name, self.team2_name = event.team1_name or self.team1_name, event.team2_name or self.team2_name
         self.team1_side = event.team1_side
         self.round_number = None
         self.latest_round = event.rounds_played or None
@@ -239,6 +238,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     def _end(self, event: MapEnded) -> None:
         self._set_played_name(event.map_name)
+        self.team1_name, self.team2_name = self.team1_name or event.team1_name, self.team2_name or event.team2_name
         self._close(MapStatus.FINISHED, event.at_ms)
         self._set_score(event.team1_score, event.team2_score)
         if self.is_scored and event.is_winner_known:

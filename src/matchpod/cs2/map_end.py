@@ -18,6 +18,11 @@ class EndReport(msgspec.Struct, frozen=True, kw_only=True):
     by_team: tuple[int, int] | None = None
     winner: Team | None = None
 
+    def score_of_winner(self, last: tuple[int, int]) -> tuple[int, int] | None:
+        """Return the last score of the log if it agrees with the winner; a score is never invented."""
+        one, two = last
+        return last if one != two and self.winner is (Team.TEAM1 if one > two else Team.TEAM2) else None
+
 
 def regulation_rounds(settings: GameSettings) -> int | None:
     """Return the rounds of a map without overtime; None if the mode has no winning score."""

@@ -16,7 +16,7 @@ import msgspec
 
 from matchpod.core import events
 from matchpod.core.events import GameEvent, RoundEndReason
-from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Team
+from matchpod.core.model import GameSettings, MatchType, PlayerId, Side
 from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.log_lines import world_lines
@@ -167,7 +167,7 @@ class MapFlow(msgspec.Struct):
             return
         if self._is_next_map(line.map_name):
             self.on_map_loading(at_ms, world_lines.LoadingMap(line.map_name), out)
-        self.map_name = line.map_name or self.map_name
+        self._set_map_name(line.map_name or self.map_name)
         if self.is_restoring:
             self._resume_at(at_ms, line.rounds_played, (line.ct, line.t), out)
         elif line.rounds_played < 0:
@@ -180,7 +180,8 @@ class MapFlow(msgspec.Struct):
         """Handle `Game Over`, which ends the map at once if a second source agrees."""
         if self.phase is MapPhase.OVER or self.awaits_start:
             return
-        by_side, self.map_name = (line.ct, line.t), self.map_name or line.map_name
+        self._set_map_name(self.map_name or line.map_name)
+        by_side = (line.ct, line.t)
         is_live, self.is_map_open = self.phase is MapPhase.LIVE, self._is_open_here()
         if is_live:
             self._vote(at_ms, out, is_seen_only=True)
@@ -243,7 +244,8 @@ class MapFlow(msgspec.Struct):
         if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
             # The plugin knows the teams by name: it can swap the score of the log, not change it.
             self.sides.follow_score(report.by_side, report.by_team)
-        score = self._reported_score(report)
+        by_team = report.by_team if report.by_side is None else self._by_team(*report.by_side)
+        score = by_team or report.score_of_winner(self.scores[-1])
         if score is None:
             return
         if not self.is_map_open:
@@ -257,16 +259,9 @@ class MapFlow(msgspec.Struct):
         is_known = is_certain or not self.sides.is_doubtful
         has_score = is_known and (report.by_side or report.by_team) is not None
         is_complete = self.is_deathmatch or (is_last_score and has_score)
-        out.append(events.MapEnded(report.at_ms, self.map_name, *score, is_complete, winner, is_known))
-
-    def _reported_score(self, report: EndReport) -> tuple[int, int] | None:
-        if report.by_side is not None:
-            return self._by_team(*report.by_side)
-        if report.by_team is not None:
-            return report.by_team
-        # Only the winner is known: use the last score of the log if it agrees, and never invent one.
-        one, two = self.scores[-1]
-        return (one, two) if report.winner is (Team.TEAM1 if one > two else Team.TEAM2) and one != two else None
+        out.append(
+            events.MapEnded(report.at_ms, self.map_name, *score, is_complete, winner, is_known, *self._team_names())
+        )
 
     # --- transitions -------------------------------------------------------------------------------------------
 
@@ -361,11 +356,9 @@ class MapFlow(msgspec.Struct):
         self.end_report = self.surrendered_to = None
         self.rounds_played, self.scores = rounds_played, [_NO_SCORE]
         self.combat.new_round()
-        team1_side = self.sides.team1_side
         since_ms = self.match_start_ms if rounds_played == 0 and self.match_start_ms else at_ms
-        names = self.side_names.get(team1_side), self.side_names.get(team1_side.other)
-        score = self._record_score(*by_side)
-        out.append(events.MapLive(at_ms, self.map_name, since_ms, team1_side, *names, rounds_played, *score))
+        score, side, names = self._record_score(*by_side), self.sides.team1_side, self._team_names()
+        out.append(events.MapLive(at_ms, self.map_name, since_ms, side, *names, rounds_played, *score))
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """End the map if an end is pending or the last score won it: the server acts as after a match."""
@@ -389,6 +382,14 @@ class MapFlow(msgspec.Struct):
     def _by_team(self, ct: int, t: int) -> tuple[int, int]:
         """Convert a score by side; the last certain score while the sides are in doubt, unless both are equal."""
         return self.scores[-1] if self.sides.is_doubtful and ct != t else self.sides.by_team(ct, t)
+
+    def _team_names(self) -> tuple[str | None, str | None]:
+        side = self.sides.team1_side
+        return self.side_names.get(side), self.side_names.get(side.other)
+
+    def _set_map_name(self, name: str) -> None:
+        self.map_name = name
+        self.open_map = self.open_map or name  # a log that begins in the middle of a map names it later
 
     def _is_open_here(self) -> bool:
         return self.is_map_open and is_same_map(self.open_map, self.map_name)  # else the lines of its end were lost

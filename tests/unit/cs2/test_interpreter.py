@@ -298,7 +298,7 @@ def test_game_over_of_an_unknown_map_needs_confirmation() -> None:
     assert not log.all(ev.MapEnded)
     log.load("de_dust2")
     assert log.last(ev.MapLive).rounds_played == 20
-    assert log.last(ev.MapEnded) == ev.MapEnded(log.now, "", 13, 7, False)
+    assert log.last(ev.MapEnded) == ev.MapEnded(log.now, MAP, 13, 7, False)
 
 
 def test_game_over_contradicted_by_a_restored_round_is_dropped() -> None:
