@@ -106,8 +106,9 @@ def _region_tables() -> list[str]:
         _keys('### `[regions.fleet]` with `kind = "process"`', PROCESS_FLEET),
         f"Placeholders in `command`: {placeholders}. `{{python}}` is the service's Python interpreter, `{{ip}}` is "
         f"`host`, `{{cfg}}` the file in `cfg_dir`, `{{players}}` the ids of the expected players, `{{speed}}` its "
-        "region's speed. All servers have their RCON password in the environment variable `MATCHPOD_RCON_PASSWORD`; "
-        "`{rcon_password}` on a command line is visible to all users of the machine. The simulator is:",
+        "region's speed, `{server_id}` the id of the match's server. All servers have their RCON password in the "
+        "environment variable `MATCHPOD_RCON_PASSWORD`; `{rcon_password}` on a command line is visible to all users of "
+        "the machine. The simulator is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
         "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",

@@ -27,7 +27,7 @@ from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, Simulato
 HOST = "127.0.0.1"
 COMMAND = (
     *(*SIMULATE, "-port", "{port}", "-ip", "{ip}", "+map", "{map}", "+game_type", "{game_type}"),
-    *("+game_mode", "{game_mode}", "--players", "{players}", "--speed", "{speed}", "--quiet"),
+    *("+game_mode", "{game_mode}", "--players", "{players}", "--speed", "{speed}", "--seed", "{server_id}", "--quiet"),
 )
 
 
@@ -238,6 +238,14 @@ async def test_crashed_server_is_started_again(folder: Path) -> None:
     assert recorded_pid(folder) != pid
     assert "de_nuke" in await answer_of(server, "status")
     await fleet.release("srv_1", server_order.slot)
+
+
+async def test_simulated_server_has_its_id_as_seed(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    for slot, server_id in enumerate(("srv_1", "srv_2")):
+        server = await fleet.allocate(order(fleet, server_id, slot))
+        assert await answer_of(server, "sim_seed") == f"sim_seed = {server_id}\n"
+        await fleet.release(server_id, fleet.slots[slot])
 
 
 async def test_running_server_without_recorded_pid_is_stopped_before_another_is_started(folder: Path) -> None:

@@ -95,7 +95,7 @@ def test_default_region_is_simulated() -> None:
     assert " ".join(sandbox.fleet.command) == (
         f"{sys.executable} "
         "-m matchpod simulate -port {port} -ip {ip} +map {map} +game_type {game_type} +game_mode {game_mode} "
-        "--players {players} --speed {speed} --quiet"
+        "--players {players} --speed {speed} --seed {server_id} --quiet"
     )
 
 

@@ -27,6 +27,8 @@ SIMULATOR_COMMAND = (
         "{players}",
         "--speed",
         "{speed}",
+        "--seed",
+        "{server_id}",
         "--quiet",
     ),
 )

@@ -27,7 +27,10 @@ MAX_TEXT = 4096
 
 MAX_PORT = 65535
 
-PLACEHOLDERS = ("python", "ip", "port", "map", "game_type", "game_mode", "cfg", "rcon_password", "players", "speed")
+PLACEHOLDERS = (
+    *("python", "ip", "port", "map", "game_type", "game_mode", "cfg", "rcon_password", "players", "speed"),
+    "server_id",
+)
 """Names that may be used in braces in the arguments of a fleet's command."""
 
 REQUIRED_PLACEHOLDERS = ("port",)

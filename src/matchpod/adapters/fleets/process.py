@@ -60,7 +60,9 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRA
 PASSWORD_PLACEHOLDER = "{rcon_password}"
 """Puts the password on the command line, which all users of the machine can read."""
 
-_PLACEHOLDERS = frozenset({"port", "map", "game_type", "game_mode", "rcon_password", "cfg", "players", "speed", "ip"})
+_PLACEHOLDERS = frozenset(
+    {"port", "map", "game_type", "game_mode", "rcon_password", "cfg", "players", "speed", "ip", "server_id"}
+)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -273,6 +275,7 @@ class ProcessFleet:
             "players": ",".join(order.players),
             "speed": f"{self._options.speed:g}",
             "ip": self._options.host,
+            "server_id": order.server_id,
         }
 
     async def _wait_for_port(self, process: ProcessId, port: int) -> str | None:

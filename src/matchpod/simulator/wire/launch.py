@@ -37,20 +37,27 @@ Run a simulated CS2 server: RCON, log posts, match plugin, generated players.
   -name [value]      other options of the game are accepted and ignored
 
   --speed N          simulated seconds per real second (default 1)
-  --seed N           random seed (default 1)
+  --seed N           random seed, a number or a name (default 1)
   --scenario NAME    what happens (default full_match); see --list
   --players IDS      players who join: comma-separated SteamID64s or account numbers
   --farm N           run N servers in this process, on consecutive ports and seeds
   --no-mirror        RCON does not mirror empty packets
-  --list             list the scenarios
+  --list             list the scenarios and the variables that set one up
   --quiet            print nothing on standard error
   --help             show this help
 
 Exit codes: 0 normal end, 1 address or port not available, 2 invalid arguments, 139 the server crashed (server_crash).
 """
 
+_LIST_END = """\
+A match of the sandbox sets these in customCvars:
+sim_scenario NAME   one of these scenarios
+sim_seed N          play the match of this seed again; without it, the id of the server is the seed
+"""
+
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.,:*+-]+")
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_SEED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _OPTION = re.compile(r"[+-](?![0-9.])")
 
 
@@ -108,9 +115,10 @@ def parse_arguments(arguments: Sequence[str], *, rcon_password: str = "") -> Lau
 
 
 def scenario_list() -> str:
-    """List the scenarios with their descriptions, one per line."""
+    """List the scenarios with their descriptions, one per line, and how a match chooses and repeats one."""
     width = max(map(len, Scenario))
-    return "".join(f"{scenario:{width}}  {scenario.description}\n" for scenario in Scenario)
+    scenarios = "".join(f"{scenario:{width}}  {scenario.description}\n" for scenario in Scenario)
+    return f"{scenarios}\n{_LIST_END}"
 
 
 def _read_option(parsed: _ParsedOptions, option: str, values: list[str]) -> None:
@@ -154,6 +162,12 @@ def _number(minimum: int, maximum: int) -> Callable[[str, str], int]:
     return parse
 
 
+def _seed(_name: str, value: str) -> str:
+    if not _NUMBER.fullmatch(value) and not _SEED_NAME.fullmatch(value):
+        raise LaunchError(f"--seed must be a whole number from 0 to {10**9 - 1} or a name, not `{value}`")
+    return value
+
+
 def _text(_name: str, value: str) -> str:
     return value
 
@@ -182,7 +196,9 @@ def _scenario(_name: str, value: str) -> str:
 
 def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
     values = parsed.values
-    farm, seed = int(values.pop("farm", 1)), int(values.pop("seed", 1))
+    farm, seed = int(values.pop("farm", 1)), str(values.pop("seed", "1"))
+    if farm > 1 and not seed.isdecimal():
+        raise LaunchError(f"--farm needs a number as --seed, because seeds are consecutive, not `{seed}`")
     first = msgspec.convert({**values, "commands": parsed.commands}, ServerOptions)
     if first.port and first.port + farm - 1 > MAX_PORT:
         raise LaunchError(f"{farm} servers starting at port {first.port} would need ports above {MAX_PORT}")
@@ -190,7 +206,7 @@ def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
         msgspec.structs.replace(
             first,
             port=first.port + index if first.port else 0,
-            seed=str(seed + index),
+            seed=str(int(seed) + index) if seed.isdecimal() else seed,
             has_mirror="--no-mirror" not in parsed.flags,
         )
         for index in range(farm)
@@ -226,7 +242,7 @@ _FLAGS = ("--no-mirror", "--list", "--quiet", "--help")
 
 _OWN_OPTIONS: _Options = {
     "--speed": ("speed", lambda name, value: float(_sim_value(name, value))),
-    "--seed": ("seed", _number(0, 10**9 - 1)),
+    "--seed": ("seed", _seed),
     "--scenario": ("scenario", _scenario),
     "--players": ("players", _sim_value),
     "--farm": ("farm", _number(1, MAX_FARM)),

@@ -91,9 +91,18 @@ def test_help_and_list_options_are_recognized() -> None:
 
 
 def test_list_describes_every_scenario() -> None:
-    lines = scenario_list().splitlines()
+    lines = scenario_list().partition("\n\n")[0].splitlines()
     assert [line.split()[0] for line in lines] == list(Scenario)
     assert all(len(line.split()) > 2 for line in lines)
+
+
+def test_list_names_the_variables_that_choose_and_repeat_a_match() -> None:
+    lines = scenario_list().partition("\n\n")[2].splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("sim_")] == ["sim_scenario", "sim_seed"]
+
+
+def test_seed_may_be_the_id_of_a_server() -> None:
+    assert only_server("--seed srv_01hf7yat00000000000000000a").seed == "srv_01hf7yat00000000000000000a"
 
 
 def test_help_lists_the_options_of_the_simulator() -> None:
@@ -113,7 +122,9 @@ def test_help_lists_the_options_of_the_simulator() -> None:
         ("--speed 0", "--speed must be a number above 0"),
         ("--speed -1", "--speed must be a number above 0"),
         ("--speed nan", "--speed must be a number above 0"),
-        ("--seed x", "--seed must be a whole number"),
+        ("--seed 1.5", "--seed must be a whole number from 0 to 999999999 or a name, not `1.5`"),
+        ("--seed 1234567890", "--seed must be a whole number"),
+        ("--seed srv_1 --farm 2", "--farm needs a number as --seed"),
         ("--players bob", "--players must be a comma-separated list of SteamID64s"),
         ("--farm 0", "--farm must be a whole number from 1 to"),
         ("--farm 10 -port 65530", "10 servers starting at port 65530 would need ports above 65535"),
