@@ -20,7 +20,7 @@ class Scenario(StrEnum):
     STRANGER = "stranger", "a player who is not on the roster tries to join again and again"
     ALL_LEAVE = "all_leave", "all players leave in the middle of a round and do not come back"
     RAGE_QUIT_REJOIN = "rage_quit_rejoin", "one player leaves during the match and rejoins some rounds later"
-    OVERTIME = "overtime", "regulation ends in a tie and one or two overtimes decide the map"
+    OVERTIME = "overtime", "regulation ends in a tie and one or two overtimes decide the map (it is switched on)"
     TIE = "tie", "the map ends in a tie (overtime is switched off)"
     ONE_SIDED = "one_sided", "one team wins nearly every round"
     ROUND_RESTORE = "round_restore", "a round backup is restored twice, once across halftime"

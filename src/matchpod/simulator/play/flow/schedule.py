@@ -42,8 +42,9 @@ class Rules:
 
 
 def rules_of(variables: Variables, scenario: Scenario) -> Rules:
-    """Return the rules set by the variables. The tie scenario has no overtime."""
-    has_overtime = variables.is_on("mp_overtime_enable") and scenario is not Scenario.TIE
+    """Return the rules set by the variables. The overtime scenario always has overtime, the tie scenario never."""
+    is_enabled = variables.is_on("mp_overtime_enable") or scenario is Scenario.OVERTIME
+    has_overtime = is_enabled and scenario is not Scenario.TIE
     return Rules(
         max_rounds=variables.whole("mp_maxrounds"),
         has_halves=variables.is_on("mp_halftime"),

@@ -103,6 +103,15 @@ def test_overtime_has_its_own_start_money_and_changes_sides_in_its_middle() -> N
     assert server.game.score[0] != server.game.score[1]
 
 
+def test_overtime_scenario_plays_overtime_without_further_settings() -> None:
+    server = PlayedServer({"sim_scenario": "overtime"})
+    server.go_live({"mp_maxrounds": "4"})
+    assert server.variables.text("mp_overtime_enable") == "false"
+    server.run_until("over")
+    assert sum(server.game.score) > 4
+    assert server.game.score[0] != server.game.score[1]
+
+
 def test_tie_scenario_ends_level_even_if_overtime_is_enabled() -> None:
     server = PlayedServer({"sim_scenario": "tie"})
     server.go_live({"mp_overtime_enable": "1"})
