@@ -40,6 +40,7 @@ from matchpod.core.events import (
     ShotsCounted,
     WarmupBegan,
 )
+from matchpod.core.game_times import GameTimes
 from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
 from matchpod.core.outcome import Outcome
 from matchpod.core.phases import TRANSITIONS, MatchPhase, Trigger
@@ -76,6 +77,7 @@ class Match(msgspec.Struct, kw_only=True):
     asked_at_ms: int | None = None
     detections: list[Detection] = msgspec.field(default_factory=list)
     outcome: Outcome | None = None
+    times: GameTimes = msgspec.field(default_factory=GameTimes)
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> Match:
@@ -210,8 +212,7 @@ class Match(msgspec.Struct, kw_only=True):
         self.presence.is_map_over = False
         self.asked_at_ms = None
         self.live_at_ms = now_ms
-        if self.first_live_at_ms is None:
-            self.first_live_at_ms = now_ms
+        self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
 
     def _end_map(self, event: MapEnded, now_ms: int) -> list[Effect]:
         if self.current_map.status is not MapStatus.LIVE:
@@ -326,8 +327,7 @@ class Match(msgspec.Struct, kw_only=True):
         return complete_ms + to_ms(self.timers.team_choice_s)
 
     def _request_next_step(self, now_ms: int) -> list[Effect]:
-        self.asked_at_ms = now_ms
-        number = self.map_number
+        self.asked_at_ms, number = now_ms, self.map_number
         if self.phase is MatchPhase.STARTING:
             return [StartPlay(number)]
         return [LoadMap(number, map_name(self.settings, number))]

@@ -60,7 +60,7 @@ def build_result(match: Match) -> Result:
         team2=_team(match, Team.TEAM2, won2, sum(played.team2_score for played in played)),
         overall=tuple(_overall_player(match, line) for line in overall if is_published(match, line.player_id)),
         maps=tuple(_map_entry(match, played) for played in played),
-        anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
+        anti_cheat=tuple(anti_cheat_entry(match, found) for found in match.detections),
     )
 
 
@@ -95,7 +95,7 @@ def live_match(match: Match) -> LiveMatch:
     )
 
 
-def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
+def anti_cheat_entry(match: Match, found: Detection) -> AntiCheatEntry:
     """Return a detection in the shape of the API."""
     return AntiCheatEntry(
         steam_id=found.player_id,
@@ -106,7 +106,7 @@ def anti_cheat_entry(found: Detection) -> AntiCheatEntry:
         weapon=found.weapon,
         map_number=found.map_number,
         round_number=found.round_number,
-        detected_at=iso_time(found.detected_at_ms),
+        detected_at=iso_time(match.times.ours(found.detected_at_ms)),
     )
 
 
@@ -272,7 +272,7 @@ def _deathmatch(match: Match) -> DeathmatchResult:
         winner_steam_id=None if winner is None else winner.player_id,
         winner_team=_winner_team(match, played) if lines else None,
         players=tuple(_deathmatch_player(match, played, line) for line in lines),
-        anti_cheat=tuple(anti_cheat_entry(found) for found in match.detections),
+        anti_cheat=tuple(anti_cheat_entry(match, found) for found in match.detections),
     )
 
 

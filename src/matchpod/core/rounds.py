@@ -58,8 +58,8 @@ class _Builder:
         return RoundEntry(
             number=record.number,
             complete=is_complete,
-            started_at=None if start_ms is None else iso_time(start_ms),
-            ended_at=None if end_ms is None else iso_time(end_ms),
+            started_at=None if start_ms is None else self._time(start_ms),
+            ended_at=None if end_ms is None else self._time(end_ms),
             duration=None if start_ms is None or end_ms is None else max(0, end_ms - start_ms) / 1000,
             winner=record.winner,
             winner_side=record.winner_side,
@@ -79,7 +79,7 @@ class _Builder:
         if first is None or first.killer is None:
             return None
         return FirstKill(
-            timestamp=iso_time(first.at_ms),
+            timestamp=self._time(first.at_ms),
             killer=self._person(record, first.killer),
             victim=self._person(record, first.victim),
             weapon=sanitize(first.weapon),
@@ -90,14 +90,14 @@ class _Builder:
         if plant is None:
             return None
         site = None if plant.site is None else sanitize(plant.site)
-        return BombPlant(timestamp=iso_time(plant.at_ms), player=self._person(record, plant.player_id), site=site)
+        return BombPlant(timestamp=self._time(plant.at_ms), player=self._person(record, plant.player_id), site=site)
 
     def _defuse(self, record: RoundRecord) -> BombDefuse | None:
         defuse = record.defuse
         if defuse is None:
             return None
         player = None if defuse.player_id is None else self._person(record, defuse.player_id)
-        return BombDefuse(timestamp=iso_time(defuse.at_ms), player=player)
+        return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
     def _team(self, record: RoundRecord, team: Team, alive: _Alive) -> RoundTeam:
         side, survivors = record.team1_side, alive[team]
@@ -152,6 +152,9 @@ class _Builder:
             DamagePair(attacker_steam_id=attacker, victim_steam_id=victim, damage=damage)
             for (attacker, victim), damage in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] or ""))
         )
+
+    def _time(self, at_ms: int) -> str:
+        return iso_time(self._match.times.ours(at_ms))
 
     def _person(self, record: RoundRecord, player_id: PlayerId) -> Person:
         return person_of(self._match, player_id, self._name(player_id), self._team_of(record, player_id))

@@ -120,7 +120,7 @@ class Timeline(msgspec.Struct):
             if played.started_at_ms is None or played.status is MapStatus.LIVE:
                 continue  # never played, or still live
             self.ended_map = played.number
-            head = self._head(played.number, played.finished_at_ms or 0, played.latest_round)
+            head = self._head(match, played.number, played.finished_at_ms or 0, played.latest_round)
             end = items.MapEndItem(**head, status=played.status, winner=played.winner, score=_score(played))
             self._add(played.number, end)
 
@@ -144,7 +144,7 @@ class Timeline(msgspec.Struct):
     def _round_decided(self, event: ev.RoundDecided, match: Match) -> None:
         played = match.current_map
         end = items.RoundEndItem(
-            **self._head(played.number, event.at_ms, event.round_number),
+            **self._head(match, played.number, event.at_ms, event.round_number),
             winner=None if match.settings.is_free_for_all else event.winner,
             winner_side=event.winner_side,
             reason=event.reason,
@@ -176,7 +176,7 @@ class Timeline(msgspec.Struct):
         played = match.maps[-1]
         kill = items.KillItem(
             seq=self.seqs.get(played.number, 0) + 1,
-            timestamp=self.stamp.text(event.at_ms),
+            timestamp=self.stamp.text(match.times.ours(event.at_ms)),
             round_number=played.round_number or played.latest_round,
             killer=self._fighter(match, event.killer),
             victim=self._fighter(match, event.victim),
@@ -286,8 +286,8 @@ class Timeline(msgspec.Struct):
 
     def _add_detections(self, match: Match) -> None:
         for found in match.detections[self.detections :]:
-            head = self._head(found.map_number, found.detected_at_ms, found.round_number)
-            entry = anti_cheat_entry(msgspec.structs.replace(found, detected_at_ms=0))
+            head = self._head(match, found.map_number, found.detected_at_ms, found.round_number)
+            entry = anti_cheat_entry(match, msgspec.structs.replace(found, detected_at_ms=0))
             entry = msgspec.structs.replace(entry, detected_at=head["timestamp"])  # clamped to a valid date
             self._add(found.map_number, items.AntiCheatItem(**head, detection=entry))
         self.detections = len(match.detections)
@@ -298,17 +298,17 @@ class Timeline(msgspec.Struct):
         """Return the number of the current or next map, and the common fields of its next item."""
         number = match.map_number
         is_next = number != match.current_map.number
-        return (number, self._head(number, event.at_ms, None)) if is_next else self._head_in_play(event, match)
+        return (number, self._head(match, number, event.at_ms, None)) if is_next else self._head_in_play(event, match)
 
     def _head_in_play(self, event: ev.Event, match: Match) -> tuple[int, _Head]:
         """Return the number of the last map, and the common fields of its next item."""
         played = match.maps[-1]
         number = played.number
-        return number, self._head(number, event.at_ms, played.round_number or played.latest_round)
+        return number, self._head(match, number, event.at_ms, played.round_number or played.latest_round)
 
-    def _head(self, map_number: int, at_ms: int, round_number: int | None) -> _Head:
+    def _head(self, match: Match, map_number: int, at_ms: int, round_number: int | None) -> _Head:
         seq = self.seqs.get(map_number, 0) + 1
-        return {"seq": seq, "timestamp": self.stamp.text(at_ms), "round_number": round_number}
+        return {"seq": seq, "timestamp": self.stamp.text(match.times.ours(at_ms)), "round_number": round_number}
 
     def _fighter(self, match: Match, player_id: PlayerId) -> Person:
         person = self.people.get(player_id)

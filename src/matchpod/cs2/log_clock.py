@@ -26,7 +26,7 @@ class LogClock(msgspec.Struct):
     offset_ms: int = 0
     is_anchored: bool = False
     is_real_time: bool = True
-    """False in a sandbox with faster game time. Its first line sets the offset: drift does not mean a time zone."""
+    """False in a sandbox with faster game time: its first post sets the offset, and drift does not mean a time zone."""
     is_ours_in_doubt: bool = False
     """True if our clock may have been set since the last post: the service was restarted."""
     ours_set_ms: int = 0

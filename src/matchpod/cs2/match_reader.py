@@ -99,7 +99,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         report = read_report(body)
         current = self.match.current_map
         # Match times are server times: a simulated server may run faster than our clock.
-        at_ms = current.last_event_at_ms or received_ms
+        at_ms = current.last_event_at_ms or self._event_ms(received_ms)
         flow, maps_won = self.interpreter.flow, sum(self.match.series_score)
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
@@ -108,7 +108,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def read_detection(self, found: PluginDetection, received_ms: int) -> ReadResult:
         """Apply a detection of an anti-cheat plugin."""
-        suspected = CheatSuspected(received_ms, found.player_id, found.kind, found.reason, found.weapon, found.name)
+        at_ms = self._event_ms(received_ms)
+        suspected = CheatSuspected(at_ms, found.player_id, found.kind, found.reason, found.weapon, found.name)
         return self._fold([suspected], received_ms)
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
@@ -133,7 +134,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
         """Apply the console's list of connected players, which is requested after log lines were lost."""
         load_ms = to_ms(self.match.timers.client_load_s)
-        reading = self._fold([PlayersSeen(received_ms, names, load_ms)], received_ms)
+        reading = self._fold([PlayersSeen(self._event_ms(received_ms), names, load_ms)], received_ms)
         sides, connected = self.interpreter.flow.sides, self.match.presence.connected
         for player_id in [one for one in sides.player_sides if is_human(one) and one not in connected]:
             sides.set_side(player_id, None)  # the line of their leaving was lost
@@ -189,14 +190,28 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def _read_next(self, post: LogPost, now_ms: int) -> ReadResult:
         new = self.cursor.read(post)
-        events = self._apply_notices(new, now_ms)
-        if post.sent_ms is not None and self.clock.is_real_time:
-            self.clock.anchor(post.sent_ms, post.received_ms)
+        events = self._apply_notices(new, self._event_ms(now_ms))
+        self._follow_clock(post)
         self._interpret(new.lines, events, received_ms=post.received_ms)
         self.interpreter.flow.stamp_end_report(self.match_ms(now_ms))
         return self._fold(events, now_ms)
 
-    def _apply_notices(self, new: NewLines, received_ms: int) -> list[GameEvent]:
+    def _follow_clock(self, post: LogPost) -> None:
+        clock, times = self.clock, self.match.times
+        if post.sent_ms is None:
+            return
+        if clock.is_real_time:
+            clock.anchor(post.sent_ms, post.received_ms)
+            return
+        if not clock.is_anchored:  # after a restart of the server, the time of the game goes on
+            clock.anchor(post.sent_ms, max(post.received_ms, times.until_ms))
+        times.add_post(post.sent_ms + clock.offset_ms, post.received_ms)
+
+    def _event_ms(self, received_ms: int) -> int:
+        """Return the time of the game for something received now: an event may not be in the log."""
+        return received_ms if self.clock.is_real_time else self.match.times.until_ms or received_ms
+
+    def _apply_notices(self, new: NewLines, at_ms: int) -> list[GameEvent]:
         events: list[GameEvent] = []
         loaded: str | None = None
         for notice in self._with_unseen_gap(new):
@@ -205,15 +220,15 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
                     self.interpreter.economy.forget()
-                    events.append(LogGap(received_ms, lost))
+                    events.append(LogGap(at_ms, lost))
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
-                        at_ms = self.match.current_map.last_event_at_ms or received_ms
-                        self.interpreter.flow.on_map_loading(at_ms, LoadingMap(loaded), events)
+                        load_ms = self.match.current_map.last_event_at_ms or at_ms
+                        self.interpreter.flow.on_map_loading(load_ms, LoadingMap(loaded), events)
                     self.interpreter.flow.on_lost_lines()
                 case Restarted():
                     self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()
-                    events.append(ServerRestarted(received_ms))
+                    events.append(ServerRestarted(at_ms))
                 case _:
                     pass  # nothing of the current map is missing
         return events

@@ -549,7 +549,9 @@ def test_detection_adds_one_item_on_its_map() -> None:
     driver.apply(ev.CheatSuspected(driver.now_ms, ANN, "Spinbot", "late"))
     first, second = driver.of(items.AntiCheatItem)
     assert (first.round_number, first.detection.type, first.detection.weapon) == (2, "Aimbot", "ak47")
-    assert [first.detection, second.detection] == [anti_cheat_entry(found) for found in driver.match.detections]
+    assert [first.detection, second.detection] == [
+        anti_cheat_entry(driver.match, found) for found in driver.match.detections
+    ]
     assert (second.detection.type, second.detection.map_number) == ("Spinbot", 1)
     assert driver.types()[3:] == ["round_start", "anti_cheat", "map_end", "anti_cheat"]
 

@@ -58,7 +58,7 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
         map_id=map_id,
         stats_version=stats_version,
         players=_encode(players),
-        anti_cheat=_encode([anti_cheat_entry(one) for one in match.detections if one.map_number == number]),
+        anti_cheat=_encode([anti_cheat_entry(match, one) for one in match.detections if one.map_number == number]),
         leaderboard=_encode(player_rows(lines, names, teams)),
     )
 
@@ -93,6 +93,7 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
     has_teams = match.settings.match_type is not MatchType.DEATHMATCH
     is_team_deathmatch = not has_teams and not match.settings.is_free_for_all
     score = team_kills(match, played) if is_team_deathmatch else (played.team1_score, played.team2_score)
+    started_ms = _our_ms(match, played.started_at_ms)
     return MapRow(
         id=naming.map_id(row.game_id, played.number),
         server_id=row.id,
@@ -112,12 +113,12 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         team2_score=score[1],
         winner=played.winner,
         status=played.status,
-        started_at_ms=played.started_at_ms,
-        finished_at_ms=played.finished_at_ms,
+        started_at_ms=started_ms,
+        finished_at_ms=_our_ms(match, played.finished_at_ms),
         duration_s=played.duration_s,
         player_count=count_players(match, played),
         is_final=is_final,
-        sort_ms=played.started_at_ms or 0,
+        sort_ms=started_ms or 0,
         is_complete=played.is_complete,
         missing_rounds=_encode(played.missing_rounds),
     )
@@ -125,10 +126,10 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
 
 def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_name: str) -> SeriesRow:
     won1, won2 = match.series_score
-    started_ms = maps[0].started_at_ms
-    finished_ms = None
+    started_ms, finished_ms = match.maps[0].started_at_ms, None
     if match.phase is MatchPhase.OVER:
-        finished_ms = max((one.finished_at_ms for one in maps if one.finished_at_ms is not None), default=None)
+        ends = (played.finished_at_ms for played in match.maps)
+        finished_ms = max((end_ms for end_ms in ends if end_ms is not None), default=None)
     lasted_ms = None if started_ms is None or finished_ms is None else max(0, finished_ms - started_ms)
     return SeriesRow(
         id=naming.series_uuid(row.game_id),
@@ -144,11 +145,15 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
         team2_maps_won=won2,
         status=_series_status(match),
         winner_team=_winner_name(match),
-        started_at_ms=started_ms,
-        finished_at_ms=finished_ms,
+        started_at_ms=_our_ms(match, started_ms),
+        finished_at_ms=_our_ms(match, finished_ms),
         duration_s=None if lasted_ms is None else lasted_ms // 1000,
-        sort_ms=started_ms or 0,
+        sort_ms=_our_ms(match, started_ms) or 0,
     )
+
+
+def _our_ms(match: Match, at_ms: int | None) -> int | None:
+    return None if at_ms is None else match.times.ours(at_ms)
 
 
 def _series_status(match: Match) -> MapStatus:

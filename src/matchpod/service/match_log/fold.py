@@ -68,6 +68,8 @@ _SENT_BY_SERVER: Final = frozenset(
     {EntryKind.LOG, EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS, EntryKind.PRESENCE}
 )
 
+_SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
+
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
 
@@ -75,6 +77,11 @@ def settings_of(row: ServerRow, server_password: str | None = None) -> GameSetti
     """The game settings of a server row; the server's password is stored separately, sealed, and passed in."""
     settings = msgspec.json.decode(row.settings, type=GameSettings)
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
+
+
+def _sets_speed(settings: GameSettings) -> bool:
+    """True if the match changes how fast a simulated server plays."""
+    return any(cvar.name.lower() in _SPEED_CVARS for cvar in settings.custom_cvars)
 
 
 class SnapshotVersionError(Exception):
@@ -126,7 +133,7 @@ class Fold(msgspec.Struct):
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
-        reader.clock.is_real_time = speed == 1.0
+        reader.clock.is_real_time = speed == 1.0 and not _sets_speed(reader.match.settings)
         return cls(reader)
 
     def dump(self) -> bytes:
