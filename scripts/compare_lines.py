@@ -36,6 +36,8 @@ class Rates:
         self.kills = 0
         self.headshots = 0
         self.damage = 0
+        self.flash_assists = 0
+        self.enemies_flashed = 0
         self.unknown = 0
 
     def add(self, lines: Iterable[bytes]) -> None:
@@ -70,6 +72,10 @@ class Rates:
                     before = health.get(line.victim.player_id, 100)
                     self.damage += min(line.damage, before)
                     health[line.victim.player_id] = line.health
+                case player_lines.Assisted(is_flash=True):
+                    self.flash_assists += 1
+                case player_lines.BlindedBy() if line.player.side is not line.thrower.side:
+                    self.enemies_flashed += health.get(line.player.player_id, 100) > 0
                 case _:
                     pass
 
@@ -81,6 +87,8 @@ class Rates:
             "kills per round": self.kills / rounds,
             "headshot share": self.headshots / max(1, self.kills),
             "damage per round": self.damage / rounds,
+            "enemies flashed per round": self.enemies_flashed / rounds,
+            "flash assists per round": self.flash_assists / rounds,
             "lines per round": sum(self.kinds.values()) / rounds,
         }
 

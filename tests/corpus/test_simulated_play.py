@@ -18,6 +18,8 @@ RANGES = {
     "kills per round": 0.15,
     "headshot share": 0.25,
     "damage per round": 0.25,
+    "enemies flashed per round": 0.4,
+    "flash assists per round": 0.6,
     "lines per round": 0.15,
 }
 """Maximum relative difference between the mean of the simulated matches and the real match."""

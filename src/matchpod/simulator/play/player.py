@@ -73,6 +73,8 @@ class Player:
     has_taser: bool = False
     position: str = "0 0 0"
     blind_until_ms: int = 0
+    fired: tuple[str, int] = ("", 0)
+    """The gun fired last, and when it can fire again, by the clock of the round."""
     _tokens: dict[tuple[str | None, int], PlayerToken] = field(default_factory=dict)
 
     @property

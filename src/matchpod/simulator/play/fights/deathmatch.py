@@ -103,6 +103,7 @@ class _RespawnPlay:
         player.is_alive = True
         player.health = MAX_HEALTH
         player.blind_until_ms = 0
+        player.fired = ("", 0)
         self._battle.clear_wounds(player)
         self._battle.terrain.place(self._rng, player)
         player.pistol = start_pistol(player)

@@ -1,7 +1,8 @@
 """Play a fight between two players: some hits, some return fire and the kill, over about a second.
 
-The loser is given. The course is random: the weapon, the distance, head or body hits, walls and smoke. A cheater
-mostly hits heads, from far away and often without seeing the victim.
+The loser is given. The course is random: the weapon, the distance, head or body hits, walls and smoke. A gun fires no
+faster than its cycle time, also at several victims. A cheater mostly hits heads, from far away, often without seeing
+the victim, and fires at the next one at once.
 """
 
 from __future__ import annotations
@@ -76,6 +77,12 @@ def duel(
         factor *= battle.team_bullet_factor
     body_hits = aim.body_hits
     while _are_alive(killer, victim):
+        wait_ms = _cycle_ms(battle, killer, weapon)
+        if wait_ms:
+            yield wait_ms
+            if not _are_alive(killer, victim):
+                return
+        _fire(battle, killer, weapon)
         before = victim.health
         hit = _next_hit(rng, weapon, victim, factor=factor, is_for_head=aim.is_for_head, body_hits=body_hits)
         if battle.apply_hit(killer, victim, hit, aim.modifiers):
@@ -95,12 +102,13 @@ def graze(battle: Battle, attacker: Player, victim: Player) -> bool:
     """Fire a non-lethal shot without moving the attacker; return False if the weapon cannot make one."""
     rng = battle.rng
     weapon = best_weapon(attacker)
-    if weapon.kind not in _GUNS:
+    if weapon.kind not in _GUNS or _cycle_ms(battle, attacker, weapon):
         return False
     factor = 0.9 if battle.are_enemies(attacker, victim) else battle.team_bullet_factor
     hit = shot(weapon, victim, "head" if rng.random() < 0.06 else body_part(rng), factor)
     if hit.damage >= victim.health:
         return False
+    _fire(battle, attacker, weapon)
     battle.apply_hit(attacker, victim, hit if factor else hit._replace(damage=0))
     if rng.random() < 0.5:
         victim.position = nearby_position(rng, victim.position)
@@ -126,6 +134,18 @@ def choose_weapon(rng: Random, player: Player) -> Weapon:
     if player.pistol and chance < _PISTOL_IN_HAND:
         return weapon_named(player.pistol)
     return best_weapon(player)
+
+
+def _fire(battle: Battle, player: Player, weapon: Weapon) -> None:
+    player.fired = weapon.name, battle.arena.clock_ms + weapon.cycle_ms
+
+
+def _cycle_ms(battle: Battle, player: Player, weapon: Weapon) -> int:
+    """Return how long the gun in hand still needs before the next shot; cheaters do not wait."""
+    gun, ready_ms = player.fired
+    if gun != weapon.name or player.person.is_cheater:
+        return 0
+    return max(0, ready_ms - battle.arena.clock_ms)
 
 
 def _are_alive(one: Player, other: Player) -> bool:

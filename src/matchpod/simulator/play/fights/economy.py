@@ -70,6 +70,7 @@ class Economy:
         player.health = MAX_HEALTH
         player.has_bomb = False
         player.blind_until_ms = 0
+        player.fired = ("", 0)
         if not player.pistol and arena.variables.text(_DEFAULT_PISTOL[side]):
             player.pistol = start_pistol(player)
             log_pick_up(arena, player, player.pistol)

@@ -36,15 +36,21 @@ _SMOKE_MS = 18_000
 _FIRE_TICK_MS = 203
 """Interval between two hits by fire, which deals damage about five times per second."""
 
-_ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.34}
-_MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.2}
-_SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.25}
-_DEAD_BLINDED = 0.02
-"""Probability of a `blinded` line for a dead player; the game sometimes logs one."""
+_ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.26}
+_MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.5}
+_SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.45}
+"""A real flashbang blinded 1.2 enemies, 1.8 team mates and in half of all cases its thrower: 13 in one real log."""
+_DEAD_BLINDED = 0.12
+"""Probability of a `blinded` line for a dead player: 6 lines for these 13 flashbangs."""
+_AIMED_FLASH_S = 2.0
+"""A player for whom a flashbang is meant is blinded at least this long."""
 
 
-def throw(battle: Battle, thrower: Player, grenade: str) -> Script[None]:
-    """Play a grenade from the throw to its end; nothing happens if the player is dead or does not have it."""
+def throw(battle: Battle, thrower: Player, grenade: str, target: Player | None = None) -> Script[None]:
+    """Play a grenade from the throw to its end; nothing happens if the player is dead or does not have it.
+
+    A flashbang thrown at a target blinds this player.
+    """
     if not thrower.is_alive or grenade not in thrower.grenades:
         return
     thrower.grenades.remove(grenade)
@@ -58,7 +64,7 @@ def throw(battle: Battle, thrower: Player, grenade: str) -> Script[None]:
     battle.read_log_settings()
     landing = format_point(battle.terrain.area(rng))
     if grenade == "flashbang":
-        _flash(battle, thrower, landing)
+        _flash(battle, thrower, landing, target)
         return
     name = "molotov" if grenade == "incgrenade" else grenade
     battle.arena.log.write(GrenadeLanded(thrower.token, name, landing))
@@ -126,13 +132,16 @@ def _burn(battle: Battle, thrower: Player) -> Script[None]:
         yield _FIRE_TICK_MS
 
 
-def _flash(battle: Battle, thrower: Player, landing: str) -> None:
+def _flash(battle: Battle, thrower: Player, landing: str, target: Player | None) -> None:
     rng, arena = battle.rng, battle.arena
     entity = 40 + int(rng.random() * 560)
     arena.log.write(GrenadeLanded(thrower.token, "flashbang", landing, entity))
     now_ms = arena.clock_ms
-    for victim in _nearby(battle, thrower, "flashbang"):
-        seconds = 0.3 + 4.9 * rng.random() ** 1.5
+    near = _nearby(battle, thrower, "flashbang")
+    if target is not None and target.is_alive and target not in near:
+        near.append(target)
+    for victim in near:
+        seconds = max(0.3 + 4.9 * rng.random() ** 1.5, _AIMED_FLASH_S if victim is target else 0)
         if now_ms + seconds * 1000 > victim.blind_until_ms:
             victim.blind_until_ms = now_ms + int(seconds * 1000)
             battle.blinded_by[victim] = thrower

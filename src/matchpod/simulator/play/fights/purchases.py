@@ -155,7 +155,7 @@ class _Basket:
 
     def _add_grenades(self, limit: int) -> None:
         names = ("hegrenade", _FIRE_GRENADES[self._side], "flashbang", "smokegrenade", "flashbang", "decoy")
-        shares = (0.55, 0.42, 0.28, 0.16, 0.08, 0.05)
+        shares = (0.55, 0.42, 0.19, 0.16, 0.05, 0.05)
         for name, share in zip(names, shares, strict=True):
             most = 2 if name == "flashbang" else 1
             if self._roll() >= share or len(self._grenades) >= MAX_GRENADES or self._grenades.count(name) >= most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -53,6 +54,54 @@ def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
             mine = [line for line in field.log.lines_of(Attacked) if line.player is field.cts[0].token]
             assert len(mine) <= 1
             field.log.lines.clear()
+
+
+@pytest.mark.parametrize(("gun", "cycle_ms"), [("awp", 1455), ("ssg08", 1250), ("ak47", 100)])
+def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int) -> None:
+    for seed in range(40):
+        field = armed_field(gun)
+        battle, killer = Battle(field.arena, Random(seed)), field.cts[0]
+        killer.pistol = ""
+        killed_ms = []
+        for victim in field.ts:
+            field.run(duel(battle, killer, victim, is_quick=True))
+            killed_ms.append((field.log.lines_of(Killed)[-1].weapon, field.agenda.now_ms))
+        gaps = [
+            after_ms - before_ms
+            for (before, before_ms), (after, after_ms) in pairwise(killed_ms)
+            if before == after == gun
+        ]
+        assert all(gap >= cycle_ms for gap in gaps)
+
+
+def test_other_gun_need_not_wait() -> None:
+    field = armed_field("awp")
+    battle, killer = Battle(field.arena, FixedRng(0.5)), field.cts[0]
+    field.run(duel(battle, killer, field.ts[0], is_quick=True))
+    first_ms = field.agenda.now_ms
+    killer.primary = "ak47"
+    assert graze(battle, killer, field.ts[1])
+    assert field.agenda.now_ms == first_ms
+
+
+def test_gun_that_is_not_ready_does_not_graze() -> None:
+    field = armed_field("ssg08")
+    battle = Battle(field.arena, FixedRng(0.5))
+    assert graze(battle, field.cts[0], field.ts[0])
+    assert not graze(battle, field.cts[0], field.ts[0])
+    field.agenda.run_until(field.agenda.now_ms + 1_300)
+    assert graze(battle, field.cts[0], field.ts[1])
+
+
+def test_cheater_does_not_wait_for_the_gun() -> None:
+    field = armed_field("awp")
+    killer = field.add(20, "CT", Participant("cheater", 99, is_cheater=True))
+    killer.primary, killer.is_alive = "awp", True
+    battle = Battle(field.arena, FixedRng(0.5))
+    before_ms = field.agenda.now_ms
+    for victim in field.ts[:2]:
+        field.run(duel(battle, killer, victim, is_quick=True))
+    assert field.agenda.now_ms - before_ms < 1_000
 
 
 def test_victim_whose_position_was_just_logged_keeps_it() -> None:

@@ -48,6 +48,18 @@ def test_a_quarter_to_half_of_the_kills_have_an_assist() -> None:
     assert 0.25 < assists / kills < 0.5
 
 
+def test_flashbang_of_a_mate_leads_to_flash_assists() -> None:
+    kills = assists = 0
+    for seed in range(60):
+        field = Battlefield().spawn_all()
+        for player in field.arena.players:
+            player.grenades.append("flashbang")
+        field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=90_000))
+        kills += len(field.log.lines_of(Killed))
+        assists += sum(line.is_flash for line in field.log.lines_of(Assisted))
+    assert 0.02 < assists / kills < 0.15
+
+
 def test_fights_end_when_a_side_has_left() -> None:
     field = Battlefield().spawn_all()
     script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)

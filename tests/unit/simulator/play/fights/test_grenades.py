@@ -101,6 +101,15 @@ def test_flash_blinds_all_nearby_players_and_counts_enemies() -> None:
     assert field.ts[0].blind_until_ms > field.arena.clock_ms
 
 
+def test_flash_thrown_at_a_player_blinds_this_player_for_seconds() -> None:
+    field = Battlefield().spawn_all()
+    field.cts[0].grenades.append("flashbang")
+    battle = Battle(field.arena, FixedRng(0.99, 0.99, 0.99, 0.99, 0.99))
+    field.run(throw(battle, field.cts[0], "flashbang", field.ts[2]))
+    assert [line.player for line in field.log.lines_of(BlindedBy)] == [field.ts[2].token]
+    assert field.ts[2].blind_until_ms >= field.arena.clock_ms + 2_000
+
+
 def test_shorter_flash_does_not_replace_a_longer_one() -> None:
     field = Battlefield().spawn_all()
     field.ts[0].blind_until_ms = field.arena.clock_ms + 60_000
