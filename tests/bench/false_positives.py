@@ -1,0 +1,173 @@
+"""Measure how often honest players are reported: in simulated matches without cheaters, and in real logs.
+
+Not part of `make bench`, since it measures no speed: `.venv/bin/python tests/bench/false_positives.py --write` writes the
+figures into docs/anticheat.md. A match is simulated in this process, without the service, in about half a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+if __name__ == "__main__":
+    # Run as a script: make `tests` importable from the checkout.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
+from matchpod.core.anticheat.detectors import Detectors
+from matchpod.core.events import GameEvent
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.simulator.scenarios import Scenario
+from tests.chaos.report import heading, write_section
+from tests.conftest import corpus_dir
+from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
+from tests.corpus.test_false_positives import with_humans_for_bots
+from tests.unit.simulator.played_match import PlayedMatch, mode_settings
+
+KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
+MATCHES = 500
+STEP_MS = 2_000
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "anticheat.md"
+SECTION = "simulated matches"
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+FIVES = {"team1": TeamRoster("Alpha", PLAYERS[:5]), "team2": TeamRoster("Beta", PLAYERS[5:])}
+PAIRS = {"team1": TeamRoster("Alpha", PLAYERS[:2]), "team2": TeamRoster("Beta", PLAYERS[2:4])}
+MAPS = ("de_vertigo", "de_nuke", "de_inferno")
+
+GAMES: dict[str, tuple[GameSettings, Scenario]] = {
+    "competitive": (mode_settings(MatchType.COMPETITIVE, **FIVES), Scenario.FULL_MATCH),
+    "competitive, `overtime`": (mode_settings(MatchType.COMPETITIVE, **FIVES), Scenario.OVERTIME),
+    "competitive, `one_sided`": (mode_settings(MatchType.COMPETITIVE, **FIVES), Scenario.ONE_SIDED),
+    "competitive, `rage_quit_rejoin`": (mode_settings(MatchType.COMPETITIVE, **FIVES), Scenario.RAGE_QUIT_REJOIN),
+    "competitive, best of three": (
+        mode_settings(MatchType.COMPETITIVE, maps=MAPS, series_format=SeriesFormat.BO3, **FIVES),
+        Scenario.FULL_MATCH,
+    ),
+    "wingman, best of three": (
+        mode_settings(MatchType.WINGMAN, maps=MAPS, series_format=SeriesFormat.BO3, **PAIRS),
+        Scenario.FULL_MATCH,
+    ),
+    "casual": (mode_settings(MatchType.CASUAL), Scenario.FULL_MATCH),
+    "deathmatch": (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=10), Scenario.FULL_MATCH),
+    "retakes": (mode_settings(MatchType.RETAKES), Scenario.FULL_MATCH),
+}
+"""The simulated games without cheaters, by name."""
+
+
+class Figures(msgspec.Struct):
+    """What was counted in some matches."""
+
+    matches: int = 0
+    player_maps: int = 0
+    accused_matches: int = 0
+    reports: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def add(self, other: Figures) -> None:
+        """Add the counts of other matches."""
+        self.matches += other.matches
+        self.player_maps += other.player_maps
+        self.accused_matches += other.accused_matches
+        self.reports += other.reports
+
+
+class SteppedMatch(PlayedMatch):
+    """Reads the log every two seconds of the game instead of every tick, which is much faster."""
+
+    def step(self) -> None:
+        self.machine.agenda.run_until(self.now_ms + STEP_MS)
+        self.receive_posts()
+        deadline_ms = self.reader.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= self.now_ms:
+            self._perform(self.reader.tick(self.now_ms).effects)
+
+
+def play(settings: GameSettings, scenario: Scenario, seed: int) -> PlayedMatch:
+    """Simulate a whole match."""
+    played = SteppedMatch(settings, scenario=scenario, seed=seed)
+    if not played.play():
+        raise RuntimeError(f"{settings.match_type} {scenario}, seed {seed}: the match did not end")
+    return played
+
+
+def measure_game(name: str, seed: int) -> Figures:
+    """Simulate one match and count the reports."""
+    match = play(*GAMES[name], seed).reader.match
+    found = Counter(one.kind for one in match.detections)
+    player_maps = sum(len(played.ledger.lines()) for played in match.maps)
+    return Figures(1, player_maps, bool(found), found)
+
+
+def games(matches: int, first_seed: int) -> Iterator[tuple[str, int]]:
+    """Yield the game and the seed of each match; all games are played equally often."""
+    names = tuple(GAMES)
+    for number in range(matches):
+        yield names[number % len(names)], first_seed + number // len(names)
+
+
+def measure(matches: int, *, first_seed: int = 1, workers: int = 1) -> dict[str, Figures]:
+    """Simulate this many matches; return the figures of each game."""
+    figures = {name: Figures() for name in GAMES}
+    names, seeds = zip(*games(matches, first_seed), strict=True)
+    with ProcessPoolExecutor(workers) as pool:
+        for name, one in zip(names, pool.map(measure_game, names, seeds, chunksize=4), strict=True):
+            figures[name].add(one)
+    return figures
+
+
+def measure_corpus(folder: Path) -> dict[str, Figures]:
+    """Count the reports in the real logs, of humans and if bots count as humans."""
+    figures = {"real logs": Figures(), "real logs, bots count as humans": Figures()}
+    for log in (INFERNO, *CSGO_LOGS):
+        _, events = read_log(folder / log)
+        for name, read in zip(figures, (events, with_humans_for_bots(events)), strict=True):
+            figures[name].add(_observe(read))
+    return figures
+
+
+def _observe(events: Iterable[GameEvent]) -> Figures:
+    detectors = Detectors.of(COMPETITIVE)
+    found = Counter(one.kind for event in events for one in detectors.apply(event))
+    return Figures(1, len(detectors.players), bool(found), found)
+
+
+def table(figures: dict[str, Figures]) -> list[str]:
+    """Return the figures as Markdown."""
+    titles = ("", "matches", "maps of a player", "matches with a report", *(f"`{kind}`" for kind in KINDS))
+    lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
+    for name, one in figures.items():
+        counts = (one.matches, one.player_maps, one.accused_matches, *(one.reports[kind] for kind in KINDS))
+        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |")
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print the table, and write it into the page if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--matches", type=int, default=MATCHES, help="simulated matches (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first match of each game")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/anticheat.md")
+    args = parser.parse_args(arguments)
+    figures = measure(args.matches, first_seed=args.seed, workers=args.workers)
+    total = Figures()
+    for one in figures.values():
+        total.add(one)
+    figures["all simulated matches"] = total
+    if corpus_dir().is_dir():
+        figures |= measure_corpus(corpus_dir())
+    command = f".venv/bin/python tests/bench/false_positives.py --matches {args.matches} --seed {args.seed} --write"
+    lines = [heading(command), "", *table(figures)]
+    print("\n".join(lines))
+    if args.write:
+        write_section(SECTION, lines, PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
