@@ -46,7 +46,7 @@ def create(service: ServeProcess, key: str, *, cvars: str = "", **fields: object
             "map": "de_mirage",
             "maxRounds": 4,
             "teams": {"team1": {"players": players[:5]}, "team2": {"players": players[5:]}},
-            "customCvars": cvars,
+            "customCvars": f"sim_seed 1\n{cvars}",
         },
         **fields,
     }

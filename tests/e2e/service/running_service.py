@@ -305,8 +305,11 @@ def teams(size: int, first: int = 0) -> dict[str, Json]:
 
 
 def cvars(speed: int = 300, scenario: str = "full_match", **more: object) -> str:
-    """Return the `customCvars` of a simulated match; the speed is last: the others must be set before players join."""
-    lines = {"sim_scenario": scenario, **more, "sim_speed": speed}
+    """Return the `customCvars` of a simulated match, with a seed, so that every run of a test plays the same match.
+
+    The speed is last: the others must be set before players join.
+    """
+    lines = {"sim_scenario": scenario, "sim_seed": 1, **more, "sim_speed": speed}
     return "\n".join(f"{name} {value}" for name, value in lines.items())
 
 

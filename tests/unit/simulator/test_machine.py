@@ -30,6 +30,16 @@ def test_commands_of_the_command_line_override_the_mode_config() -> None:
     assert machine.door.max_players == 12
 
 
+def test_seed_set_later_repeats_a_match_whatever_the_server_was_started_with() -> None:
+    settings = mode_settings(MatchType.WINGMAN, max_rounds=4)
+    repeated = [PlayedMatch(settings, seed=seed, extra=("sim_seed 7",)) for seed in (1, 2)]
+    other = PlayedMatch(settings, seed=2)
+    assert all(played.play() for played in (*repeated, other))
+    first, second = (played.bookkeeper for played in repeated)
+    assert (first.books, first.scores) == (second.books, second.scores)
+    assert other.bookkeeper.books != first.books
+
+
 def test_post_headers_contain_the_game_state() -> None:
     played = five_against_five(2)
     states = [headers["X-Game-State"] for _, headers, _ in played.posts]
