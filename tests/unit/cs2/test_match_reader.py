@@ -12,6 +12,7 @@ from matchpod.core.match import MatchPhase
 from matchpod.core.model import SeriesFormat, Winner
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.log_batches import LogPost
+from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.post_order import HOLD_MS
@@ -397,3 +398,52 @@ def test_player_whose_leaving_was_lost_is_in_no_line_up() -> None:
     ]
     assert (start.team1, start.team2) == ((id64(1), id64(2)), (id64(3),))
     assert id64(4) not in poster.reader.match.presence.connected
+
+
+# --- a game that runs faster than our clock -------------------------------------------------------------------------
+
+
+def fast_post(reader: MatchReader, *, game_s: float, our_s: float, token: str = "a1", number: int = 0) -> list[int]:
+    """Post a chat line of a game that runs fast, and return the times of its events in our time, since the start."""
+    body = f'{STAMP.format(game_s)}"ann<1><[U:1:1]><CT>" say "hi"\n'.encode()
+    stamp = parse_stamp(STAMP.format(game_s).removesuffix(" - "))
+    post = LogPost(
+        body=body,
+        received_ms=RECEIVED_MS + round(our_s * 1000),
+        begin=number * len(body),
+        end=(number + 1) * len(body),
+        instance_token=token,
+        sent_ms=stamp,
+    )
+    times = reader.match.times
+    return [times.ours(event.at_ms) - RECEIVED_MS for event in reader.read_post(post).events]
+
+
+def fast_reader() -> MatchReader:
+    reader = MatchReader.create(competitive(), RECEIVED_MS)
+    reader.clock.is_real_time = False
+    return reader
+
+
+def test_events_of_a_fast_game_have_the_time_of_their_post() -> None:
+    reader = fast_reader()
+    assert fast_post(reader, game_s=0, our_s=0) == [0]
+    assert fast_post(reader, game_s=30, our_s=1, number=1) == [1_000]
+    assert reader.match.times.until_ms == RECEIVED_MS + 30_000
+
+
+def test_time_of_a_fast_game_goes_on_after_a_restart_of_its_server() -> None:
+    reader = fast_reader()
+    fast_post(reader, game_s=0, our_s=0)
+    fast_post(reader, game_s=50, our_s=2, number=1)
+    assert set(fast_post(reader, game_s=3, our_s=3, token="b2")) == {2_000}
+    assert fast_post(reader, game_s=33, our_s=4, token="b2", number=1) == [4_000]
+
+
+def test_detection_during_a_fast_game_has_the_time_of_the_game() -> None:
+    reader = fast_reader()
+    fast_post(reader, game_s=0, our_s=0)
+    fast_post(reader, game_s=45, our_s=2, number=1)
+    reported = PluginDetection(player_id=id64(1), name="ann", kind="Aimbot", reason="x")
+    (found,) = reader.read_detection(reported, RECEIVED_MS + 2_100).events
+    assert found.at_ms == RECEIVED_MS + 45_000
