@@ -24,7 +24,7 @@ from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, T
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
 from matchpod.web.lookup import Router
-from matchpod.web.openapi import describe
+from matchpod.web.openapi import describe, describe_internal
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.services import Services
 
@@ -43,8 +43,12 @@ def create_web(
     random_bytes: Callable[[int], bytes] | None = None,
 ) -> Application:
     """Build the ASGI application for these services."""
-    openapi = functools.cache(functools.partial(describe, ENDPOINTS, services))
-    site = Site(services=services, openapi=openapi, pages=read_pages())
+    site = Site(
+        services=services,
+        openapi=functools.cache(functools.partial(describe, ENDPOINTS, services)),
+        internal_openapi=functools.cache(functools.partial(describe_internal, ENDPOINTS, services)),
+        pages=read_pages(),
+    )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
     return Application(site, monotonic=monotonic, random_bytes=random_bytes or random.Random().randbytes)
 

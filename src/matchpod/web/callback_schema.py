@@ -26,7 +26,7 @@ _HEADERS: Final = {
 def callback_schemas() -> dict[str, Schema]:
     """Return the schemas of both callback bodies, by name."""
     result: Schema = {
-        "oneOf": [{"$ref": f"{_AT}SeriesResult"}, {"$ref": f"{_AT}DeathmatchResult"}],
+        "$ref": f"{_AT}MatchResult",
         "description": "The full result, the same as when getting the match by external id.",
     }
     reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
@@ -79,6 +79,10 @@ def _body(event: str, extra: Mapping[str, Schema], *, required: tuple[str, ...])
         "externalMatchId": {"type": ["string", "null"], "description": "As given at creation."},
         "serverId": {"type": "string"},
         "sessionId": {"type": "string", "description": "The `gameId` of the server."},
-        "timestamp": {"type": "string", "description": "When the match ended: ISO 8601 in UTC, with milliseconds."},
+        "timestamp": {
+            "type": "string",
+            "format": "date-time",
+            "description": "When the match ended: ISO 8601 in UTC, with milliseconds.",
+        },
     }
     return {"type": "object", "properties": {**common, **extra}, "required": [*common, *required]}

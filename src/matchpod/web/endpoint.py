@@ -45,7 +45,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     services: Services
     openapi: Callable[[], bytes]
-    """Returns the description of the API, which is built at the first call."""
+    """Returns the description of the API for callers, which is built at the first call."""
+    internal_openapi: Callable[[], bytes]
+    """Returns the description of the endpoints for game servers and operators."""
     pages: dict[str, Response]
 
 
@@ -124,6 +126,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     schema: dict[str, object]
     is_required: bool = True
+    is_deprecated: bool = False
+    """True for a second name of another parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +154,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""
+    alias_of: str | None = None
+    """The name of the endpoint at whose second path this is; documented as deprecated."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
     text: str = ""

@@ -76,8 +76,9 @@ def _alias(endpoint: Endpoint, path: str) -> Endpoint:
         endpoint,
         path=path,
         name=f"{endpoint.name}Alias",
+        alias_of=endpoint.name,
         summary=f"{endpoint.summary} (alias)",
-        text=f"The same as `{endpoint.path}`.",
+        text=f"The same as `{endpoint.path}`, which is preferred; this path continues to work.",
     )
 
 
@@ -109,7 +110,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         name="listServerSeries",
         summary="List the series of a server",
         text="A server plays one match, so there is at most one series.",
-        parameters=(parameters.SERVER_OF_SERIES, *parameters.SERIES_LIST),
+        parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
         returns=SeriesPage,
         links=("getListedSeries",),
         errors=(*WITH_KEY, InvalidParamsError, NotFoundError),

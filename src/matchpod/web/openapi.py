@@ -1,59 +1,19 @@
-"""Build the OpenAPI 3.1 document from the list of endpoints and the types of their responses."""
+"""Build the two OpenAPI 3.1 documents from the list of endpoints: for callers, and for game servers and operators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import get_args
 
 import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
-from matchpod.core.organization_events import OrganizationEvent
-from matchpod.core.progress import Deadline, RosterPlayer, Sides
-from matchpod.core.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
-from matchpod.core.round_shapes import RoundEntry
-from matchpod.core.timeline_items import TimelineItem
-from matchpod.cs2.shots_report import ShotsReport
-from matchpod.web.callback_schema import callback_schemas, webhooks
+from matchpod.web.callback_schema import webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
-from matchpod.web.errors import ErrorBody
-from matchpod.web.request_schema import create_match_schemas, redelivery_schemas
+from matchpod.web.published_schemas import Schema, published_schemas, referenced, schema_ref
 from matchpod.web.services import Services
 
-Schema = dict[str, object]
-
-_REF = "#/components/schemas/{name}"
 _SCHEME = "apiKey"
-_NAMES = {
-    "ServerView": "Server",
-    "MatchView": "Match",
-    "RegionView": "Region",
-    "ErrorBody": "Error",
-    "SeriesItem": "Series",
-    "MapSummary": "Map",
-    "LeaderboardView": "Leaderboard",
-    "CallbackItem": "Callback",
-    "RoundsView": "Rounds",
-    "RoundEntry": "Round",
-}
-"""Types that have a different name in the document."""
-
-_SHAPES = (
-    ErrorBody,
-    LiveMatch,
-    Deadline,
-    Sides,
-    RosterPlayer,
-    SeriesResult,
-    DeathmatchResult,
-    RoundEntry,
-    ShotsReport,
-    OrganizationEvent,
-    TimelineItem,
-)
-"""Types that no endpoint returns by itself; the last two are unions."""
-
 _TAGS = {
     Tag.API: "For callers, with an API key.",
     Tag.INGEST: "For game servers and their plugins, with the token of the match.",
@@ -102,45 +62,67 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
 
 
 def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
-    """Return the document as JSON."""
+    """Return the document for callers as JSON."""
+    document = _document(
+        [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
+        {
+            "title": "Matchpod",
+            "version": services.version,
+            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
+        },
+        {"webhooks": webhooks()},
+    )
+    return msgspec.json.encode(document)
+
+
+def describe_internal(endpoints: Sequence[Endpoint], services: Services) -> bytes:
+    """Return the document for game servers and operators as JSON."""
+    document = _document(
+        [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
+        {
+            "title": "Matchpod, internal endpoints",
+            "version": services.version,
+            "description": "What game servers send, and what operators read. Callers need none of it: their endpoints "
+            "are in `/openapi.json`.",
+        },
+    )
+    return msgspec.json.encode(document)
+
+
+def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
+    """Return the document of these endpoints, with the schemas that it refers to."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
-    schemas, components = msgspec.json.schema_components((*shapes, *_SHAPES), ref_template=_REF)
-    components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
-    components["OrganizationEvent"] = {"description": "What changed in a match; `type` says what.", **schemas[-2]}
+    schemas, components = published_schemas(shapes)
     returned = iter(schemas)
     operations: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
         schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
         operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
-    _fill_in_raw(components)
-    _describe_tags(components)
-    components["StreamEvent"] = _stream_event("TimelineItem")
-    components["OrganizationStreamEvent"] = _stream_event("OrganizationEvent")
-    regions = [region.code for region in services.regions.all()]
-    written = {**create_match_schemas(regions), **redelivery_schemas(), **callback_schemas()}
-    if duplicates := written.keys() & components.keys():
-        raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
-    components.update(written)
-    document = {
+    document: Schema = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "Matchpod",
-            "version": services.version,
-            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
-        },
-        "tags": [{"name": tag.value, "description": text} for tag, text in _TAGS.items()],
+        "info": info,
+        "servers": [{"url": "/", "description": "The service that returned this document."}],
+        "tags": [
+            {"name": tag.value, "description": text}
+            for tag, text in _TAGS.items()
+            if any(endpoint.tag is tag for endpoint in endpoints)
+        ],
         "paths": operations,
-        "webhooks": webhooks(),
-        "components": {
-            "schemas": {_NAMES.get(name, name): schema for name, schema in components.items()},
-            "securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}},
-        },
+        **(more or {}),
     }
-    return msgspec.json.encode(_rename_refs(document))
+    keys: Schema = {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}}
+    needs_key = any(endpoint.access is not None for endpoint in endpoints)
+    document["components"] = {
+        "schemas": referenced(document, components),
+        **({"securitySchemes": keys} if needs_key else {}),
+    }
+    return document
 
 
 def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
     operation: Schema = {"operationId": endpoint.name, "tags": [endpoint.tag.value], "summary": endpoint.summary}
+    if endpoint.alias_of is not None:
+        operation["deprecated"] = True
     if description := _description(endpoint):
         operation["description"] = description
     if endpoint.access is not None:
@@ -148,7 +130,7 @@ def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
     if endpoint.parameters:
         operation["parameters"] = [_parameter(parameter) for parameter in endpoint.parameters]
     if endpoint.body is not None:
-        operation["requestBody"] = _content(JSON, _ref(endpoint.body), is_body=True)
+        operation["requestBody"] = _content(JSON, schema_ref(endpoint.body), is_body=True)
     elif endpoint.raw_body is not None:
         operation["requestBody"] = _content(endpoint.raw_body, {}, is_body=True)
     operation["responses"] = _responses(endpoint, schema)
@@ -169,6 +151,7 @@ def _parameter(parameter: Parameter) -> Schema:
         "name": parameter.name,
         "in": parameter.place,
         "required": parameter.is_required,
+        **({"deprecated": True} if parameter.is_deprecated else {}),
         "description": parameter.text,
         "schema": parameter.schema,
     }
@@ -194,7 +177,7 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
 
 def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
     meanings = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
-    response = _content(JSON, _ref("ErrorBody"))
+    response = _content(JSON, schema_ref("Error"))
     return {"description": " ".join(meanings), "headers": _headers(errors), **response}
 
 
@@ -214,85 +197,8 @@ def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schem
     return {"required": True, **content} if is_body else content
 
 
-def _fill_in_raw(components: Mapping[str, Schema]) -> None:
-    """Set the schemas of fields that hold stored JSON: msgspec cannot know their types."""
-    null: Schema = {"type": "null"}
-    for name, field, schema in (
-        ("ServerView", "match", _one_of(_ref("LiveMatch"), null)),
-        ("ServerView", "deadline", _one_of(_ref("Deadline"), null)),
-        ("ServerView", "sides", _one_of(_ref("Sides"), null)),
-        ("ServerView", "roster", _one_of(_list_of(_ref("RosterPlayer")), null)),
-        ("MatchView", "result", _one_of(_ref("SeriesResult"), _ref("DeathmatchResult"), null)),
-        ("MapDetail", "players", _list_of(_one_of(_ref("MapPlayer"), _ref("DeathmatchPlayer")))),
-        ("MapDetail", "antiCheat", _list_of(_ref("AntiCheatEntry"))),
-        ("CallbackDetail", "body", _one_of(_ref("MatchOver"), _ref("MatchCanceled"))),
-        ("RoundsView", "rounds", _list_of(_ref("RoundEntry"))),
-        ("EventsPage", "items", _list_of(_ref("TimelineItem"))),
-    ):
-        _properties(components, name)[field].update(schema)
-
-
-def _properties(components: Mapping[str, Schema], name: str) -> dict[str, Schema]:
-    properties = components[name]["properties"]
-    if not isinstance(properties, dict):
-        raise TypeError(f"{name} has no fields")
-    return properties
-
-
-def _describe_tags(components: Mapping[str, Schema]) -> None:
-    """Add the description of `type`: it is the tag of the structs, not one of their fields."""
-    for item in get_args(TimelineItem):
-        _properties(components, item.__name__)["type"]["description"] = "The type of the item."
-    for event in get_args(OrganizationEvent):
-        _properties(components, event.__name__)["type"]["description"] = "The type of the event."
-
-
 def _other_shape(endpoint: Endpoint) -> Schema:
     """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
     if endpoint.content_type != EVENT_STREAM:
         return {"type": "string"}
-    return _ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")
-
-
-def _stream_event(schema: str) -> Schema:
-    return {
-        "description": "One event of a stream.",
-        "type": "object",
-        "properties": {
-            "id": {"type": "string", "description": "The `Last-Event-ID` to reconnect with."},
-            "event": {"type": "string", "description": "The `type` of the item."},
-            "data": {
-                "type": "string",
-                "contentMediaType": JSON,
-                "contentSchema": _ref(schema),
-                "description": f"The item as JSON, of the type `{schema}`.",
-            },
-        },
-        "required": ["id", "event", "data"],
-    }
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": _REF.format(name=name)}
-
-
-def _one_of(*schemas: Schema) -> Schema:
-    return {"anyOf": list(schemas)}
-
-
-def _list_of(schema: Schema) -> Schema:
-    return {"type": "array", "items": schema}
-
-
-def _rename_refs(value: object) -> object:
-    """Rewrite all references to types that have a different name in the document."""
-    if isinstance(value, dict):
-        return {key: _renamed_ref(item) if key == "$ref" else _rename_refs(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rename_refs(item) for item in value]
-    return value
-
-
-def _renamed_ref(ref: str) -> str:
-    name = ref.rsplit("/", 1)[-1]
-    return _REF.format(name=_NAMES.get(name, name))
+    return schema_ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")

@@ -51,8 +51,13 @@ async def metrics(site: Site, _: Call) -> Response:
 
 
 async def openapi(site: Site, _: Call) -> Response:
-    """Return the OpenAPI document."""
+    """Return the OpenAPI document for callers."""
     return Response(site.openapi(), headers=_NO_CACHE)
+
+
+async def internal_openapi(site: Site, _: Call) -> Response:
+    """Return the OpenAPI document for game servers and operators."""
+    return Response(site.internal_openapi(), headers=_NO_CACHE)
 
 
 async def docs(site: Site, _: Call) -> Response:

@@ -113,10 +113,13 @@ PAGE_SIZE: Final = _query(
     "The maximum number of items per page.",
     _integer(1, history_query.MAX_PAGE_SIZE, history_query.DEFAULT_PAGE_SIZE),
 )
-PAGE_SIZE_ALIAS: Final = _query(
-    "limit",
-    "Another name for `pageSize`; if both are given, they must be equal.",
-    _integer(1, history_query.MAX_PAGE_SIZE),
+PAGE_SIZE_ALIAS: Final = replace(
+    _query(
+        "limit",
+        "Another name for `pageSize`; if both are given, they must be equal.",
+        _integer(1, history_query.MAX_PAGE_SIZE),
+    ),
+    is_deprecated=True,
 )
 STATUS: Final = _query("status", "Only those with this status.", {"type": "string", "enum": [*MapStatus]})
 OF_SERVER: Final = _query("serverId", "Only those of this server.", _SERVER_ID)
@@ -133,6 +136,7 @@ DATE_TO: Final = _query(
     DATE,
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+SERVER_SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, DATE_FROM, DATE_TO)
 CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE)
 CREATED_TO: Final = _query(
     "dateTo", "Only those created at this time or before, as for `dateFrom`. A date includes its whole day.", DATE

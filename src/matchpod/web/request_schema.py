@@ -27,14 +27,15 @@ _PLAYERS: Final[Schema] = {
 }
 
 
-def create_match_schemas(regions: Sequence[str]) -> dict[str, Schema]:
+def create_match_schemas() -> dict[str, Schema]:
     """Return the schemas of a create-match body, by name."""
     series = tuple(match_type for match_type in MatchType if match_type.has_series)
     others = tuple(t for t in MatchType if not t.has_series and t is not MatchType.DEATHMATCH)
     for_series, for_deathmatch = _series_fields(), _deathmatch_fields()
     team: Schema = {"$ref": _ref("ListedTeam")}
     return {
-        "CreateMatch": _create_match(regions),
+        "CreateMatch": _create_match(),
+        "GameSettings": _game_settings(),
         "SeriesSettings": _settings(series, {**for_series, **_only_for(for_deathmatch, "deathmatch")}),
         "DeathmatchSettings": _settings(
             (MatchType.DEATHMATCH,), {**for_deathmatch, **_only_for(for_series, "competitive and wingman")}
@@ -54,13 +55,20 @@ def redelivery_schemas() -> dict[str, Schema]:
     return {"RedeliverCallbacks": _object({"since": since}, required=("since",))}
 
 
-def _create_match(regions: Sequence[str]) -> Schema:
-    choices = [{"$ref": _ref(name)} for name in ("SeriesSettings", "DeathmatchSettings", "OtherSettings")]
+def _create_match() -> Schema:
     return _object(
         {
-            "region": {"type": "string", "enum": list(regions), "description": "The code of a region."},
+            "region": {
+                "type": "string",
+                "format": "region-code",
+                "description": "The `code` of an active region, as listed by `GET /api/v1/regions`.",
+                "example": "sandbox",
+            },
             "gameType": {"type": "string", "enum": [GAME_TYPE]},
-            "gameSettings": {"oneOf": choices, "description": "What to play; the fields depend on matchType."},
+            "gameSettings": {
+                "$ref": _ref("GameSettings"),
+                "description": "What to play; the fields depend on matchType.",
+            },
             "callbackUrl": _text(
                 1,
                 text_rules.MAX_URL,
@@ -80,6 +88,24 @@ def _create_match(regions: Sequence[str]) -> Schema:
         },
         required=("region", "gameType", "gameSettings"),
     )
+
+
+def _game_settings() -> Schema:
+    names = {match_type.value: _settings_name(match_type) for match_type in MatchType}
+    return {
+        "description": "The settings of a match; `matchType` says which fields there are.",
+        "oneOf": [{"$ref": _ref(name)} for name in dict.fromkeys(names.values())],
+        "discriminator": {
+            "propertyName": "matchType",
+            "mapping": {match_type: _ref(name) for match_type, name in names.items()},
+        },
+    }
+
+
+def _settings_name(match_type: MatchType) -> str:
+    if match_type is MatchType.DEATHMATCH:
+        return "DeathmatchSettings"
+    return "SeriesSettings" if match_type.has_series else "OtherSettings"
 
 
 def _settings(match_types: Sequence[MatchType], of_mode: Mapping[str, Schema]) -> Schema:

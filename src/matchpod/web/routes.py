@@ -201,14 +201,21 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     _operation(
         path="/openapi.json",
         name="getDescription",
-        summary="This description as OpenAPI",
+        summary="The description of the API for callers, as OpenAPI",
         returns=dict,
         handler=ops.openapi,
     ),
     _operation(
+        path="/openapi-internal.json",
+        name="getInternalDescription",
+        summary="This description, as OpenAPI",
+        returns=dict,
+        handler=ops.internal_openapi,
+    ),
+    _operation(
         path="/docs",
         name="getDocumentation",
-        summary="This description as a page",
+        summary="The description of the API as a page",
         content_type="text/html; charset=utf-8",
         handler=ops.docs,
     ),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.model import MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.storage import region_flags
 from matchpod.web.callback_schema import callback_schemas
 from matchpod.web.docs import read_pages
-from matchpod.web.endpoint import EVENT_STREAM
+from matchpod.web.endpoint import EVENT_STREAM, Tag
 from matchpod.web.request_schema import create_match_schemas
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.service.test_callback_bodies import SERVER
@@ -74,12 +76,21 @@ def test_invalid_key_is_ignored_where_none_is_needed(site: Site) -> None:
 # --- the OpenAPI document -----------------------------------------------------------------------------------------
 
 
-def test_document_has_every_endpoint_with_its_errors(site: Site) -> None:
-    document = site.request("GET", "/openapi.json").json()
-    assert document["openapi"] == "3.1.0"
-    assert document["info"]["version"] == "1.2.3"
+CALLERS, INTERNAL = "/openapi.json", "/openapi-internal.json"
+
+
+def schemas_of(site: Site) -> dict[str, Any]:
+    """Return the schemas of both documents."""
+    both = [site.request("GET", path).json()["components"]["schemas"] for path in (CALLERS, INTERNAL)]
+    return {**both[0], **both[1]}
+
+
+def test_each_endpoint_is_in_the_document_of_its_audience_with_its_errors(site: Site) -> None:
     for endpoint in ENDPOINTS:
-        operation = document["paths"][endpoint.path][endpoint.method.lower()]
+        paths = {name: site.request("GET", name).json()["paths"] for name in (CALLERS, INTERNAL)}
+        own, other = (CALLERS, INTERNAL) if endpoint.tag is Tag.API else (INTERNAL, CALLERS)
+        assert endpoint.path not in paths[other]
+        operation = paths[own][endpoint.path][endpoint.method.lower()]
         assert operation["operationId"] == endpoint.name
         expected = {str(endpoint.status), *(str(error.status) for error in endpoint.errors)}
         if endpoint.content_type == EVENT_STREAM and endpoint.events == "TimelineItem":
@@ -88,11 +99,23 @@ def test_document_has_every_endpoint_with_its_errors(site: Site) -> None:
         assert ("security" in operation) == (endpoint.access is not None)
 
 
-def test_every_reference_of_the_document_has_a_schema(site: Site) -> None:
-    text = site.request("GET", "/openapi.json").text
-    schemas = msgspec.json.decode(text)["components"]["schemas"]
-    assert {name.rsplit("/", 1)[1] for name in re.findall(r'"\$ref":"([^"]+)"', text)} <= set(schemas)
+@pytest.mark.parametrize("path", [CALLERS, INTERNAL])
+def test_document_has_version_server_and_the_schemas_it_refers_to(site: Site, path: str) -> None:
+    text = site.request("GET", path).text
+    document = msgspec.json.decode(text)
+    assert document["openapi"] == "3.1.0"
+    assert document["info"]["version"] == "1.2.3"
+    assert [server["url"] for server in document["servers"]] == ["/"]
+    used = {name.rsplit("/", 1)[1] for name in re.findall(r'"\$ref":"(#/components/schemas/[^"]+)"', text)}
+    assert used == set(document["components"]["schemas"])
+    assert [tag["name"] for tag in document["tags"]] == (["api"] if path == CALLERS else ["ingest", "operations"])
+
+
+def test_schemas_have_published_names_only(site: Site) -> None:
+    schemas = schemas_of(site)
     assert {"Server", "Match", "Region", "Error", "CreateMatch", "LiveMatch", "SeriesResult"} <= set(schemas)
+    assert not {"ServerView", "MatchView", "ErrorBody"} & set(schemas)
+    assert '"title"' not in msgspec.json.encode(schemas).decode()
 
 
 def test_path_parameters_of_every_endpoint_are_documented() -> None:
@@ -101,15 +124,35 @@ def test_path_parameters_of_every_endpoint_are_documented() -> None:
         assert described == re.findall(r"\{(\w+)\}", endpoint.path)
 
 
+def test_no_endpoint_has_two_parameters_of_one_name() -> None:
+    for endpoint in ENDPOINTS:
+        names = [parameter.name for parameter in endpoint.parameters]
+        assert len(set(names)) == len(names), (endpoint.name, names)
+
+
+def test_second_names_are_deprecated_and_others_are_not(site: Site) -> None:
+    paths = site.request("GET", CALLERS).json()["paths"]
+    operations = {op["operationId"]: op for methods in paths.values() for op in methods.values()}
+    deprecated = {name for name, operation in operations.items() if operation.get("deprecated")}
+    assert deprecated == {"getMapAlias", "getMapEventsAlias", "streamMapEventsAlias"}
+    parameters = {
+        (name, parameter["name"])
+        for name, operation in operations.items()
+        for parameter in operation.get("parameters", ())
+        if parameter.get("deprecated")
+    }
+    assert parameters == {("listMaps", "limit")}
+
+
 def test_summaries_of_operations_are_unique(site: Site) -> None:
-    paths = site.request("GET", "/openapi.json").json()["paths"]
-    summaries = [operation["summary"] for methods in paths.values() for operation in methods.values()]
+    paths = [site.request("GET", path).json()["paths"] for path in (CALLERS, INTERNAL)]
+    summaries = [op["summary"] for found in paths for methods in found.values() for op in methods.values()]
     assert len(set(summaries)) == len(summaries)
 
 
 def test_every_published_field_has_a_description(site: Site) -> None:
-    schemas = site.request("GET", "/openapi.json").json()["components"]["schemas"]
-    published = schemas.keys() - create_match_schemas([]).keys() - callback_schemas().keys()
+    schemas = schemas_of(site)
+    published = schemas.keys() - create_match_schemas().keys() - callback_schemas().keys()
     missing = [
         f"{name}.{field} has no description"
         for name in sorted(published)
@@ -120,8 +163,7 @@ def test_every_published_field_has_a_description(site: Site) -> None:
 
 
 def test_only_nullable_fields_mention_null(site: Site) -> None:
-    schemas = site.request("GET", "/openapi.json").json()["components"]["schemas"]
-    for name, schema in schemas.items():
+    for name, schema in schemas_of(site).items():
         for field, described in schema.get("properties", {}).items():
             if "null" in described.get("description", "").lower():
                 kinds = [described, *described.get("anyOf", ()), *described.get("oneOf", ())]
@@ -132,13 +174,48 @@ def test_only_nullable_fields_mention_null(site: Site) -> None:
 
 
 def test_descriptions_contain_no_python_names(site: Site) -> None:
-    text = site.request("GET", "/openapi.json").text
-    assert not re.findall(r'"description":"[^"]*\b(?:None|True|False|[a-z]+_seq)\b[^"]*"', text)
+    for path in (CALLERS, INTERNAL):
+        text = site.request("GET", path).text
+        assert not re.findall(r'"description":"[^"]*\b(?:None|True|False|[a-z]+_seq)\b[^"]*"', text)
 
 
-def test_document_lists_the_regions_of_the_service(site: Site) -> None:
-    schema = site.request("GET", "/openapi.json").json()["components"]["schemas"]["CreateMatch"]
-    assert schema["properties"]["region"]["enum"] == ["sandbox", "eu-west"]
+def test_document_does_not_depend_on_the_regions_of_the_service(site: Site) -> None:
+    region = schemas_of(site)["CreateMatch"]["properties"]["region"]
+    assert region["type"] == "string"
+    assert "enum" not in region
+
+
+def test_game_mode_tells_the_shapes_of_a_result_apart(site: Site) -> None:
+    schemas = schemas_of(site)
+    assert schemas["DeathmatchResult"]["properties"]["gameMode"]["const"] == "deathmatch"
+    modes = schemas["SeriesResult"]["properties"]["gameMode"]["enum"]
+    assert sorted([*modes, "deathmatch"]) == sorted(MatchType)
+    at = "#/components/schemas/"
+    union = schemas["MatchResult"]
+    assert union["oneOf"] == [{"$ref": f"{at}SeriesResult"}, {"$ref": f"{at}DeathmatchResult"}]
+    mapping = {**dict.fromkeys(modes, f"{at}SeriesResult"), "deathmatch": f"{at}DeathmatchResult"}
+    assert union["discriminator"] == {"propertyName": "gameMode", "mapping": mapping}
+    for used in (schemas["Match"]["properties"]["result"]["anyOf"][0], schemas["MatchOver"]["properties"]["result"]):
+        assert used["$ref"] == f"{at}MatchResult"
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("CallbackBody", "eventType"),
+        ("GameSettings", "matchType"),
+        ("TimelineItem", "type"),
+        ("MatchResult", "gameMode"),
+    ],
+)
+def test_every_value_of_a_discriminator_leads_to_a_shape_that_has_it(site: Site, name: str, field: str) -> None:
+    schemas = schemas_of(site)
+    union = schemas[name]
+    assert union["discriminator"]["propertyName"] == field
+    for value, ref in union["discriminator"]["mapping"].items():
+        shape = schemas[ref.rsplit("/", 1)[1]]["properties"][field]
+        assert value in shape.get("enum", [shape.get("const")])
+        assert shape["type"] == "string"
 
 
 INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=("1",))
@@ -152,7 +229,7 @@ INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_pla
     ],
 )
 def test_callbacks_have_the_documented_fields(site: Site, name: str, body: bytes) -> None:
-    schema = site.request("GET", "/openapi.json").json()["components"]["schemas"][name]
+    schema = schemas_of(site)[name]
     sent = msgspec.json.decode(body)
     assert set(sent) == set(schema["properties"])
     assert set(schema["required"]) <= set(sent)
