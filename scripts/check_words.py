@@ -33,6 +33,7 @@ SUGGESTIONS = {
 SKIPPED = (
     "uv.lock",
     "docs/example.log",
+    "src/matchpod/web/assets/examples.json",
     "tests/golden/",
     "scripts/check_words.py",
     "tests/unit/test_word_rules.py",

@@ -45,8 +45,8 @@ def create_web(
     """Build the ASGI application for these services."""
     site = Site(
         services=services,
-        openapi=functools.cache(functools.partial(describe, ENDPOINTS, services)),
-        internal_openapi=functools.cache(functools.partial(describe_internal, ENDPOINTS, services)),
+        openapi=functools.cache(functools.partial(describe, ENDPOINTS, services.version)),
+        internal_openapi=functools.cache(functools.partial(describe_internal, ENDPOINTS, services.version)),
         pages=read_pages(),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
@@ -92,7 +92,7 @@ class Application:
             return
         except Exception:  # noqa: BLE001 - the caller gets only the request id, which finds the traceback in the log
             _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
-            response = error_response(_internal_error(), request_id)
+            response = error_response(internal_error(), request_id)
         if isinstance(response, EventStream):
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id)
@@ -158,10 +158,11 @@ def _hide_internal_error(error: MatchpodError, request_id: str) -> MatchpodError
     if error.status != 500:
         return error
     _log.error("request failed", extra={"request_id": request_id, "reason": str(error)})
-    return _internal_error()
+    return internal_error()
 
 
-def _internal_error() -> InternalServerError:
+def internal_error() -> InternalServerError:
+    """Return the error that a caller sees after an internal error."""
     return InternalServerError("Internal error. The request id identifies it in the service's log.")
 
 

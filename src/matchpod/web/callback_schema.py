@@ -8,6 +8,7 @@ from typing import Final
 from matchpod.core.effects import CancelReason
 from matchpod.core.result import GAME
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
+from matchpod.web.examples import Examples
 
 Schema = dict[str, object]
 
@@ -45,15 +46,16 @@ def callback_schemas() -> dict[str, Schema]:
     }
 
 
-def webhooks() -> dict[str, Schema]:
+def webhooks(examples: Examples) -> dict[str, Schema]:
     """Return the callback requests, by name."""
     return {
-        "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver"),
-        "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled"),
+        "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver", examples),
+        "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled", examples),
     }
 
 
-def _webhook(name: str, summary: str, schema: str) -> Schema:
+def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema:
+    content: Schema = {"schema": {"$ref": f"{_AT}{schema}"}, "examples": examples.webhook(name)}
     return {
         "post": {
             "operationId": name,
@@ -66,7 +68,7 @@ def _webhook(name: str, summary: str, schema: str) -> Schema:
                 {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
                 for header, text in _HEADERS.items()
             ],
-            "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": f"{_AT}{schema}"}}}},
+            "requestBody": {"required": True, "content": {"application/json": content}},
             "responses": {"2XX": {"description": "Received."}},
         }
     }

@@ -10,8 +10,8 @@ import msgspec
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
 from matchpod.web.callback_schema import webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
+from matchpod.web.examples import Examples, read_examples
 from matchpod.web.published_schemas import Schema, published_schemas, referenced, schema_ref
-from matchpod.web.services import Services
 
 _SCHEME = "apiKey"
 _TAGS = {
@@ -61,27 +61,27 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
 }
 
 
-def describe(endpoints: Sequence[Endpoint], services: Services) -> bytes:
+def describe(endpoints: Sequence[Endpoint], version: str) -> bytes:
     """Return the document for callers as JSON."""
     document = _document(
         [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
         {
             "title": "Matchpod",
-            "version": services.version,
+            "version": version,
             "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
         },
-        {"webhooks": webhooks()},
+        {"webhooks": webhooks(read_examples())},
     )
     return msgspec.json.encode(document)
 
 
-def describe_internal(endpoints: Sequence[Endpoint], services: Services) -> bytes:
+def describe_internal(endpoints: Sequence[Endpoint], version: str) -> bytes:
     """Return the document for game servers and operators as JSON."""
     document = _document(
         [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
         {
             "title": "Matchpod, internal endpoints",
-            "version": services.version,
+            "version": version,
             "description": "What game servers send, and what operators read. Callers need none of it: their endpoints "
             "are in `/openapi.json`.",
         },
@@ -93,11 +93,12 @@ def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, ob
     """Return the document of these endpoints, with the schemas that it refers to."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = published_schemas(shapes)
+    examples = read_examples()
     returned = iter(schemas)
     operations: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
         schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
-        operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema)
+        operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema, examples)
     document: Schema = {
         "openapi": "3.1.0",
         "info": info,
@@ -114,12 +115,13 @@ def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, ob
     needs_key = any(endpoint.access is not None for endpoint in endpoints)
     document["components"] = {
         "schemas": referenced(document, components),
+        "examples": referenced(document, examples.components(), "examples"),
         **({"securitySchemes": keys} if needs_key else {}),
     }
     return document
 
 
-def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
+def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
     operation: Schema = {"operationId": endpoint.name, "tags": [endpoint.tag.value], "summary": endpoint.summary}
     if endpoint.alias_of is not None:
         operation["deprecated"] = True
@@ -128,12 +130,16 @@ def _operation(endpoint: Endpoint, schema: Schema) -> Schema:
     if endpoint.access is not None:
         operation["security"] = [{_SCHEME: []}]
     if endpoint.parameters:
-        operation["parameters"] = [_parameter(parameter) for parameter in endpoint.parameters]
+        operation["parameters"] = [
+            _parameter(parameter, examples.parameter(endpoint, parameter.name)) for parameter in endpoint.parameters
+        ]
     if endpoint.body is not None:
-        operation["requestBody"] = _content(JSON, schema_ref(endpoint.body), is_body=True)
+        content = _content(JSON, schema_ref(endpoint.body), examples.request(endpoint))
+        operation["requestBody"] = {"required": True, **content}
     elif endpoint.raw_body is not None:
-        operation["requestBody"] = _content(endpoint.raw_body, {}, is_body=True)
-    operation["responses"] = _responses(endpoint, schema)
+        content = _content(endpoint.raw_body, {}, examples.request(endpoint))
+        operation["requestBody"] = {"required": True, **content}
+    operation["responses"] = _responses(endpoint, schema, examples)
     return operation
 
 
@@ -146,7 +152,7 @@ def _description(endpoint: Endpoint) -> str:
     return " ".join(parts)
 
 
-def _parameter(parameter: Parameter) -> Schema:
+def _parameter(parameter: Parameter, example: str | None) -> Schema:
     return {
         "name": parameter.name,
         "in": parameter.place,
@@ -154,11 +160,12 @@ def _parameter(parameter: Parameter) -> Schema:
         **({"deprecated": True} if parameter.is_deprecated else {}),
         "description": parameter.text,
         "schema": parameter.schema,
+        **({} if example is None else {"example": example}),
     }
 
 
-def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
-    success = _content(endpoint.content_type, schema)
+def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
+    success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
     success["headers"] = _headers(())
     if endpoint.links:
@@ -166,7 +173,10 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
     by_status: dict[int, list[type[MatchpodError]]] = {}
     for error in endpoint.errors:
         by_status.setdefault(error.status, []).append(error)
-    failures = {str(status): _failure(by_status[status]) for status in sorted(by_status)}
+    failures = {
+        str(status): _failure(by_status[status], examples.response(endpoint, status, by_status[status]))
+        for status in sorted(by_status)
+    }
     if endpoint.content_type == EVENT_STREAM and endpoint.events == "TimelineItem":
         failures = {
             "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},
@@ -175,9 +185,9 @@ def _responses(endpoint: Endpoint, schema: Schema) -> Schema:
     return {str(endpoint.status): success, **failures}
 
 
-def _failure(errors: Sequence[type[MatchpodError]]) -> Schema:
+def _failure(errors: Sequence[type[MatchpodError]], examples: Schema) -> Schema:
     meanings = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
-    response = _content(JSON, schema_ref("Error"))
+    response = _content(JSON, schema_ref("Error"), examples)
     return {"description": " ".join(meanings), "headers": _headers(errors), **response}
 
 
@@ -192,9 +202,8 @@ def _link(name: str) -> Schema:
     return {"operationId": operation, "parameters": {parameter: f"$response.body#/{field}"}}
 
 
-def _content(media_type: str, schema: Schema, *, is_body: bool = False) -> Schema:
-    content: Schema = {"content": {media_type: {"schema": schema}}}
-    return {"required": True, **content} if is_body else content
+def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
+    return {"content": {media_type: {"schema": schema, **({"examples": examples} if examples else {})}}}
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:

@@ -89,28 +89,28 @@ def schema_ref(name: str) -> Schema:
     return {"$ref": _AT + name}
 
 
-def referenced(value: object, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the schemas that this part of a document refers to, directly or through others, in their order."""
+def referenced(value: object, components: Mapping[str, Schema], kind: str = "schemas") -> dict[str, Schema]:
+    """Return the components that this part of a document refers to, directly or through others, in their order."""
     found: set[str] = set()
     waiting = [value]
     while waiting:
-        for name in _refs(waiting.pop()):
+        for name in _refs(waiting.pop(), f"#/components/{kind}/"):
             if name not in found:
                 found.add(name)
-                waiting.append(schemas[name])
-    return {name: schema for name, schema in schemas.items() if name in found}
+                waiting.append(components[name])
+    return {name: component for name, component in components.items() if name in found}
 
 
-def _refs(value: object) -> Iterable[str]:
+def _refs(value: object, prefix: str) -> Iterable[str]:
     if isinstance(value, dict):
         for key, item in value.items():
-            if key == "$ref" and isinstance(item, str) and item.startswith(_AT):
-                yield item.removeprefix(_AT)
+            if key == "$ref" and isinstance(item, str) and item.startswith(prefix):
+                yield item.removeprefix(prefix)
             else:
-                yield from _refs(item)
+                yield from _refs(item, prefix)
     elif isinstance(value, list):
         for item in value:
-            yield from _refs(item)
+            yield from _refs(item, prefix)
 
 
 # --- what the types do not say ------------------------------------------------------------------------------------

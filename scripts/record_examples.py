@@ -1,0 +1,377 @@
+"""Record the examples of the API description: play simulated matches on a real service and store what it answers.
+
+Run it after a change of what the API returns, and review the difference: `python -m scripts.record_examples`. It takes
+one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500 and 503
+are not provoked: their text is that of the service.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.web.application import internal_error
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import error_response
+from matchpod.web.routes import ENDPOINTS
+from scripts.recorded_service import RecordedService, Response, wait_until
+
+FILE = Path(__file__).resolve().parents[1] / "src" / "matchpod" / "web" / "assets" / "examples.json"
+
+MAX_ITEMS = 2
+"""Objects that are kept of a list; enough to see that it is one."""
+
+RATE_LIMIT = 300
+"""Requests per minute and key; the other requests of this script stay below it."""
+
+CREATED = 5
+"""Matches that are created."""
+
+PLAYERS = [str(76561198000000001 + number) for number in range(4)]
+TEAMS = {
+    "team1": {"name": "Reds", "players": PLAYERS[:2]},
+    "team2": {"name": "Blues", "players": PLAYERS[2:]},
+}
+UNKNOWN = {
+    "id": "srv_00000000000000000000000000",
+    "serverId": "srv_00000000000000000000000000",
+    "seriesId": "ser_00000000000000000000000000",
+    "mapId": "00000000-0000-4000-8000-000000000000",
+    "externalMatchId": "unknown",
+    "file": "unknown.txt",
+}
+WRONG_QUERIES = {
+    "listServers": "?pageSize=0",
+    "listCallbacks": "?state=lost",
+    "listSeries": "?status=over",
+    "listServerSeries": "?page=0",
+    "listMaps": "?pageSize=1000",
+    "getMapEvents": "?afterSeq=-1",
+    "getMapLeaderboard": "?sortBy=aces",
+    "streamMapEvents": "?lastEventId=last",
+    "streamServerEvents": "?lastEventId=last",
+    "streamOrganizationEvents": "?lastEventId=last",
+}
+DETECTION = (
+    "```\nServer IP: 127.0.0.1:27015\nPlayer: undertow\nSteamID: 76561198000000001\nCheat Type: Aimbot\n"
+    "Details: snapped 87 degrees in one tick\n```"
+)
+
+
+class Recorder:
+    """Collects examples by operation, and the values of path parameters that lead to them."""
+
+    def __init__(self, service: RecordedService) -> None:
+        self.service = service
+        self.operations: dict[str, dict[str, Any]] = {}
+        self.webhooks: dict[str, dict[str, Any]] = {}
+        self.errors: dict[str, Any] = {}
+        self._endpoints = {endpoint.name: endpoint for endpoint in ENDPOINTS}
+
+    def call(self, name: str, label: str, body: object = None, *, query: str = "", **parameters: str) -> Response:
+        """Call an operation, and record its body, its parameters and its answer under this label."""
+        endpoint = self._endpoints[name]
+        response = self.request(endpoint, parameters, body, query=query)
+        self.add(name, label, response)
+        if response.status < 400:
+            own = self.operations[name]
+            own.setdefault("parameters", {}).update(
+                {key: value for key, value in parameters.items() if key not in own.get("parameters", {})}
+            )
+            if body is not None:
+                own.setdefault("request", {})[label] = body
+        return response
+
+    def request(
+        self, endpoint: Endpoint, parameters: Mapping[str, str], body: object = None, *, query: str = ""
+    ) -> Response:
+        """Call an operation without recording anything."""
+        headers = {key: value for key, value in parameters.items() if f"{{{key}}}" not in endpoint.path}
+        path = endpoint.path.format(**parameters) + query
+        return self.service.call(endpoint.method, path, body, headers=headers)
+
+    def add(self, name: str, label: str, response: Response) -> None:
+        """Record an answer."""
+        value = shortened(response.json) if response.json is not None else response.text
+        own = self.operations.setdefault(name, {})
+        own.setdefault("responses", {}).setdefault(str(response.status), {})[label] = value
+
+    def add_error(self, response: Response) -> None:
+        """Record an error as the example of its code."""
+        self.errors[response.json["error"]] = response.json
+
+    def as_json(self) -> str:
+        """Return all examples as the content of the file."""
+        parts = {"operations": self.operations, "webhooks": self.webhooks, "errors": self.errors}
+        return json.dumps(parts, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
+
+
+def shortened(value: Any) -> Any:
+    """Return the value with only the first objects of each list; of a timeline, the first item of each type."""
+    if isinstance(value, dict):
+        return {key: shortened(item) for key, item in value.items()}
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return value
+    if "seq" in value[0]:
+        of_types: dict[str, Any] = {}
+        for item in value:
+            of_types.setdefault(item["type"], item)
+        return list(of_types.values())
+    return [shortened(item) for item in value[:MAX_ITEMS]]
+
+
+# --- the matches ----------------------------------------------------------------------------------------------------
+
+
+def record(service: RecordedService) -> Recorder:
+    """Play the matches and call every operation."""
+    recorder = Recorder(service)
+    series, deathmatch = create_matches(recorder)
+    in_progress = record_live_match(recorder, series)
+    for server_id in (series, deathmatch):
+        wait_until(lambda one=server_id: has_ended(service, one), "the match has ended")  # type: ignore[misc]
+    wait_until(lambda: len(service.proxy.callbacks) >= 4 or None, "all callbacks have arrived")
+    record_results(recorder, in_progress)
+    record_history(recorder, series, deathmatch)
+    record_streams(recorder, series)
+    record_callbacks(recorder)
+    record_errors(recorder, series)
+    record_internal(recorder)
+    return recorder
+
+
+def has_ended(service: RecordedService, server_id: str) -> bool:
+    """True if the match of the server has ended."""
+    return bool(service.call("GET", f"/api/v1/servers/{server_id}").json["endedAt"])
+
+
+def create_matches(recorder: Recorder) -> tuple[str, str]:
+    """Create matches that end in different ways; return the servers of the two that are played."""
+    common = {
+        "region": "sandbox",
+        "gameType": "cs2",
+        "callbackUrl": f"{recorder.service.proxy.url}/callback",
+        "callbackAuthToken": "Bearer my-token",
+    }
+
+    def create(label: str, external_id: str, settings: dict[str, Any]) -> str:
+        body = {**common, "externalMatchId": external_id, "gameSettings": settings}
+        server_id: str = recorder.call("createMatch", label, body).json["serverId"]
+        return server_id
+
+    recorder.call("listRegions", "regions")
+    series = {"matchType": "competitive", "map": "de_mirage", "maxRounds": 6, "freezeTime": 5, "teams": TEAMS}
+    played = create("competitive", "cup-17", series)
+    flat = {"matchType": "deathmatch", "map": "de_dust2", "dmSubMode": "ffa", "dmRoundMinutes": 2, "players": PLAYERS}
+    deathmatch = create("deathmatch", "warmup-3", flat)
+    canceled = create("to-be-canceled", "cup-18", series)
+    create("simulated", "cup-19", {**series, "customCvars": "sim_scenario incomplete_roster"})
+    recorder.call("cancelMatch", "canceled", id=canceled)
+    for labels in (
+        recorder.operations["createMatch"]["responses"]["201"],
+        recorder.operations["createMatch"]["request"],
+    ):
+        del labels["to-be-canceled"], labels["simulated"]
+    return played, deathmatch
+
+
+def record_live_match(recorder: Recorder, server_id: str) -> Response:
+    """Record the answers while a match is played; return the match, which has no result yet."""
+    service = recorder.service
+
+    def is_live() -> bool:
+        server = service.call("GET", f"/api/v1/servers/{server_id}").json
+        return bool(server["match"] and sum(server["match"].get("score", {"team1": 0}).values()) >= 1)
+
+    wait_until(is_live, "the match is live")
+    recorder.call("getServer", "live", id=server_id)
+    recorder.call("listServers", "servers", query="?pageSize=2")
+    return service.call("GET", "/api/v1/matches/cup-17")
+
+
+def record_results(recorder: Recorder, in_progress: Response) -> None:
+    """Record the results and the callbacks; `in_progress` is the answer before there was a result."""
+    recorder.call("getMatchByExternalId", "competitive", externalMatchId="cup-17")
+    recorder.call("getMatchByExternalId", "deathmatch", externalMatchId="warmup-3")
+    recorder.add("getMatchByExternalId", "in-progress", in_progress)
+    recorder.call("getMatchByExternalId", "canceled", externalMatchId="cup-18")
+    by_label = {"cup-17": "competitive", "warmup-3": "deathmatch", "cup-18": "canceled", "cup-19": "incomplete-roster"}
+    for body in recorder.service.proxy.callbacks:
+        name = "matchOver" if body["eventType"] == "match_over" else "matchCanceled"
+        recorder.webhooks.setdefault(name, {})[by_label[body["externalMatchId"]]] = shortened(body)
+
+
+def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
+    """Record series, maps, rounds, timelines and leaderboards."""
+    recorder.call("listSeries", "series", query="?status=finished")
+    (found,) = recorder.call("listServerSeries", "series", serverId=series).json["items"]
+    recorder.call("getSeries", "series", seriesId=found["seriesId"])
+    recorder.call("listMaps", "maps", query="?status=finished")
+    map_id = found["maps"][0]["id"]
+    recorder.call("getMap", "competitive", mapId=map_id)
+    flat = recorder.service.call("GET", f"/api/v1/cs2/matches?serverId={deathmatch}").json["items"][0]["id"]
+    recorder.call("getMap", "deathmatch", mapId=flat)
+    recorder.call("getMapRounds", "rounds", mapId=map_id)
+    recorder.call("getMapEvents", "events", query="?limit=1000", mapId=map_id)
+    recorder.call("getMapLeaderboard", "leaderboard", mapId=map_id)
+
+
+def record_streams(recorder: Recorder, server_id: str) -> None:
+    """Record events of the streams: one per stream, since the schema is that of one event."""
+    map_id = recorder.operations["getMap"]["parameters"]["mapId"]
+    for name, parameters, query in (
+        ("streamMapEvents", {"mapId": map_id}, ""),
+        ("streamServerEvents", {"id": server_id}, ""),
+        ("streamOrganizationEvents", {}, "?lastEventId=0"),
+    ):
+        path = next(endpoint.path for endpoint in ENDPOINTS if endpoint.name == name).format(**parameters)
+        events: dict[str, dict[str, str]] = {}
+        for event in recorder.service.stream(path + query, 20):
+            events.setdefault(event["event"].replace("_", "-"), event)
+        recorder.operations[name] = {
+            "parameters": parameters,
+            "responses": {"200": dict(list(events.items())[-3:])},
+        }
+
+
+def record_callbacks(recorder: Recorder) -> None:
+    """Record the deliveries of callbacks, and requests to send them again."""
+    service = recorder.service
+    recorder.call("listCallbacks", "callbacks", query="?state=delivered")
+    listed = service.call("GET", "/api/v1/callbacks").json["items"]
+    callback_id = next(item["id"] for item in listed if item["externalMatchId"] == "cup-17")
+    recorder.call("getCallback", "delivered", id=callback_id)
+    service.proxy.may_answer.clear()
+    recorder.call("redeliverCallback", "waiting", id=callback_id)
+    recorder.add_error(service.call("POST", f"/api/v1/callbacks/{callback_id}/redeliver"))
+    service.proxy.may_answer.set()
+    recorder.call("redeliverCallbacks", "since", {"since": listed[-1]["createdAt"]})
+
+
+# --- errors and internal endpoints ----------------------------------------------------------------------------------
+
+
+def record_errors(recorder: Recorder, ended: str) -> None:
+    """Provoke every error that a caller can provoke."""
+    service, add = recorder.service, recorder.add_error
+    create = {"region": "sandbox", "gameType": "cs2", "gameSettings": {"matchType": "competitive", "map": "de_mirage"}}
+    path = "/api/v1/matches"
+    add(service.call("GET", "/api/v1/servers", key=""))
+    add(service.call("POST", path, create, key=service.new_key("--role", "member")))
+    add(service.call("GET", "/api/v1/servers/srv_0"))
+    add(
+        service.call(
+            "POST", path, {**create, "region": "eu", "gameSettings": {"matchType": "casual", "map": "de mirage"}}
+        )
+    )
+    recorder.add("createMatch", "not-json", service.call("POST", path, '{"region": "sandbox",}'))
+    recorder.add("createMatch", "faults", Response(400, recorder.errors["INVALID_PARAMS"], ""))
+    recorder.add(
+        "redeliverCallbacks", "faults", service.call("POST", "/api/v1/callbacks/redeliver", {"since": "today"})
+    )
+    add(service.call("POST", path, " " * 300_000))
+    add(service.call("POST", f"/api/v1/servers/{ended}/cancel"))
+    server_id = service.call("POST", path, create, headers={"Idempotency-Key": "cup-20"}).json["serverId"]
+    add(service.call("POST", path, {**create, "externalMatchId": "other"}, headers={"Idempotency-Key": "cup-20"}))
+    service.call("POST", f"/api/v1/servers/{server_id}/cancel")
+    busy = service.new_key("--role", "member")
+    answers = (service.call("GET", "/api/v1/servers/srv_0", key=busy) for _ in range(3 * RATE_LIMIT))
+    add(next(answer for answer in answers if answer.status == 429))
+    for error in (internal_error(), UnavailableError("The service is starting. Retry later.", retry_after_s=1)):
+        response = error_response(error, recorder.errors["NOT_FOUND"]["requestId"])
+        add(Response(response.status, json.loads(response.body), ""))
+    for endpoint in ENDPOINTS:
+        record_common_errors(recorder, endpoint)
+
+
+def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
+    """Record unknown ids and wrong queries of an operation."""
+    if endpoint.alias_of is not None:
+        return
+    if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.errors:
+        parameters = recorder.operations[endpoint.name].get("parameters", {})
+        recorder.call(endpoint.name, "invalid", query=WRONG_QUERIES[endpoint.name], **parameters)
+    if NotFoundError in endpoint.errors:
+        recorder.add(endpoint.name, "unknown", recorder.request(endpoint, UNKNOWN))
+    if endpoint.name == "getMatchByExternalId":
+        recorder.add(endpoint.name, "invalid", recorder.request(endpoint, {"externalMatchId": "%00"}))
+
+
+def record_internal(recorder: Recorder) -> None:
+    """Record what game servers sent, and the endpoints for operators."""
+    received = recorder.service.proxy.first
+    log, report = received("POST", "/ingest/logs/"), received("POST", "/ingest/reports")
+    shots, match_file = received("POST", "/ingest/shots/"), received("GET", "/ingest/match")
+    for name, label, request in (
+        ("takeLog", "lines", "".join(log.body.splitlines(keepends=True)[:3])),
+        ("takeReport", "report", json.loads(report.body)),
+        ("takeShots", "shots", shortened(json.loads(shots.body))),
+        ("takeDetection", "detection", {"content": DETECTION}),
+        ("getMatchFile", "match", None),
+    ):
+        answer = match_file.response if name == "getMatchFile" else log.response
+        body = {} if request is None else {"request": {label: request}}
+        recorder.operations[name] = {
+            "parameters": {"token": "example-token", "X-Matchpod-Token": "example-token"},
+            **body,
+            "responses": {"200": {label: json.loads(answer)}},
+        }
+    ended = log.path.rpartition("/")[2]
+    recorder.add_error(recorder.service.call("POST", f"/ingest/logs/{ended}", "L 1\n", key=""))
+    for endpoint in ENDPOINTS:
+        if endpoint.tag is Tag.OPERATIONS:
+            record_operation(recorder, endpoint)
+
+
+def record_operation(recorder: Recorder, endpoint: Endpoint) -> None:
+    """Record an endpoint for operators: the beginning of what it returns."""
+    parameters = {"file": "docs.css"} if "{file}" in endpoint.path else {}
+    response = recorder.request(endpoint, parameters)
+    if response.json is None:
+        text = "".join(response.text.splitlines(keepends=True)[:6])
+    elif "openapi" in response.json:
+        response = response._replace(json={key: response.json[key] for key in ("openapi", "info", "servers")})
+        text = ""
+    else:
+        text = response.text
+    recorder.add(endpoint.name, "answer", response._replace(text=text))
+    recorder.operations[endpoint.name].setdefault("parameters", parameters)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def without_secrets(text: str, recorder: Recorder) -> str:
+    """Replace secrets and local addresses by values that are clearly examples."""
+    service = recorder.service
+    text = text.replace(service.proxy.url, "https://caller.example")
+    for found in recorder.operations["createMatch"]["responses"]["201"].values():
+        text = text.replace(found["rconPassword"], "example-rcon-password")
+    for one in service.proxy.received:
+        if one.path.count("/") == 3:
+            text = text.replace(one.path.rpartition("/")[2], "example-token")
+    return text.replace(service.key, "mk_live_example")
+
+
+def main(file: Path) -> int:
+    """Record the examples and write the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = RecordedService(Path(folder), rate_limit=str(RATE_LIMIT), max_body_bytes="262144")
+        try:
+            recorder = record(service)
+            service.wait_until_released(CREATED)
+            text = without_secrets(recorder.as_json(), recorder)
+        finally:
+            service.close()
+    file.write_text(text, encoding="utf-8")
+    print(f"{file.name}: {len(recorder.operations)} operations, {len(text):,} characters")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(FILE))

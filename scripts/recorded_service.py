@@ -1,0 +1,249 @@
+"""Run a service with simulated servers for a script, and record what game servers send and what callbacks contain."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+WAIT_S = 300.0
+"""Timeout for anything: the machine may be busy."""
+POLL_S = 0.2
+SERVERS = 8
+"""Simulated servers of the region."""
+
+_T = TypeVar("_T")
+
+
+class Response(NamedTuple):
+    """A response of the service; `json` is None if it is not JSON."""
+
+    status: int
+    json: Any
+    text: str
+
+
+class Received(NamedTuple):
+    """A request of a game server and how it was answered."""
+
+    method: str
+    path: str
+    body: str
+    response: str
+
+
+class Proxy:
+    """Stands between game servers and the service, and receives callbacks at `/callback`."""
+
+    def __init__(self, service_port: int) -> None:
+        self.received: list[Received] = []
+        self.callbacks: list[Any] = []
+        self.may_answer = threading.Event()
+        """While it is not set, callbacks get no answer."""
+        self.may_answer.set()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, service_port))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def first(self, method: str, path: str) -> Received:
+        """Return the first answered request with this method whose path begins like this."""
+        return next(one for one in self.received if one.method == method and one.path.startswith(path))
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.may_answer.set()
+        self._server.shutdown()
+
+
+def _handler(proxy: Proxy, service_port: int) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self._forward("GET", b"")
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            if self.path == "/callback":
+                proxy.callbacks.append(json.loads(body))
+                proxy.may_answer.wait(WAIT_S)
+                self._answer(204, b"", "")
+            else:
+                self._forward("POST", body)
+
+        def _forward(self, method: str, body: bytes) -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", service_port, timeout=WAIT_S)
+            kept = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")}
+            try:
+                connection.request(method, self.path, body or None, kept)
+                answer = connection.getresponse()
+                content = answer.read()
+            finally:
+                connection.close()
+            if answer.status == 200:
+                proxy.received.append(Received(method, self.path, body.decode(errors="replace"), content.decode()))
+            self._answer(answer.status, content, answer.headers.get("content-type", ""))
+
+        def _answer(self, status: int, content: bytes, content_type: str) -> None:
+            self.send_response(status)
+            if status != 204:
+                self.send_header("Content-Type", content_type)
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    return Handler
+
+
+class RecordedService:
+    """A `matchpod serve` process with the region `sandbox`, a proxy before it, and the key of its organization."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        self.port = free_ports(1)
+        self.proxy = Proxy(self.port)
+        self._config = folder / "settings.toml"
+        ports = free_ports(SERVERS)
+        self._config.write_text(
+            '[[regions]]\ncode = "sandbox"\nname = "Sandbox"\nlocation = "this machine"\nspeed = 30\n'
+            f'[regions.fleet]\nkind = "process"\nports = "{ports}-{ports + SERVERS - 1}"\n',
+            encoding="utf-8",
+        )
+        self._settings = settings
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "matchpod", "serve"],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(folder / "log.txt").open("wb"),
+        )
+        wait_until(self._is_ready, "the service is ready")
+        found = re.search(r"mk_live_[\w-]{43}", (folder / "data" / "first-key.txt").read_text("utf-8"))
+        if found is None:
+            raise RuntimeError("the first start of the service wrote no key")
+        self.key = found[0]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the process."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
+        variables = {
+            "config": str(self._config),
+            "data_dir": str(self._folder / "data"),
+            "port": str(self.port),
+            "public_url": self.proxy.url,
+            "min_free_disk_mb": "off",
+            **self._settings,
+        }
+        return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}
+
+    def _is_ready(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the service exited; its log: {(self._folder / 'log.txt').read_text()}")
+        try:
+            return self.call("GET", "/readyz").status == 200
+        except OSError:
+            return False
+
+    def wait_until_released(self, number: int) -> None:
+        """Wait until this many game servers were released, so that none is left when the service stops."""
+        log = self._folder / "log.txt"
+        wait_until(lambda: log.read_text("utf-8").count("server released") >= number, "all servers are released")
+
+    def close(self) -> None:
+        """Stop the service and the proxy."""
+        self._process.terminate()
+        self._process.wait(WAIT_S)
+        self.proxy.close()
+
+    def new_key(self, *arguments: str) -> str:
+        """Create a key of the first organization and return it."""
+        command = [sys.executable, "-m", "matchpod", "keys", "create", "--org", "demo", *arguments]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True)
+        return done.stdout.split()[0]
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Send one request: with the first key unless another is given, and with none if that is empty."""
+        content = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        used = getattr(self, "key", "") if key is None else key
+        all_headers = {"Content-Type": "application/json", **(headers or {})}
+        if used:
+            all_headers["Authorization"] = f"Bearer {used}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        try:
+            connection.request(method, path, content, all_headers)
+            response = connection.getresponse()
+            text = response.read().decode()
+        finally:
+            connection.close()
+        is_json = "json" in response.headers.get("Content-Type", "")
+        return Response(response.status, json.loads(text) if is_json else None, text)
+
+    def stream(self, path: str, number: int) -> list[dict[str, str]]:
+        """Return the first events of a stream."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        events: list[dict[str, str]] = []
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
+            response = connection.getresponse()
+            event: dict[str, str] = {}
+            while len(events) < number and (line := response.readline().decode()):
+                name, _, value = line.rstrip("\n").partition(": ")
+                if name in ("id", "event", "data"):
+                    event[name] = value
+                elif not name and len(event) == 3:
+                    events.append(event)
+                    event = {}
+        finally:
+            connection.close()
+        return events
+
+
+def free_ports(number: int) -> int:
+    """Return the first of this many consecutive free ports."""
+    for first in range(20_000, 32_000, number):
+        if all(_is_free(port) for port in range(first, first + number)):
+            return first
+    raise RuntimeError(f"no {number} consecutive ports are free")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def wait_until(poll: Callable[[], _T | None], what: str) -> _T:
+    """Call `poll` until its result is true, and return it."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        if found := poll():
+            return found
+        time.sleep(POLL_S)
+    raise RuntimeError(f"not within {WAIT_S:g} s: {what}")

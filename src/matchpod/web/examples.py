@@ -1,0 +1,84 @@
+"""Read the stored examples of the API description: what a real service answered, recorded by `scripts`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from matchpod.core.errors import MatchpodError
+from matchpod.web.endpoint import Endpoint
+
+FILE: Final = "examples.json"
+
+_AT: Final = "#/components/examples/"
+
+Values = Mapping[str, Any]
+"""JSON values by the label of the example."""
+
+
+class OperationExamples(msgspec.Struct, frozen=True):
+    """The examples of one operation: its parameters, its bodies, and its responses by status."""
+
+    parameters: Mapping[str, str] = {}
+    request: Values = {}
+    responses: Mapping[str, Values] = {}
+
+
+class Examples(msgspec.Struct, frozen=True):
+    """All examples: by operation, by callback, and one for each error code."""
+
+    operations: Mapping[str, OperationExamples]
+    webhooks: Mapping[str, Values]
+    errors: Values
+
+    def parameter(self, endpoint: Endpoint, name: str) -> str | None:
+        """Return the value of a parameter that leads to the example of the response."""
+        return self._of(endpoint).parameters.get(name)
+
+    def request(self, endpoint: Endpoint) -> dict[str, object]:
+        """Return references to the examples of the body."""
+        return _refs(f"{_name(endpoint)}-request", self._of(endpoint).request)
+
+    def response(self, endpoint: Endpoint, status: int, errors: Iterable[type[MatchpodError]]) -> dict[str, object]:
+        """Return references to the examples of a response: its own, or those of the errors with this status."""
+        own = self._of(endpoint).responses.get(str(status), {})
+        if own:
+            return _refs(f"{_name(endpoint)}-{status}", own)
+        return {error.code: {"$ref": f"{_AT}error-{error.code}"} for error in errors}
+
+    def webhook(self, name: str) -> dict[str, object]:
+        """Return references to the examples of a callback."""
+        return _refs(name, self.webhooks.get(name, {}))
+
+    def components(self) -> dict[str, dict[str, object]]:
+        """Return all examples by the name that references use."""
+        named: dict[str, Values] = {f"error-{code}": value for code, value in self.errors.items()}
+        for name, operation in self.operations.items():
+            named.update({f"{name}-request-{label}": value for label, value in operation.request.items()})
+            for status, values in operation.responses.items():
+                named.update({f"{name}-{status}-{label}": value for label, value in values.items()})
+        for name, values in self.webhooks.items():
+            named.update({f"{name}-{label}": value for label, value in values.items()})
+        return {name: {"value": value} for name, value in named.items()}
+
+    def _of(self, endpoint: Endpoint) -> OperationExamples:
+        return self.operations.get(_name(endpoint), OperationExamples())
+
+
+def _name(endpoint: Endpoint) -> str:
+    return endpoint.alias_of or endpoint.name
+
+
+def _refs(prefix: str, values: Values) -> dict[str, object]:
+    return {label: {"$ref": f"{_AT}{prefix}-{label}"} for label in values}
+
+
+@cache
+def read_examples() -> Examples:
+    """Return the stored examples."""
+    content = (resources.files(__package__) / "assets" / FILE).read_bytes()
+    return msgspec.json.decode(content, type=Examples)
