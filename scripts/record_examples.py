@@ -305,10 +305,10 @@ def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
 def record_internal(recorder: Recorder) -> None:
     """Record what game servers sent, and the endpoints for operators."""
     received = recorder.service.proxy.first
-    log, report = received("POST", "/ingest/logs/"), received("POST", "/ingest/reports")
+    log, report = received("POST", "/ingest/logs/", " killed "), received("POST", "/ingest/reports")
     shots, match_file = received("POST", "/ingest/shots/"), received("GET", "/ingest/match")
     for name, label, request in (
-        ("takeLog", "lines", "".join(log.body.splitlines(keepends=True)[:3])),
+        ("takeLog", "lines", "".join(log.body.splitlines(keepends=True)[:4])),
         ("takeReport", "report", json.loads(report.body)),
         ("takeShots", "shots", shortened(json.loads(shots.body))),
         ("takeDetection", "detection", {"content": DETECTION}),

@@ -56,9 +56,10 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def first(self, method: str, path: str) -> Received:
-        """Return the first answered request with this method whose path begins like this."""
-        return next(one for one in self.received if one.method == method and one.path.startswith(path))
+    def first(self, method: str, path: str, text: str = "") -> Received:
+        """Return the first answered request whose path begins like this and whose body has the text."""
+        asked = [one for one in self.received if one.method == method and one.path.startswith(path)]
+        return next(one for one in asked if text in one.body)
 
     def close(self) -> None:
         """Stop listening."""
