@@ -119,6 +119,21 @@ def test_unfinished_head_over_the_limit_returns_400(piece: bytes) -> None:
     assert "exceeds the limit" in str(body_of(response)["message"])
 
 
+@pytest.mark.parametrize(
+    "padding", [b"X: %b", b"X:%b", b"X: a%b", b"X: %ba"], ids=["value", "spaces", "after", "before"]
+)
+@pytest.mark.parametrize(("size", "status"), [(MAX_HEAD_BYTES, b"200"), (100_000, b"400")])
+def test_limit_of_a_head_counts_every_byte(padding: bytes, size: int, status: bytes) -> None:
+    start, end = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", b"\r\n\r\n"
+    fill = b"a" if padding == b"X: %b" else b" "
+    line = padding % (fill * (size - len(start) - len(end) - len(padding % b"")))
+    assert len(start + line + end) == size
+    response = run_client(send_parts(start + line + end))
+    assert response.split()[1] == status
+    if status == b"400":
+        assert body_of(response)["message"] == f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
+
+
 def test_trailers_are_limited_like_a_head() -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n"
 

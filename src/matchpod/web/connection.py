@@ -104,17 +104,20 @@ class ApiConnection(asyncio.Protocol):
             return
         if self._current is None and self._unparsed_bytes == 0:
             self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
-        self._unparsed_bytes += len(data)
         try:
-            self._parser.feed_data(data)
+            while data:
+                # At most what a head may still have: the parser skips spaces, so they are counted here only.
+                room = MAX_HEAD_BYTES - self._unparsed_bytes
+                if room <= 0:
+                    raise HeadError(TOO_LARGE)
+                part, data = data[:room], data[room:]
+                self._unparsed_bytes += len(part)
+                self._parser.feed_data(part)
         except httptools.HttpParserUpgrade:
             return  # upgrades are not supported; the request is answered as if it had not asked for one
-        except httptools.HttpParserError as exc:
-            fault = exc.__context__  # what a callback raised
+        except (httptools.HttpParserError, HeadError) as exc:
+            fault = exc if isinstance(exc, HeadError) else exc.__context__  # what a callback raised
             self._reject(str(fault) if isinstance(fault, HeadError) else _INVALID)
-            return
-        if self._unparsed_bytes > MAX_HEAD_BYTES:
-            self._reject(TOO_LARGE)
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
