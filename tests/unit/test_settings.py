@@ -69,7 +69,7 @@ def test_all_settings_are_optional() -> None:
     assert settings.min_free_disk_mb == 512
     assert (settings.max_live_matches, settings.max_creations_per_minute, settings.max_streams) == (1000, 600, 1000)
     assert (settings.raw_log_days, settings.event_days) == (30, 365)
-    assert settings.extra_cvars == ()
+    assert (settings.cors_origins, settings.extra_cvars) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,7 @@ def test_settings_can_be_given_in_the_environment() -> None:
             "MATCHPOD_RATE_LIMIT": "60",
             "MATCHPOD_MAX_BODY_BYTES": "65536",
             "MATCHPOD_EXTRA_CVARS": "my_mode, other_mode",
+            "MATCHPOD_CORS_ORIGINS": "https://cup.example, http://127.0.0.1:3000",
         }
     )
     assert settings.ingest_base() == "https://pod.example/base"
@@ -161,6 +162,7 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert (settings.log_format, settings.log_level, settings.callback_private) == ("json", "debug", False)
     assert (settings.pending_s, settings.rate_limit, settings.max_body_bytes) == (0, 60, 65536)
     assert settings.extra_cvars == ("my_mode", "other_mode")
+    assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,10 @@ def test_ingest_url_has_the_bound_port_if_the_setting_is_0() -> None:
         ("CALLBACK_PRIVATE", "yes", "allow or deny"),
         ("RATE_LIMIT", "0", "off or a whole number from 1 to 1000000"),
         ("EXTRA_CVARS", "a;b", "names of console variables, separated by commas"),
+        *(
+            ("CORS_ORIGINS", origin, "* or origins such as https://cup.example, separated by commas")
+            for origin in ("cup.example", "https://cup.example/", "https://Cup.example", "https://a.example,")
+        ),
         ("DATA_DIR", " ", "a path"),
     ],
 )

@@ -74,9 +74,8 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     )
     deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     supervisor = Supervisor(deps, owner=owner)
-    access = Access(db=db, clock=clock, vault=vault)
+    access, disk = Access(db=db, clock=clock, vault=vault), _compose_disk(resources, registry)
     remote = RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
-    disk = _compose_disk(resources, registry)
     readiness = Readiness(db=db, clock=clock, disk=disk)
     retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
     services = Services(
@@ -90,6 +89,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         metrics=registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
+        cors_origins=settings.cors_origins,
         version=version,
     )
     return Service(

@@ -40,7 +40,7 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     if faults:
         raise SettingsError(faults)
     unset: Values = {setting.key: None for setting in SERVICE}
-    values = {**unset, "extra_cvars": (), **defaults, **from_file, **from_environment}
+    values = {**unset, "cors_origins": (), "extra_cvars": (), **defaults, **from_file, **from_environment}
     return msgspec.convert({**values, "config": file, "regions": tuple(regions)}, Settings)
 
 

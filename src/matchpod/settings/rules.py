@@ -44,6 +44,7 @@ _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 _STEAM_TOKEN = re.compile(r"[0-9A-Za-z]{8,64}")
+_ORIGIN = re.compile(r"\*|https?://([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 
@@ -225,6 +226,17 @@ def names() -> Rule:
         return tuple(_matching(_VARIABLE, name)[0] for name in _sequence(value))
 
     return Rule("names of console variables, separated by commas", read)
+
+
+def origins() -> Rule:
+    """Origins of web pages: a list in the file, separated by commas in the environment."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if isinstance(value, str):
+            value = [origin.strip() for origin in value.split(",")]
+        return tuple(_matching(_ORIGIN, origin)[0] for origin in _sequence(value))
+
+    return Rule("* or origins such as https://cup.example, separated by commas", read)
 
 
 def command() -> Rule:

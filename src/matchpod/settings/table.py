@@ -198,6 +198,13 @@ SERVICE = (
         "match. Must be `off` behind a proxy: all requests come from its address. Loopback is not limited.",
     ),
     Setting(
+        key="cors_origins",
+        rule=rules.origins(),
+        fallback="none",
+        meaning="Origins such as `https://cup.example` whose web pages may use the API from a browser (CORS); `*` "
+        "allows all. The list of regions can be read by every page.",
+    ),
+    Setting(
         key="extra_cvars",
         rule=rules.names(),
         fallback="none",

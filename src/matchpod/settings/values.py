@@ -56,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int
     max_connections: int | None
     max_connections_per_address: int | None
+    cors_origins: tuple[str, ...]
     extra_cvars: tuple[str, ...]
     regions: tuple[RegionSettings, ...]
 

@@ -10,7 +10,7 @@ import functools
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
@@ -19,11 +19,12 @@ from matchpod.service.readiness import ReadinessState
 from matchpod.web.asgi import Message, Receive, Scope, Send
 from matchpod.web.auth import authorize
 from matchpod.web.bodies import ClientDisconnectedError
+from matchpod.web.cors import Cors
 from matchpod.web.docs import read_pages
-from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, Tag
+from matchpod.web.endpoint import Call, Endpoint, EventStream, Header, Response, Site, Tag
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
-from matchpod.web.lookup import Router
+from matchpod.web.lookup import OPTIONS, Router
 from matchpod.web.openapi import describe, describe_internal
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.services import Services
@@ -59,6 +60,7 @@ class Application:
     def __init__(self, site: Site, *, monotonic: Callable[[], float], random_bytes: Callable[[int], bytes]) -> None:
         self._site = site
         self._router = Router(ENDPOINTS)
+        self._cors = Cors(site.services.cors_origins)
         self._monotonic = monotonic
         self._random_bytes = random_bytes
         limit = site.services.limits.rate_limit
@@ -80,11 +82,15 @@ class Application:
         started = self._monotonic()
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
         route, method = UNKNOWN_ROUTE, UNKNOWN_ROUTE
+        endpoint: Endpoint | None = None
         try:
-            endpoint, params = self._router.find(scope)
-            route, method = endpoint.path, endpoint.method
-            call = Call(scope=scope, receive=receive, params=params)
-            response: Response | EventStream = await self._handle(endpoint, call)
+            if scope["method"] == OPTIONS:
+                response: Response | EventStream = self._options(scope)
+                method = OPTIONS
+            else:
+                endpoint, params = self._router.find(scope)
+                route, method = endpoint.path, endpoint.method
+                response = await self._handle(endpoint, Call(scope=scope, receive=receive, params=params))
         except MatchpodError as error:
             response = error_response(_hide_internal_error(error, request_id), request_id)
         except ClientDisconnectedError:
@@ -93,16 +99,26 @@ class Application:
         except Exception:  # noqa: BLE001 - the caller gets only the request id, which finds the traceback in the log
             _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
             response = error_response(internal_error(), request_id)
+        cors = () if method == OPTIONS else self._cors.headers(scope, endpoint)
         if isinstance(response, EventStream):
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id)
-            await self._stream(response, send, request_id, route)
+            await self._stream(response, send, request_id, route=route, cors=cors)
             return
-        await _send(send, response, request_id, is_head=scope["method"] == "HEAD")
+        await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
         self._record(route, method, response.status, started=started, request_id=request_id)
 
-    async def _stream(self, stream: EventStream, send: Send, request_id: str, route: str) -> None:
-        headers = [*HEADERS, (b"x-request-id", request_id.encode())]
+    def _options(self, scope: Scope) -> Response:
+        """Answer without a key: a browser asks before it sends a request with one."""
+        endpoint, methods = self._router.options(scope)
+        allow: Header = (b"allow", ", ".join(methods).encode())
+        headers = (allow, *self._cors.preflight_headers(scope, endpoint, methods))
+        return Response(b"", NO_CONTENT, headers=headers)
+
+    async def _stream(
+        self, stream: EventStream, send: Send, request_id: str, *, route: str, cors: Sequence[Header]
+    ) -> None:
+        headers = [*HEADERS, (b"x-request-id", request_id.encode()), *cors]
         start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
         if stream.call.scope["method"] == "HEAD":
             stream.frames.close()
@@ -166,12 +182,15 @@ def internal_error() -> InternalServerError:
     return InternalServerError("Internal error. The request id identifies it in the service's log.")
 
 
-async def _send(send: Send, response: Response, request_id: str, *, is_head: bool) -> None:
+async def _send(
+    send: Send, response: Response, request_id: str, *, more_headers: Sequence[Header], is_head: bool
+) -> None:
     headers = [
         (b"content-type", response.content_type),
         (b"content-length", b"%d" % len(response.body)),
         (b"x-request-id", request_id.encode()),
         *response.headers,
+        *more_headers,
     ]
     if response.status == NO_CONTENT:
         del headers[:2]  # with this status HTTP forbids a length, and there is no content to have a type

@@ -6,12 +6,15 @@ segments, so its cost does not depend on the number of endpoints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote_to_bytes
 
 from matchpod.core.errors import MethodNotAllowedError, NotFoundError
 from matchpod.web.asgi import Scope
 from matchpod.web.endpoint import Endpoint
+
+OPTIONS = "OPTIONS"
+"""The method that asks which methods a path supports."""
 
 MAX_PATH_BYTES = 4096
 """Size limit of a path: enough for an external id of 255 characters, four bytes each and percent-encoded."""
@@ -31,8 +34,9 @@ class _Node:
 class Router:
     """Finds endpoints by path and method."""
 
-    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._root = _Node()
+        self._methods = {endpoint.method for endpoint in endpoints}
         for endpoint in endpoints:
             node = self._add_path(endpoint.path)
             if endpoint.method in node.methods:
@@ -46,12 +50,24 @@ class Router:
         # HEAD is handled as GET; the body is left out when the response is sent.
         endpoint = node.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
-            allowed = tuple(sorted({*node.methods, *(("HEAD",) if "GET" in node.methods else ())}))
-            raise MethodNotAllowedError(f"This path only supports {' and '.join(allowed)}.", allowed)
+            allowed = _allowed(node.methods)
+            useful = " and ".join(name for name in allowed if name != OPTIONS)
+            raise MethodNotAllowedError(f"This path only supports {useful}.", allowed)
         try:
             return endpoint, tuple([value.decode() for value in values])
         except UnicodeDecodeError as exc:
             raise _not_found() from exc
+
+    def options(self, scope: Scope) -> tuple[Endpoint | None, tuple[str, ...]]:
+        """Return an endpoint at the path and the methods that the path supports; NotFoundError if there is none.
+
+        The path `*` stands for the whole service, which supports all methods of all paths and is no endpoint.
+        """
+        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if raw_path == b"*":
+            return None, _allowed(self._methods)
+        methods = self._walk(raw_path)[0].methods
+        return next(iter(methods.values())), _allowed(methods)
 
     def _walk(self, raw_path: bytes) -> tuple[_Node, list[bytes]]:
         if len(raw_path) > MAX_PATH_BYTES:
@@ -82,6 +98,11 @@ class Router:
             else:
                 node = node.fixed.setdefault(segment.encode(), _Node())
         return node
+
+
+def _allowed(methods: Iterable[str]) -> tuple[str, ...]:
+    known = {*methods, OPTIONS}
+    return tuple(sorted({*known, "HEAD"} if "GET" in known else known))
 
 
 def _not_found() -> NotFoundError:

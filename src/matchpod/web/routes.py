@@ -124,6 +124,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="List the regions",
         text="The `code` of a region is the `region` of a new match. No key is needed.",
         returns=list[RegionView],
+        any_origin=True,
         errors=ANYWHERE,
         handler=matches.list_regions,
     ),

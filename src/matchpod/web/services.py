@@ -35,4 +35,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Registry
     readiness: Readiness
     limits: Limits
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may read the API; `*` stands for all."""
     version: str

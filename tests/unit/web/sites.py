@@ -205,10 +205,10 @@ class Site:
     def wake(self) -> None:
         self.wakes += 1
 
-    def open_web(self, *, rate_limit: int | None = None) -> Application:
+    def open_web(self, *, rate_limit: int | None = None, cors_origins: tuple[str, ...] = ()) -> Application:
         """Create an application with its own metrics, and use it for the following requests."""
         limits = Limits(max_body_bytes=self.services.limits.max_body_bytes, rate_limit=rate_limit)
-        services = msgspec.structs.replace(self.services, limits=limits, metrics=Registry())
+        services = msgspec.structs.replace(self.services, limits=limits, metrics=Registry(), cors_origins=cors_origins)
         self.app = create_web(services, monotonic=self.clock.monotonic, random_bytes=self.random_bytes)
         return self.app
 
@@ -231,8 +231,8 @@ class Site:
         content: bytes | None = None,
         json: object = None,
     ) -> httpx.Response:
-        """Send one request, with a key unless it is None."""
-        all_headers = dict(headers or {})
+        """Send one request, with a key unless it is None; the response is not compressed unless the headers ask."""
+        all_headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key is not None:
             all_headers["Authorization"] = f"Bearer {key}"
         body = msgspec.json.encode(json) if json is not None else content

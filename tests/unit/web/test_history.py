@@ -374,7 +374,7 @@ def test_history_is_read_only(site: Site) -> None:
     for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
         response = site.request("POST", path, key=site.key, json=BODY)
         check_error(response, 405, "METHOD_NOT_ALLOWED")
-        assert response.headers["allow"] == "GET, HEAD"
+        assert response.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_times_are_utc_with_milliseconds(site: Site) -> None:

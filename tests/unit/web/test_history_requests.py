@@ -95,8 +95,12 @@ def test_unknown_parameter_is_reported_with_a_suggestion(site: Site, path: str, 
 @pytest.mark.parametrize("endpoint", [e for e in HISTORY if InvalidParamsError in e.errors], ids=lambda e: e.name)
 def test_documented_parameters_are_those_that_are_read(site: Site, endpoint: Endpoint) -> None:
     described = [parameter.name for parameter in endpoint.parameters if parameter.place == "query"]
-    messages = faults(site, re.sub(r"\{\w+\}", UNKNOWN, endpoint.path) + "?zzz=1")
-    assert messages == {"zzz": f"is not a known parameter; known parameters: {', '.join(described)}"}
+    in_path = [parameter.name for parameter in endpoint.parameters if parameter.place == "path"]
+    (message,) = faults(site, re.sub(r"\{\w+\}", UNKNOWN, endpoint.path) + "?zzz=1").values()
+    start, _, read = message.partition("; known parameters: ")
+    assert start == "is not a known parameter"
+    # The series of a server may be filtered by the same server, which is not worth documenting.
+    assert [name for name in read.split(", ") if name not in in_path] == described
 
 
 def test_all_faults_are_reported_at_once(site: Site) -> None:

@@ -73,15 +73,14 @@ def test_unknown_path_is_not_found(site: Site, path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("GET", "/api/v1/matches", "POST"),
-        ("DELETE", "/api/v1/matches/x", "GET, HEAD"),
-        ("OPTIONS", "/api/v1/servers/x", "GET, HEAD"),
-        ("GET", "/api/v1/servers/x/cancel", "POST"),
-        ("HEAD", "/api/v1/servers/x/cancel", "POST"),
-        ("POST", "/api/v1/regions", "GET, HEAD"),
-        ("PUT", "/healthz", "GET, HEAD"),
-        ("BREW", "/docs", "GET, HEAD"),
-        ("GET", "/ingest/logs/x", "POST"),
+        ("GET", "/api/v1/matches", "OPTIONS, POST"),
+        ("DELETE", "/api/v1/matches/x", "GET, HEAD, OPTIONS"),
+        ("GET", "/api/v1/servers/x/cancel", "OPTIONS, POST"),
+        ("HEAD", "/api/v1/servers/x/cancel", "OPTIONS, POST"),
+        ("POST", "/api/v1/regions", "GET, HEAD, OPTIONS"),
+        ("PUT", "/healthz", "GET, HEAD, OPTIONS"),
+        ("BREW", "/docs", "GET, HEAD, OPTIONS"),
+        ("GET", "/ingest/logs/x", "OPTIONS, POST"),
     ],
 )
 def test_other_method_of_a_known_path_is_not_allowed(site: Site, method: str, path: str, allow: str) -> None:

@@ -1,0 +1,74 @@
+"""Decide which web pages may read a response (CORS): everyone's the regions, those of allowed origins the API.
+
+A key is sent in a header that a page must set itself, never by the browser, so allowing an origin lets its pages use
+only keys that they already have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from matchpod.web.asgi import Scope
+from matchpod.web.endpoint import Endpoint, Header, Tag
+
+ANY: Final = "*"
+"""The origin that stands for all."""
+API_PREFIX: Final = b"/api/"
+
+_MAX_AGE_S: Final = 600
+"""How long a browser may remember what is allowed; some browsers do not allow much more."""
+_REQUEST_HEADERS: Final = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID"
+_EXPOSED: Final[Header] = (b"access-control-expose-headers", b"ETag, Retry-After, X-Request-Id")
+_VARY: Final[Header] = (b"vary", b"origin")
+
+
+class Cors:
+    """The rules for all responses; `origins` may read the API."""
+
+    def __init__(self, origins: Collection[str]) -> None:
+        self._allows_any = ANY in origins
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    def headers(self, scope: Scope, endpoint: Endpoint | None) -> tuple[Header, ...]:
+        """Return the headers of a response; `endpoint` is None if there is none for the method or path."""
+        if endpoint is not None and endpoint.any_origin:
+            return (_allow(ANY.encode()), _EXPOSED)
+        if not self._origins or not _is_of_api(scope, endpoint):
+            return ()
+        if self._allows_any:
+            return (_allow(ANY.encode()), _EXPOSED)
+        origin = _header(scope, b"origin")
+        return (_allow(origin), _EXPOSED, _VARY) if origin in self._origins else (_VARY,)
+
+    def preflight_headers(
+        self, scope: Scope, endpoint: Endpoint | None, methods: Collection[str]
+    ) -> tuple[Header, ...]:
+        """Return the headers of the answer to OPTIONS, by which a browser decides whether to send a request."""
+        allowed = self.headers(scope, endpoint)
+        if len(allowed) < 2 or not _header(scope, b"access-control-request-method"):
+            return allowed
+        return (
+            *allowed,
+            (b"access-control-allow-methods", ", ".join(methods).encode()),
+            (b"access-control-allow-headers", _REQUEST_HEADERS),
+            (b"access-control-max-age", b"%d" % _MAX_AGE_S),
+        )
+
+
+def _allow(origin: bytes) -> Header:
+    return (b"access-control-allow-origin", origin)
+
+
+def _is_of_api(scope: Scope, endpoint: Endpoint | None) -> bool:
+    if endpoint is None:
+        return bool((scope.get("raw_path") or scope["path"].encode()).startswith(API_PREFIX))
+    return endpoint.tag is Tag.API
+
+
+def _header(scope: Scope, name: bytes) -> bytes:
+    value: bytes
+    for found, value in scope["headers"]:
+        if found == name:
+            return value
+    return b""
