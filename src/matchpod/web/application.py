@@ -19,6 +19,7 @@ from matchpod.service.readiness import ReadinessState
 from matchpod.web.asgi import Message, Receive, Scope, Send
 from matchpod.web.auth import authorize
 from matchpod.web.bodies import ClientDisconnectedError
+from matchpod.web.compression import compress
 from matchpod.web.cors import Cors
 from matchpod.web.docs import read_pages
 from matchpod.web.endpoint import Call, Endpoint, EventStream, Header, Response, Site, Tag
@@ -105,6 +106,7 @@ class Application:
             self._record(route, method, 200, started=started, request_id=request_id)
             await self._stream(response, send, request_id, route=route, cors=cors)
             return
+        response = await compress(response, scope)
         await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
         self._record(route, method, response.status, started=started, request_id=request_id)
 

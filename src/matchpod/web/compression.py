@@ -1,0 +1,66 @@
+"""Compress a response with gzip if the client accepts that and it is worth it.
+
+Streams are not compressed: their events are small and must not wait for more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import Final
+
+import msgspec
+
+from matchpod.web.asgi import Scope
+from matchpod.web.endpoint import Header, Response
+
+MIN_BYTES: Final = 1024
+"""Size of the smallest body that is compressed: a smaller one fits into one packet anyway."""
+MAX_INLINE_BYTES: Final = 64 * 1024
+"""Size of the largest body that is compressed in the event loop, which takes about half a millisecond. Larger ones are
+compressed in a thread, so that no other request waits for them."""
+
+_LEVEL: Final = 1
+"""Fastest: our JSON becomes five to eight times smaller, and level 6 takes twice the time to save a fifth more."""
+_GZIP_BITS: Final = 31
+"""A window of 32 KiB, in the format of gzip."""
+_MAX_HEADER: Final = 1024
+"""Bytes of the header that are read; clients list a few codings."""
+_VARY: Final[Header] = (b"vary", b"accept-encoding")
+_ENCODING: Final[Header] = (b"content-encoding", b"gzip")
+
+
+async def compress(response: Response, scope: Scope) -> Response:
+    """Return the response as the client wants it; one with a small body is returned unchanged."""
+    body = response.body
+    if len(body) < MIN_BYTES:
+        return response
+    if not accepts_gzip(scope):
+        return msgspec.structs.replace(response, headers=(*response.headers, _VARY))
+    packed = _gzip(body) if len(body) <= MAX_INLINE_BYTES else await asyncio.to_thread(_gzip, body)
+    return msgspec.structs.replace(response, body=packed, headers=(*response.headers, _ENCODING, _VARY))
+
+
+def accepts_gzip(scope: Scope) -> bool:
+    """True if the request says that it accepts gzip; `*` counts unless gzip is named too."""
+    text: bytes = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
+    accepted: dict[str, bool] = {}
+    for part in text[:_MAX_HEADER].decode("latin-1").lower().split(","):
+        coding, _, parameter = part.partition(";")
+        accepted[coding.strip()] = _weight(parameter) > 0
+    return accepted.get("gzip", accepted.get("x-gzip", accepted.get("*", False)))
+
+
+def _weight(parameter: str) -> float:
+    name, _, value = parameter.partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def _gzip(body: bytes) -> bytes:
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_BITS)
+    return packer.compress(body) + packer.flush()
