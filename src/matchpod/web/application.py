@@ -25,6 +25,7 @@ from matchpod.web.docs import read_pages
 from matchpod.web.endpoint import Call, Endpoint, EventStream, Header, Response, Site, Tag
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
+from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.lookup import OPTIONS, Router
 from matchpod.web.openapi import describe, describe_internal
 from matchpod.web.routes import ENDPOINTS
@@ -194,7 +195,7 @@ async def _send(
         *response.headers,
         *more_headers,
     ]
-    if response.status == NO_CONTENT:
-        del headers[:2]  # with this status HTTP forbids a length, and there is no content to have a type
+    if response.status in (NO_CONTENT, NOT_MODIFIED):
+        del headers[:2]  # without content there is no type, and a length would be that of the response with content
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matchpod.core.callback_query import read_callbacks_query
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Response, Site
-from matchpod.web.matches import private_json
+from matchpod.web.json_responses import private_json
 from matchpod.web.query_strings import query_of
 
 

@@ -154,6 +154,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""
+    has_etag: bool = False
+    """True if the response has an ETag once what it describes has ended, and may be 304."""
     any_origin: bool = False
     """True if pages of every origin may read the response, regardless of the settings."""
     alias_of: str | None = None

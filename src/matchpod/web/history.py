@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matchpod.core.history_query import read_events_query, read_leaderboard_query, read_maps_query, read_series_query
 from matchpod.web.endpoint import Call, Response, Site
-from matchpod.web.matches import private_json
+from matchpod.web.json_responses import final_json, is_over, private_json
 from matchpod.web.query_strings import query_of
 
 
@@ -16,7 +16,8 @@ async def list_series(site: Site, call: Call) -> Response:
 
 async def get_series(site: Site, call: Call) -> Response:
     """Get a series with its maps."""
-    return private_json(await site.services.history.series(call.caller, call.params[0]))
+    view = await site.services.history.series(call.caller, call.params[0])
+    return final_json(call, view, has_ended=is_over(view.status))
 
 
 async def list_server_series(site: Site, call: Call) -> Response:
@@ -33,12 +34,14 @@ async def list_maps(site: Site, call: Call) -> Response:
 
 async def get_map(site: Site, call: Call) -> Response:
     """Get a map with its players."""
-    return private_json(await site.services.history.map(call.caller, call.params[0]))
+    view = await site.services.history.map(call.caller, call.params[0])
+    return final_json(call, view, has_ended=is_over(view.status))
 
 
 async def get_rounds(site: Site, call: Call) -> Response:
     """Get the rounds of a map."""
-    return private_json(await site.services.history.rounds(call.caller, call.params[0]))
+    view = await site.services.history.rounds(call.caller, call.params[0])
+    return final_json(call, view, has_ended=is_over(view.status))
 
 
 async def get_events(site: Site, call: Call) -> Response:
@@ -50,4 +53,5 @@ async def get_events(site: Site, call: Call) -> Response:
 async def get_leaderboard(site: Site, call: Call) -> Response:
     """Get the leaderboard of a map."""
     query = read_leaderboard_query(query_of(call))
-    return private_json(await site.services.history.leaderboard(call.caller, call.params[0], query))
+    view = await site.services.history.leaderboard(call.caller, call.params[0], query)
+    return final_json(call, view, has_ended=is_over(view.status))

@@ -14,7 +14,8 @@ from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEAD
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Response, Site
 from matchpod.web.errors import GoneError, InternalServerError
-from matchpod.web.matches import NO_STORE, OK_BODY
+from matchpod.web.json_responses import NO_STORE
+from matchpod.web.matches import OK_BODY
 
 _TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 _STORED = Response(OK_BODY)

@@ -9,11 +9,9 @@ from msgspec import Meta
 
 from matchpod.core.server_query import read_servers_query
 from matchpod.web.bodies import read_body
-from matchpod.web.endpoint import Call, Header, Response, Site
+from matchpod.web.endpoint import Call, Response, Site
+from matchpod.web.json_responses import NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
-
-NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
-"""Responses contain passwords and live scores, so no proxy may cache them."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -53,14 +51,10 @@ async def cancel(site: Site, call: Call) -> Response:
 
 async def by_external_id(site: Site, call: Call) -> Response:
     """Get a match by the caller's own id."""
-    return private_json(await site.services.matches.by_external_id(call.caller, call.params[0]))
+    view = await site.services.matches.by_external_id(call.caller, call.params[0])
+    return final_json(call, view, has_ended=view.ended_at is not None)
 
 
 async def list_regions(site: Site, _: Call) -> Response:
     """List the regions."""
     return Response(_encoder.encode(await site.services.regions.views()))
-
-
-def private_json(view: object, status: int = 200) -> Response:
-    """Return a response that no proxy may cache."""
-    return Response(_encoder.encode(view), status, headers=NO_STORE)

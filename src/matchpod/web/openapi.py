@@ -11,6 +11,7 @@ from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedErro
 from matchpod.web.callback_schema import webhooks
 from matchpod.web.endpoint import EVENT_STREAM, JSON, Endpoint, Parameter, Tag
 from matchpod.web.examples import Examples, read_examples
+from matchpod.web.parameters import IF_NONE_MATCH
 from matchpod.web.published_schemas import Schema, published_schemas, referenced, schema_ref
 
 _SCHEME = "apiKey"
@@ -58,6 +59,13 @@ _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
     RateLimitError: ("Retry-After", {"type": "integer", "minimum": 1}),
     UnavailableError: ("Retry-After", {"type": "integer", "minimum": 1}),
+}
+
+_ETAG: Schema = {
+    "ETag": {
+        "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
+        "description": "Only if it has ended. Send it as `If-None-Match` to get the body only if it has changed.",
+    }
 }
 
 
@@ -129,10 +137,9 @@ def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
         operation["description"] = description
     if endpoint.access is not None:
         operation["security"] = [{_SCHEME: []}]
-    if endpoint.parameters:
-        operation["parameters"] = [
-            _parameter(parameter, examples.parameter(endpoint, parameter.name)) for parameter in endpoint.parameters
-        ]
+    parameters = (*endpoint.parameters, *((IF_NONE_MATCH,) if endpoint.has_etag else ()))
+    if parameters:
+        operation["parameters"] = [_parameter(one, examples.parameter(endpoint, one.name)) for one in parameters]
     if endpoint.body is not None:
         content = _content(JSON, schema_ref(endpoint.body), examples.request(endpoint))
         operation["requestBody"] = {"required": True, **content}
@@ -167,7 +174,7 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    success["headers"] = _headers(())
+    success["headers"] = {**_headers(()), **(_ETAG if endpoint.has_etag else {})}
     if endpoint.links:
         success["links"] = {name: _link(name) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}
@@ -177,6 +184,12 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
         str(status): _failure(by_status[status], examples.response(endpoint, status, by_status[status]))
         for status in sorted(by_status)
     }
+    if endpoint.has_etag:
+        unchanged: Schema = {
+            "description": "The earlier response is still current.",
+            "headers": {**_headers(()), **_ETAG},
+        }
+        failures = {"304": unchanged, **failures}
     if endpoint.content_type == EVENT_STREAM and endpoint.events == "TimelineItem":
         failures = {
             "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},

@@ -81,6 +81,13 @@ IDEMPOTENCY_KEY: Final = Parameter(
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
 )
+IF_NONE_MATCH: Final = Parameter(
+    name="If-None-Match",
+    place="header",
+    text="The `ETag` of an earlier response: if it is still current, the status is 304.",
+    schema={"type": "string"},
+    is_required=False,
+)
 TOKEN: Final = Parameter(
     name="token",
     place="path",

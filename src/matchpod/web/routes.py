@@ -70,6 +70,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         access=Scope.SERVERS_READ,
         parameters=(parameters.EXTERNAL_MATCH_ID,),
         returns=MatchView,
+        has_etag=True,
         links=("getServer",),
         errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
         handler=matches.by_external_id,

@@ -1,0 +1,59 @@
+"""Build JSON responses for callers; finished maps, series and results have an ETag, so that they are not sent again.
+
+The ETag is a digest of the body, so it changes if the numbers are recomputed. It is weak, because a compressed response
+has the same one. Only what has ended has an ETag: live data changes with every request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import msgspec
+
+from matchpod.core.played_map import MapStatus
+from matchpod.web.endpoint import Call, Header, Response
+
+NO_STORE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"),)
+"""Responses contain passwords and live scores, so no proxy may cache them."""
+NOT_MODIFIED: Final = 304
+
+_MAX_HEADER: Final = 4096
+"""Characters of `If-None-Match` that are read: dozens of ETags."""
+_DIGEST_BYTES: Final = 16
+_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
+_VARY: Final[Header] = (b"vary", b"accept-encoding")
+"""As in the response that the caller has, which was compressed or not."""
+_REVALIDATE: Final[Header] = (b"cache-control", b"private, no-cache")
+"""The caller may keep the response, but has to ask whether it is still current; shared caches may not keep it."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def private_json(view: object, status: int = 200) -> Response:
+    """Return a response that no proxy may cache."""
+    return Response(_encoder.encode(view), status, headers=NO_STORE)
+
+
+def final_json(call: Call, view: object, *, has_ended: bool) -> Response:
+    """Return the view as JSON; if it has ended, with an ETag, or with 304 if the caller has it."""
+    if not has_ended:
+        return private_json(view)
+    body = _encoder.encode(view)
+    tag = f'"{hashlib.blake2b(body, digest_size=_DIGEST_BYTES).hexdigest()}"'
+    headers: tuple[Header, ...] = ((b"etag", f"W/{tag}".encode()), _REVALIDATE)
+    if _matches(call.header(b"if-none-match"), tag):
+        return Response(b"", NOT_MODIFIED, headers=(*headers, _VARY))
+    return Response(body, headers=headers)
+
+
+def is_over(status: MapStatus) -> bool:
+    """True if a map or series with this status does not change anymore."""
+    return status in (MapStatus.FINISHED, MapStatus.CANCELLED)
+
+
+def _matches(header: str | None, tag: str) -> bool:
+    if header is None:
+        return False
+    return header.strip() == "*" or tag in _TAG.findall(header[:_MAX_HEADER])
