@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -33,8 +35,22 @@ def decode_json(body: bytes) -> object:
     try:
         decoded: object = msgspec.json.decode(body)
     except (ValueError, RecursionError) as exc:  # ValueError: malformed, or not UTF-8
-        raise InvalidParamsError(NOT_JSON) from exc
+        raise InvalidParamsError(_not_json(body)) from exc
     return decoded
+
+
+def _not_json(body: bytes) -> str:
+    """Return what is wrong with a body that is not JSON, and where."""
+    with suppress(RecursionError):
+        try:
+            # Only of this decoder the position is exact. It stops at the first mistake too, so the limits hold for it.
+            json.loads(body.decode())
+        except json.JSONDecodeError as exc:
+            what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")
+            return f"{NOT_JSON.removesuffix('.')}: {what} at line {exc.lineno}, column {exc.colno}."
+        except UnicodeDecodeError as exc:
+            return f"{NOT_JSON.removesuffix('.')}: byte {exc.start} is not UTF-8."
+    return NOT_JSON
 
 
 def json_size_fault(body: bytes) -> str | None:

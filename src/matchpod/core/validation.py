@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import cycle, islice
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -42,6 +42,9 @@ MAX_MAP_POOL = 64
 """Most maps in the caller's list: more than any map pool in use has. A series plays at most five maps."""
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
+
+MAX_NAMED_REGIONS: Final = 30
+"""Regions that the fault of an unknown region names; `GET /api/v1/regions` lists all."""
 
 _BODY_FIELDS = ("region", "gameType", "callbackUrl", "callbackAuthToken", "externalMatchId", "gameSettings")
 _SETTINGS_FIELDS = (
@@ -225,7 +228,10 @@ def _region_fault(code: str, regions: Mapping[str, RegionRules]) -> str | None:
     rules = regions.get(code)
     if rules is None:
         suggestion = text_rules.nearest(code, regions)
-        return f"is not a known region; did you mean {suggestion}?" if suggestion else "is not a known region"
+        known = ", ".join(islice(regions, MAX_NAMED_REGIONS))
+        if suggestion is None:
+            return f"is not a known region; known regions: {known}"
+        return f"is not a known region; did you mean {suggestion}? Known regions: {known}"
     return None if rules.is_active else "is not accepting new servers"
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.json_limits import MAX_DIGITS, MAX_ITEMS, json_size_fault
+from matchpod.core.errors import InvalidParamsError
+from matchpod.core.json_limits import MAX_DIGITS, MAX_ITEMS, decode_json, json_size_fault
 
 SIZE = 250_000
 TOO_MANY = f"has more than {MAX_ITEMS} fields and items"
@@ -68,3 +69,49 @@ def test_large_body_is_checked_in_no_time(body: bytes) -> None:
     began_s = time.thread_time()
     json_size_fault(body)
     assert time.thread_time() - began_s < 1.0, "for the first of these it took minutes"
+
+
+# --- what is not JSON ---------------------------------------------------------------------------------------------
+
+
+def fault_of(body: bytes) -> str:
+    with pytest.raises(InvalidParamsError) as caught:
+        decode_json(body)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (b"", "at line 1, column 1"),
+        (b"region", "at line 1, column 1"),
+        (b'{"a": 1', "at line 1, column 8"),
+        (b'{"a" 1}', "at line 1, column 6"),
+        (b'{"a": 1} x', "at line 1, column 10"),
+        (b'{\n  "a": tru\n}', "at line 2, column 8"),
+        (b'{\r\n  "a": "b\r\n}', "at line 2, column 10"),
+        ('{"ä": "ö" "b"}'.encode(), "at line 1, column 11"),
+        (b'{"a": "b', "at line 1, column 7"),
+        (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
+    ],
+)
+def test_fault_of_malformed_json_says_where_it_is(body: bytes, place: str) -> None:
+    fault = fault_of(body)
+    assert fault.startswith("The request body is not JSON: ")
+    assert fault.endswith(f"{place}.")
+
+
+@pytest.mark.parametrize("body", [b"NaN", b'{"a": Infinity}', b"1e999", b'"\\ud800"'])
+def test_what_only_the_other_decoder_accepts_has_no_place(body: bytes) -> None:
+    assert fault_of(body) == "The request body is not JSON."
+
+
+def test_fault_does_not_repeat_what_was_sent() -> None:
+    assert "s3cret" not in fault_of(b'{"callbackAuthToken": "s3cret" "x"}')
+
+
+@given(json_values, st.data())
+def test_every_cut_of_a_document_is_reported_at_its_end_or_before(value: object, data: st.DataObject) -> None:
+    whole = msgspec.json.encode([value])
+    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    assert fault_of(cut).startswith("The request body is not JSON")

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.json_fields import MAX_FAULTS
 from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.validation import CvarFault, CvarReading, RegionRules, read_match_request, series_maps
+from matchpod.core.validation import (
+    MAX_NAMED_REGIONS,
+    CvarFault,
+    CvarReading,
+    RegionRules,
+    read_match_request,
+    series_maps,
+)
 
 REGIONS = {
     "eu-central": RegionRules(),
@@ -183,8 +190,12 @@ def test_missing_required_fields_are_reported() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("region", "mars", "is not a known region"),
-        ("region", "eu-centrale", "is not a known region; did you mean eu-central?"),
+        ("region", "mars", "is not a known region; known regions: eu-central, closed, sandbox"),
+        (
+            "region",
+            "eu-centrale",
+            "is not a known region; did you mean eu-central? Known regions: eu-central, closed, sandbox",
+        ),
         ("region", "closed", "is not accepting new servers"),
         ("region", 5, "must be a string"),
         ("gameType", "csgo", "must be cs2"),
@@ -390,3 +401,10 @@ def test_any_json_in_any_field_gives_a_match_or_encodable_faults(path: tuple[str
 @given(JSON)
 def test_any_other_json_as_a_body_is_rejected(value: object) -> None:
     assert error_of(value).faults
+
+
+def test_fault_of_an_unknown_region_names_a_limited_number() -> None:
+    regions = {f"r{number}": RegionRules(is_active=True, is_simulated=False) for number in range(100)}
+    with pytest.raises(InvalidParamsError) as caught:
+        read_match_request(body() | {"region": "mars"}, regions=regions, read_cvars=read_cvars)
+    assert caught.value.faults[0].message.count(",") == MAX_NAMED_REGIONS - 1

@@ -164,8 +164,8 @@ def test_given_up_callbacks_since_a_time_are_sent_again(site: Site) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "The request body is not JSON."),
-        (b"{", "The request body is not JSON."),
+        (b"", "The request body is not JSON: expecting value at line 1, column 1."),
+        (b"{", "The request body is not JSON: expecting property name enclosed in double quotes at line 1, column 2."),
         (b"[]", "the request body must be a JSON object"),
         (b"{}", "since is required"),
         (b'{"since":"yesterday"}', "since must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z"),

@@ -164,7 +164,10 @@ EXPENSIVE = {
     ),
     "arrays": (b"[" * 60_000, "has more than 500 fields and items."),
     "digits": (b"9" * 60_000, "has a number with more than 400 digits."),
-    "string without an end": (b'{"region": "' + b'\\",' * 20_000, "is not JSON."),
+    "string without an end": (
+        b'{"region": "' + b'\\",' * 20_000,
+        "is not JSON: unterminated string starting at line 1, column 12.",
+    ),
 }
 
 
