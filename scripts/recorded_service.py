@@ -159,16 +159,19 @@ class RecordedService:
         except OSError:
             return False
 
-    def wait_until_released(self, number: int) -> None:
-        """Wait until this many game servers were released, so that none is left when the service stops."""
-        log = self._folder / "log.txt"
-        wait_until(lambda: log.read_text("utf-8").count("server released") >= number, "all servers are released")
-
     def close(self) -> None:
-        """Stop the service and the proxy."""
-        self._process.terminate()
-        self._process.wait(WAIT_S)
-        self.proxy.close()
+        """Cancel the matches that have not ended, wait until no game server is left, and stop the service."""
+        try:
+            servers = self.call("GET", "/api/v1/servers?pageSize=100").json["items"]
+            for server in servers:
+                if server["endedAt"] is None:
+                    self.call("POST", f"/api/v1/servers/{server['serverId']}/cancel")
+            log = self._folder / "log.txt"
+            wait_until(lambda: log.read_text("utf-8").count("server released") >= len(servers), "no server is left")
+        finally:
+            self._process.terminate()
+            self._process.wait(WAIT_S)
+            self.proxy.close()
 
     def new_key(self, *arguments: str) -> str:
         """Create a key of the first organization and return it."""

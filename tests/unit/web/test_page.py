@@ -73,6 +73,11 @@ def test_page_shows_the_first_example_of_each_body(page: dict[str, Any]) -> None
                     assert is_error or value in (*shown, *commands), first
 
 
+def test_values_of_a_field_that_may_be_null_are_listed(page: dict[str, Any]) -> None:
+    start = page["text"].index("Why the match was canceled, as in the callback")
+    assert "all_players_left" in page["text"][start : start + 300]
+
+
 def test_requests_are_commands_with_real_ids(page: dict[str, Any]) -> None:
     commands = [shown for shown in page["shown"] if shown.startswith("curl")]
     assert len(commands) > 20

@@ -59,7 +59,8 @@ const SHOWN_FORMATS = { "date-time": "ISO 8601", uuid: "UUID" };
 const MAX_PATTERN = 24; // longer patterns are for programs; the description says the same in words
 
 function bounds(schema) {
-  const target = resolve(schema);
+  const whole = resolve(schema);
+  const target = choices(whole).length === 1 ? resolve(choices(whole)[0]) : whole; // a value or null
   const parts = [];
   if (target.const !== undefined) parts.push("`" + target.const + "`");
   const values = (target.enum || []).filter((v) => v !== null).map((v) => "`" + v + "`");
