@@ -65,7 +65,7 @@ class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     map_name: MapName
     played_map_name: PlayedMapName
     status: CurrentStatus
-    needed: Annotated[bool, Meta(description="False if the series was decided before this map.")]
+    needed: Annotated[bool, Meta(description="Whether the series needs this map: not if it was decided before.")]
 
 
 class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
