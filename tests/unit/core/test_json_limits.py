@@ -115,3 +115,8 @@ def test_every_cut_of_a_document_is_reported_at_its_end_or_before(value: object,
     whole = msgspec.json.encode([value])
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     assert fault_of(cut).startswith("The request body is not JSON")
+
+
+def test_body_within_the_limits_is_decoded_and_another_is_not() -> None:
+    assert decode_json(b'{"a": [1, null]}') == {"a": [1, None]}
+    assert fault_of(b"[" * (MAX_ITEMS + 1)) == f"The request body {TOO_MANY}."
