@@ -135,8 +135,7 @@ def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
         operation["deprecated"] = True
     if description := _description(endpoint):
         operation["description"] = description
-    if endpoint.access is not None:
-        operation["security"] = [{_SCHEME: []}]
+    operation["security"] = [] if endpoint.access is None else [{_SCHEME: []}]
     parameters = (*endpoint.parameters, *((IF_NONE_MATCH,) if endpoint.has_etag else ()))
     if parameters:
         operation["parameters"] = [_parameter(one, examples.parameter(endpoint, one.name)) for one in parameters]

@@ -82,6 +82,8 @@ def test_requests_are_commands_with_real_ids(page: dict[str, Any]) -> None:
     commands = [shown for shown in page["shown"] if shown.startswith("curl")]
     assert len(commands) > 20
     assert not [command for command in commands if "{" in command.rsplit("\n", 1)[1]]
+    (regions,) = [command for command in commands if command.endswith('/api/v1/regions"')]
+    assert "Authorization" not in regions
     assert any("-X POST" in command and '"matchType": "competitive"' in command for command in commands)
 
 

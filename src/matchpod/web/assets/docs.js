@@ -148,7 +148,7 @@ function exampleBox(title, texts) {
 function curl(path, method, operation, body) {
   const isStream = Object.values(operation.responses).some((r) => r.content && r.content["text/event-stream"]);
   const parts = [`curl${method === "GET" ? "" : " -X " + method}${isStream ? " -N" : ""}`];
-  if (operation.security) parts.push('-H "Authorization: Bearer $MATCHPOD_KEY"');
+  if (operation.security.length) parts.push('-H "Authorization: Bearer $MATCHPOD_KEY"');
   for (const parameter of operation.parameters || [])
     if (parameter.in === "header" && parameter.required) parts.push(`-H "${parameter.name}: $TOKEN"`);
   const content = operation.requestBody && operation.requestBody.content;
