@@ -18,14 +18,16 @@ app = command_group("Organizations: each sees only its own matches and has its o
 _T = TypeVar("_T")
 
 
-def run_with_access(work: Callable[[Access], Awaitable[_T]], *, needs_key: bool = False) -> _T:
+def run_with_access(
+    work: Callable[[Access], Awaitable[_T]], *, needs_key: bool = False, may_create: bool = False
+) -> _T:
     """Run work on organizations and keys; an AccessError is printed and gives exit code 2."""
 
     async def with_access(resources: Resources) -> _T:
         return await work(Access(db=resources.db, clock=resources.clock, vault=resources.vault))
 
     try:
-        return run_with_resources(with_access, needs_key=needs_key)
+        return run_with_resources(with_access, needs_key=needs_key, may_create=may_create)
     except AccessError as exc:
         fail(str(exc), code=2)
 
@@ -33,7 +35,7 @@ def run_with_access(work: Callable[[Access], Awaitable[_T]], *, needs_key: bool 
 @app.command()
 def create(name: Annotated[str, typer.Argument(help="A unique name.")]) -> None:
     """Add an organization and print its id."""
-    created = run_with_access(lambda access: access.create_organization(name), needs_key=True)
+    created = run_with_access(lambda access: access.create_organization(name), needs_key=True, may_create=True)
     typer.echo(created.id)
     print_note(f"organization {created.name} created; it needs a key: matchpod keys create --help")
 

@@ -31,12 +31,18 @@ def load_process_settings() -> Settings:
         fail(*exc.faults, code=2)
 
 
-def run_with_resources(work: Callable[[Resources], Awaitable[_T]], *, needs_key: bool = False) -> _T:
+def run_with_resources(
+    work: Callable[[Resources], Awaitable[_T]], *, needs_key: bool = False, may_create: bool = False
+) -> _T:
     """Open the resources, run `work` and close them; an error is printed and ends the process.
 
-    With `needs_key`, fail if the vault key does not decrypt the stored secrets.
+    With `needs_key`, fail if the vault key does not decrypt the stored secrets. Only with `may_create` a database is
+    created if there is none: else a command that is run in the wrong folder would show an empty one.
     """
     settings = load_process_settings()
+    if not may_create and settings.database_url is None and not settings.database_path.exists():
+        where = f"There is no database in {settings.data_dir.absolute()}."
+        fail(f"{where} Set MATCHPOD_DATA_DIR to the folder of the service, or start it first.", code=2)
     # A command prints its result, so its log is limited to warnings and errors.
     set_up_logging(log_format=settings.log_format, log_level="warning", stream=sys.stderr)
     try:

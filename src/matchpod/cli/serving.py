@@ -35,7 +35,7 @@ def serve() -> None:
 
 def migrate() -> None:
     """Migrate the database to the schema of this version. Every command that opens the database does this first."""
-    version = run_with_resources(lambda resources: current_version(resources.db))
+    version = run_with_resources(lambda resources: current_version(resources.db), may_create=True)
     typer.echo(f"The database has version {version}.")
 
 

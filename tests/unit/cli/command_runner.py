@@ -12,6 +12,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from matchpod.cli.serving import migrate
+
 
 class CommandRunner:
     """Invokes commands and checks how they ended."""
@@ -29,6 +31,12 @@ class CommandRunner:
         assert result.exit_code == 0, result.stderr
         return result.stdout.removesuffix("\n")
 
+    def migrate(self) -> str:
+        """Create the database, or bring it to this version."""
+        app = typer.Typer()
+        app.command()(migrate)
+        return self.output(app)
+
     def json_output(self, app: typer.Typer, *args: str) -> list[dict[str, object]]:
         """Run a listing with --json and return its items."""
         return msgspec.convert(json.loads(self.output(app, *args, "--json")), list[dict[str, object]])
@@ -45,11 +53,13 @@ class CommandRunner:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[CommandRunner]:
-    """A command runner; the logging that commands set up is undone afterwards."""
+    """A command runner with a database; the logging that commands set up is undone afterwards."""
     loggers = [logging.getLogger(name) for name in (None, "asyncpg", "asyncio")]
     levels = [logger.level for logger in loggers]
     handlers = list(loggers[0].handlers)
-    yield CommandRunner(tmp_path)
+    commands = CommandRunner(tmp_path)
+    commands.migrate()
+    yield commands
     loggers[0].handlers[:] = handlers
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)

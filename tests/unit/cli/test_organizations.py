@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,13 @@ def test_secret_of_an_unknown_organization_is_rejected(runner: CommandRunner, mo
 def test_every_command_has_help(runner: CommandRunner, command: str) -> None:
     assert command in runner.output(app, "--help")
     assert "Show this message" in runner.output(app, command, "--help")
+
+
+@pytest.mark.parametrize("command", [["list"], ["webhook-secret", "Cup"]])
+def test_command_in_a_folder_without_a_database_says_so_and_creates_none(tmp_path: Path, command: list[str]) -> None:
+    folder = tmp_path / "elsewhere"
+    error = CommandRunner(folder).error(app, *command)
+    assert error == (
+        f"There is no database in {folder}. Set MATCHPOD_DATA_DIR to the folder of the service, or start it first."
+    )
+    assert not folder.exists()
