@@ -1,7 +1,7 @@
 """Measure how often honest players are reported: in simulated matches without cheaters, and in real logs.
 
-Not part of `make bench`, since it measures no speed: `.venv/bin/python tests/bench/false_positives.py --write` writes the
-figures into docs/anticheat.md. A match is simulated in this process, without the service, in about half a second.
+With `--cheaters`, measure how often the cheater of a simulated match is found instead. Not part of `make bench`, since
+no speed is measured; `--write` writes the figures into docs/anticheat.md. Matches are simulated without the service.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 MATCHES = 500
 STEP_MS = 2_000
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "anticheat.md"
-SECTION = "simulated matches"
+HONEST_SECTION, CHEATER_SECTION = "simulated matches", "simulated cheaters"
+COMMAND = ".venv/bin/python tests/bench/false_positives.py"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 FIVES = {"team1": TeamRoster("Alpha", PLAYERS[:5]), "team2": TeamRoster("Beta", PLAYERS[5:])}
 PAIRS = {"team1": TeamRoster("Alpha", PLAYERS[:2]), "team2": TeamRoster("Beta", PLAYERS[2:4])}
@@ -59,6 +60,9 @@ GAMES: dict[str, tuple[GameSettings, Scenario]] = {
 }
 """The simulated games without cheaters, by name."""
 
+CHEATED = ("competitive", "wingman, best of three", "casual", "deathmatch", "retakes")
+"""The games that are also played with a cheater."""
+
 
 class Figures(msgspec.Struct):
     """What was counted in some matches."""
@@ -74,6 +78,25 @@ class Figures(msgspec.Struct):
         self.player_maps += other.player_maps
         self.accused_matches += other.accused_matches
         self.reports += other.reports
+
+
+class CheaterFigures(msgspec.Struct):
+    """What was counted in some matches with one cheater each."""
+
+    matches: int = 0
+    found: int = 0
+    wrong: int = 0
+    """Matches in which another player was reported."""
+    kinds: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def add(self, played: PlayedMatch) -> None:
+        """Count one match."""
+        cheaters = {player.person.player_id for player in played.machine.arena.players if player.person.is_cheater}
+        reported = played.reader.match.detections
+        self.matches += 1
+        self.found += any(one.player_id in cheaters for one in reported)
+        self.wrong += any(one.player_id not in cheaters for one in reported)
+        self.kinds.update({one.kind for one in reported if one.player_id in cheaters})
 
 
 class SteppedMatch(PlayedMatch):
@@ -120,6 +143,14 @@ def measure(matches: int, *, first_seed: int = 1, workers: int = 1) -> dict[str,
     return figures
 
 
+def measure_cheaters(name: str, seeds: Iterable[int]) -> CheaterFigures:
+    """Simulate a game with a cheater once per seed."""
+    figures = CheaterFigures()
+    for seed in seeds:
+        figures.add(play(GAMES[name][0], Scenario.CHEATER, seed))
+    return figures
+
+
 def measure_corpus(folder: Path) -> dict[str, Figures]:
     """Count the reports in the real logs, of humans and if bots count as humans."""
     figures = {"real logs": Figures(), "real logs, bots count as humans": Figures()}
@@ -146,27 +177,45 @@ def table(figures: dict[str, Figures]) -> list[str]:
     return lines
 
 
+def cheater_table(figures: dict[str, CheaterFigures]) -> list[str]:
+    """Return the figures of matches with a cheater as Markdown."""
+    titles = ("", "matches", "cheater found", "another player reported", *(f"found as `{kind}`" for kind in KINDS))
+    lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (len(titles) - 1)}|"]
+    for name, one in figures.items():
+        counts = (one.matches, one.found, one.wrong, *(one.kinds[kind] for kind in KINDS))
+        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |")
+    return lines
+
+
 def main(arguments: list[str]) -> int:
     """Measure, print the table, and write it into the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--matches", type=int, default=MATCHES, help="simulated matches (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first match of each game")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument("--cheaters", type=int, default=0, help="only play this many matches with a cheater per game")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/anticheat.md")
     args = parser.parse_args(arguments)
-    figures = measure(args.matches, first_seed=args.seed, workers=args.workers)
-    total = Figures()
+    if args.cheaters:
+        section, command = CHEATER_SECTION, f"{COMMAND} --cheaters {args.cheaters} --seed {args.seed} --write"
+        seeds = range(args.seed, args.seed + args.cheaters)
+        rows = cheater_table({name: measure_cheaters(name, seeds) for name in CHEATED})
+    else:
+        section, command = HONEST_SECTION, f"{COMMAND} --matches {args.matches} --seed {args.seed} --write"
+        rows = table(_measure_all(args.matches, first_seed=args.seed, workers=args.workers))
+    lines = [heading(command), "", *rows]
+    print("\n".join(lines))
+    if args.write:
+        write_section(section, lines, PAGE)
+    return 0
+
+
+def _measure_all(matches: int, *, first_seed: int, workers: int) -> dict[str, Figures]:
+    figures, total = measure(matches, first_seed=first_seed, workers=workers), Figures()
     for one in figures.values():
         total.add(one)
     figures["all simulated matches"] = total
-    if corpus_dir().is_dir():
-        figures |= measure_corpus(corpus_dir())
-    command = f".venv/bin/python tests/bench/false_positives.py --matches {args.matches} --seed {args.seed} --write"
-    lines = [heading(command), "", *table(figures)]
-    print("\n".join(lines))
-    if args.write:
-        write_section(SECTION, lines, PAGE)
-    return 0
+    return figures | (measure_corpus(corpus_dir()) if corpus_dir().is_dir() else {})
 
 
 if __name__ == "__main__":
