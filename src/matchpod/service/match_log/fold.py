@@ -9,6 +9,7 @@ as MAX_STEP_MS, and a clock that was set back holds no deadline up.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -31,7 +32,7 @@ from matchpod.core.progress import (
 )
 from matchpod.core.result import build_result, iso_time, live_match
 from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import TimelineItem
+from matchpod.core.timeline_items import KillItem, TimelineItem
 from matchpod.core.timers import Timers, to_ms
 from matchpod.core.type_fingerprint import type_fingerprint
 from matchpod.cs2.anticheat_reports import read_detections
@@ -70,6 +71,8 @@ _SENT_BY_SERVER: Final = frozenset(
 
 _SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
 
+_TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*",')
+
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
 
@@ -82,6 +85,12 @@ def settings_of(row: ServerRow, server_password: str | None = None) -> GameSetti
 def _sets_speed(settings: GameSettings) -> bool:
     """True if the match changes how fast a simulated server plays."""
     return any(cvar.name.lower() in _SPEED_CVARS for cvar in settings.custom_cvars)
+
+
+def _content(seq: int, item: bytes, *, is_timed: bool) -> bytes:
+    """A timeline item, as JSON, without its number and, unless `is_timed`, without its time."""
+    content = item.replace(b'"seq":%d,' % seq, b"", 1)
+    return content if is_timed else _TIMESTAMP.sub(b"", content, 1)
 
 
 class SnapshotVersionError(Exception):
@@ -219,13 +228,16 @@ class Fold(msgspec.Struct):
         """Continue the stored timeline of a map, given as numbers and JSON.
 
         A version with other types of items numbered it differently: then its items are found here by their content.
+        Earlier versions stored other times for a fast game.
         """
-        numbers = {line.replace(b'"seq":%d,' % seq, b'"seq":0,', 1): seq for seq, line in stored}
+        is_timed = self.reader.clock.is_real_time
+        numbers = {_content(seq, line, is_timed=is_timed): seq for seq, line in stored}
         for item in reversed(self.pending_items(map_number)):
-            seq = numbers.get(msgspec.json.encode(msgspec.structs.replace(item, seq=0)))
-            if seq is not None:
-                self.reader.timeline.renumber(map_number, seq - item.seq)
-                return
+            if is_timed or isinstance(item, KillItem):  # the distance of a kill distinguishes it from others
+                seq = numbers.get(_content(item.seq, msgspec.json.encode(item), is_timed=is_timed))
+                if seq is not None:
+                    self.reader.timeline.renumber(map_number, seq - item.seq)
+                    return
 
     def pending_items(self, map_number: int) -> list[TimelineItem]:
         """The items of a map that `drain_timeline` would return."""

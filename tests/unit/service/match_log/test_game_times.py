@@ -12,7 +12,7 @@ from matchpod.core.model import CvarSetting
 from matchpod.core.result import build_result, iso_time
 from matchpod.core.round_shapes import RoundEntry
 from matchpod.core.rounds import build_rounds
-from matchpod.core.timeline_items import RoundStartItem, TimelineItem
+from matchpod.core.timeline_items import AssistItem, KillItem, RoundStartItem, TimelineItem
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
@@ -152,3 +152,21 @@ def test_detection_of_a_plugin_is_shown_when_it_was_received() -> None:
     fold.apply(entry(EntryKind.DETECTION, received_ms, DETECTION))
     (found,) = build_result(fold.match).anti_cheat
     assert iso_time(received_ms - 1_000) <= found.detected_at <= iso_time(received_ms)
+
+
+def test_timeline_stored_with_the_times_of_the_game_is_continued() -> None:
+    """An earlier version numbered other types of items, and stored the times of the game."""
+    fold = Fold.begin(row_of(recorded().settings), SPEED)
+    fold_all(fold, fast_entries())
+    before = fold.pending_items(1)
+    kept = [item for item in before[:60] if not isinstance(item, AssistItem)]
+    assert len(kept) < 60
+    stored = [
+        msgspec.structs.replace(item, seq=seq, timestamp="2036-01-01T00:00:00.000Z")
+        for seq, item in enumerate(kept, start=1)
+    ]
+    last = max(seq for seq, item in enumerate(kept, start=1) if isinstance(item, KillItem))
+    fold.align_timeline(1, [(item.seq, msgspec.json.encode(item)) for item in stored])
+    after = {item.seq: item for item in fold.pending_items(1)}
+    assert after[last].timestamp == kept[last - 1].timestamp
+    assert isinstance(after[last], KillItem)
