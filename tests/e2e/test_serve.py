@@ -342,6 +342,7 @@ def test_operator_lists_shows_and_cancels_a_match(tmp_path: Path) -> None:
 
 
 def test_unknown_match_gives_exit_code_2(tmp_path: Path) -> None:
+    assert matchpod(tmp_path, "migrate").returncode == 0
     for args in (("show", "srv_none"), ("cancel", "srv_none")):
         done = matchpod(tmp_path, "match", *args)
         assert (done.returncode, done.stderr) == (2, "matchpod: There is no server srv_none.\n")
