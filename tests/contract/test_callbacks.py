@@ -752,3 +752,36 @@ async def test_callback_claimed_after_draining_is_not_sent(db: Database) -> None
 
 async def test_draining_a_dispatcher_that_never_ran_ends_at_once(db: Database) -> None:
     await World(db).dispatcher().drain(TIMEOUT_S)
+
+
+async def test_callbacks_are_signed_with_an_old_secret_too_until_its_time(db: Database) -> None:
+    world = World(db)
+    new = new_secret(b"n" * 32)
+    sealed, now_ms = VAULT.seal(new), world.clock.now_ms()
+    await world.add("cb_1")
+    await organizations.set_webhook_secret(db, "org_1", sealed, old_until_ms=now_ms + 1)
+    async with running(world.dispatcher()):
+        await world.until_attempts(1, "cb_1")
+    world.clock.ms += 1
+    await world.add("cb_2")
+    async with running(world.dispatcher()):
+        await world.until_attempts(1, "cb_2")
+    both, one = world.receivers.requests
+
+    def signs(secret: str, request: CallbackRequest) -> bool:
+        return verify([secret], request.headers, request.body, now_s=int(request.headers[TIMESTAMP_HEADER]))
+
+    assert [signs(SECRET, both), signs(new, both)] == [True, True]
+    assert [signs(SECRET, one), signs(new, one)] == [False, True]
+
+
+async def test_old_secret_that_cannot_be_decrypted_is_not_used(db: Database) -> None:
+    world = World(db)
+    await world.add("cb_1")
+    await organizations.set_webhook_secret(db, "org_1", b"\x01 of another key")
+    until_ms = world.clock.now_ms() + 60_000
+    await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET), old_until_ms=until_ms)
+    async with running(world.dispatcher()):
+        await world.until_attempts(1, "cb_1")
+    (request,) = world.receivers.requests
+    assert request.headers[SIGNATURE_HEADER].count("v1,") == 1

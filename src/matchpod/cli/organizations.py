@@ -60,13 +60,18 @@ def list_organizations(
 def webhook_secret(
     name: Annotated[str, typer.Argument(help="The organization.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Create a new secret first; the old one is no longer used.")
+        bool, typer.Option("--replace", help="Create a new secret first; the old one signs too for a day.")
     ] = False,
+    now: Annotated[bool, typer.Option("--now", help="End the use of an old secret now instead of after a day.")] = False,
 ) -> None:
     """Print the secret that signs an organization's callbacks."""
     if replace:
-        secret = run_with_access(lambda access: access.replace_webhook_secret(name))
-        print_note(f"the callbacks of {name} are now signed with this new secret")
+        secret = run_with_access(lambda access: access.replace_webhook_secret(name, keeps_old=not now))
+        also = "" if now else ", and for a day with the old one too; --now ends that"
+        print_note(f"the callbacks of {name} are now signed with this new secret{also}")
     else:
         secret = run_with_access(lambda access: access.webhook_secret(name))
+        if now:
+            run_with_access(lambda access: access.end_old_webhook_secret(name))
+            print_note(f"the callbacks of {name} are now signed with this secret only")
     typer.echo(secret)

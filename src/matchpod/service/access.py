@@ -54,6 +54,9 @@ CACHE_MS: Final = 5_000
 """How long a key is cached, and so how long a key revoked by another process may still work."""
 MAX_CACHED: Final = 4_096
 """Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
+OLD_SECRET_MS: Final = 24 * 60 * 60 * 1000
+"""How long a webhook secret that was replaced signs next to the new one."""
+
 RECORD_USE_MS: Final = 60_000
 """Precision of the time of a key's last use: enough for people, and a write per request would be expensive."""
 
@@ -166,13 +169,24 @@ class Access:
         except ValueError as exc:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
-    async def replace_webhook_secret(self, org_name: str) -> str:
-        """Replace the webhook secret, from the next delivery attempt on; return the new one."""
+    async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True) -> str:
+        """Replace the webhook secret, from the next delivery attempt on; return the new one.
+
+        The old one signs too for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
+        """
         organization = await self._organization(org_name)
         secret = self._new_webhook_secret()
-        await organizations.set_webhook_secret(self._db, organization.id, self._vault.seal(secret))
+        until_ms = self._clock.now_ms() + OLD_SECRET_MS if keeps_old else None
+        sealed = self._vault.seal(secret)
+        await organizations.set_webhook_secret(self._db, organization.id, sealed, old_until_ms=until_ms)
         _log.info("webhook secret replaced", extra={"org_id": organization.id})
         return secret
+
+    async def end_old_webhook_secret(self, org_name: str) -> None:
+        """Sign only with the current secret from now on."""
+        organization = await self._organization(org_name)
+        await organizations.forget_old_secret(self._db, organization.id)
+        _log.info("old webhook secret ended", extra={"org_id": organization.id})
 
     def _new_organization(self, name: str) -> Organization:
         _check_name(name, "The name of an organization", shortest=1)

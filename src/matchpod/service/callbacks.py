@@ -30,6 +30,7 @@ from matchpod.ports import (
 from matchpod.service.metrics import Metrics
 from matchpod.service.webhook_signature import attempt_headers, mask_headers
 from matchpod.storage import organizations, outbox
+from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow, DueCallback
 
 MAX_ATTEMPTS: Final = 2
@@ -239,14 +240,14 @@ class CallbackDispatcher:
         if organization is None:
             return self._unsendable(row, "the organization does not exist")
         try:
-            secret = self._vault.open(organization.webhook_secret)
+            secrets = [self._vault.open(organization.webhook_secret), *self._old_secrets(organization)]
             authorization = None if row.auth is None else self._vault.open(row.auth)
         except ValueError as exc:
             self._unsendable(row, str(exc))
             return None
         try:
             headers = attempt_headers(
-                [secret],
+                secrets,
                 row.id,
                 row.body,
                 timestamp_s=int(self._wall_s()),
@@ -257,6 +258,16 @@ class CallbackDispatcher:
         except ValueError as exc:
             return self._unsendable(row, str(exc))
         return CallbackRequest(url=row.url, headers=headers, body=row.body, org_id=row.org_id)
+
+    def _old_secrets(self, organization: Organization) -> list[str]:
+        """The secret before the current one, as long as it signs too."""
+        old, until_ms = organization.old_webhook_secret, organization.old_secret_until_ms
+        if old is None or until_ms is None or self._clock.now_ms() >= until_ms:
+            return []
+        try:
+            return [self._vault.open(old)]
+        except ValueError:
+            return []  # of a vault key that was lost: the current secret is enough
 
     def _unsendable(self, row: CallbackRow, why: str) -> Delivery:
         _log.error("callback cannot be signed", extra=_log_fields(row) | {"org_id": row.org_id, "error": why})

@@ -18,6 +18,9 @@ class Organization(msgspec.Struct, frozen=True, kw_only=True):
     webhook_secret: bytes
     """Sealed (encrypted by the vault)."""
     created_at_ms: int
+    old_webhook_secret: bytes | None = None
+    """The sealed secret before this one, which signs too until `old_secret_until_ms`."""
+    old_secret_until_ms: int | None = None
 
 
 async def create(db: Database, organization: Organization, *also: Statement) -> None:
@@ -35,10 +38,23 @@ async def by_name(db: Database, name: str) -> Organization | None:
     return await rows.read_first(db, Organization, "FROM organizations WHERE name = :name", {"name": name})
 
 
-async def set_webhook_secret(db: Database, org_id: str, webhook_secret: bytes) -> bool:
-    """Replace the sealed secret; False if the organization does not exist."""
-    update = "UPDATE organizations SET webhook_secret = :webhook_secret WHERE id = :id RETURNING id"
-    return bool(await rows.write_one(db, update, {"id": org_id, "webhook_secret": webhook_secret}))
+async def set_webhook_secret(
+    db: Database, org_id: str, webhook_secret: bytes, *, old_until_ms: int | None = None
+) -> bool:
+    """Replace the sealed secret; False if the organization does not exist. The old one is kept until a time, if any."""
+    update = (
+        "UPDATE organizations SET webhook_secret = :webhook_secret, old_secret_until_ms = :until_ms,"
+        " old_webhook_secret = CASE WHEN CAST(:until_ms AS BIGINT) IS NULL THEN NULL ELSE webhook_secret END"
+        " WHERE id = :id RETURNING id"
+    )
+    params = {"id": org_id, "webhook_secret": webhook_secret, "until_ms": old_until_ms}
+    return bool(await rows.write_one(db, update, params))
+
+
+async def forget_old_secret(db: Database, org_id: str) -> None:
+    """Delete the secret before the current one."""
+    update = "UPDATE organizations SET old_webhook_secret = NULL, old_secret_until_ms = NULL WHERE id = :id"
+    await db.write([Statement(update, {"id": org_id})])
 
 
 async def list(db: Database) -> builtins.list[Organization]:

@@ -272,6 +272,12 @@ _SERVER_LISTS = (
     """,
 )
 
+# A secret that was replaced goes on signing next to the new one for a while.
+_OLD_SECRETS = (
+    "ALTER TABLE organizations ADD COLUMN old_webhook_secret BLOB",
+    "ALTER TABLE organizations ADD COLUMN old_secret_until_ms BIGINT",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -289,5 +295,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.ROUNDS,
     history_schema.MAP_NAMES,
     history_schema.LIST_ORDER,
+    _OLD_SECRETS,
 )
 """The statements at index n migrate from version n to n + 1."""

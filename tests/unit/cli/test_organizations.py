@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from matchpod.cli.organizations import app
+from matchpod.settings.values import DATABASE_FILE
 from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 
@@ -53,6 +56,27 @@ def test_webhook_secret_is_printed_alone_and_stays_until_replaced(runner: Comman
     replaced = runner.output(app, "webhook-secret", "acme", "--replace")
     assert replaced != first
     assert runner.output(app, "webhook-secret", "acme") == replaced
+
+
+@pytest.mark.parametrize(
+    ("options", "note", "is_kept"),
+    [
+        (("--replace",), "signed with this new secret, and for a day with the old one too", True),
+        (("--replace", "--now"), "signed with this new secret\n", False),
+        (("--now",), "signed with this secret only", False),
+    ],
+)
+def test_old_secret_is_kept_for_a_day_unless_it_is_ended(
+    runner: CommandRunner, options: tuple[str, ...], note: str, is_kept: bool
+) -> None:
+    runner.output(app, "create", "acme")
+    runner.output(app, "webhook-secret", "acme", "--replace")
+    done = runner.invoke(app, "webhook-secret", "acme", *options)
+    assert done.exit_code == 0
+    assert note in done.stderr
+    with closing(sqlite3.connect(runner.data_dir / DATABASE_FILE)) as file:
+        ((old, until_ms),) = file.execute("SELECT old_webhook_secret, old_secret_until_ms FROM organizations")
+    assert (old is not None, until_ms is not None) == (is_kept, is_kept)
 
 
 def test_wrong_vault_key_prevents_creating_organizations_until_secrets_are_replaced(runner: CommandRunner) -> None:
