@@ -380,7 +380,7 @@ def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
         (rf'{player} triggered "(?P<trigger>\w+)"(?: at bombsite (?P<site>[A-Z]))?$', Triggered),
         (rf'{player} (?P<verb>purchased|picked up|dropped) "(?P<item>\w*)"$', ItemTransfer),
         (
-            rf"{player} money change (?P<before>-?\d+)(?P<change>[+-]\d+) = \$(?P<after>-?\d+) \(tracked\)"
+            rf"{player} money change (?P<before>-?\d+)(?P<change>[+-]\d+) = \$(?P<after>-?\d+)(?: \(tracked\))?"
             r"(?: \((?P<cause>[\w: ]*)\))?$",
             MoneyChange,
         ),

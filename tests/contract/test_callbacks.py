@@ -27,7 +27,7 @@ from matchpod.service import callbacks
 from matchpod.service.callbacks import MAX_PER_HOST, RETRY_AFTER_MS, CallbackDispatcher
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
-from matchpod.service.webhook_signature import new_secret, verify
+from matchpod.service.webhook_signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, new_secret, verify
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow, CallbackRow

@@ -263,7 +263,7 @@ async def test_names_are_sanitized_and_truncated_for_the_database(
     (only,) = await history.maps_of(db, row.id)
     series = await history.series_of(db, row.id)
     assert series is not None
-    assert (only.map_name, only.team1_name) == stored
+    assert (only.played_map_name, only.team1_name) == stored
     assert series.team1_name == stored[1]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.history_query import LeaderboardQuery, ListQuery
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.outcome import Outcome
 from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -243,14 +243,14 @@ def check_pairs(one: Json) -> None:
 def check_series(item: Json, detail: Json, maps: list[Json]) -> None:
     """The list, the detail of the series and the details of its maps agree."""
     assert {**detail, "maps": None} == {**item, "maps": None}
-    assert [{name: one[name] for name in ("id", "mapNumber", "mapName", "status")} for one in detail["maps"]] == item[
-        "maps"
-    ]
+    assert [
+        {name: one[name] for name in ("id", "mapNumber", "mapName", "playedMapName", "status", "needed")}
+        for one in detail["maps"]
+    ] == item["maps"]
     for one, whole in zip(detail["maps"], maps, strict=True):
         assert one["mapName"] == whole["map"]
-        assert {name: one[name] for name in one if name != "mapName"} == {
-            name: whole[name] for name in one if name != "mapName"
-        }
+        shared = [name for name in one if name not in ("mapName", "needed")]
+        assert {name: one[name] for name in shared} == {name: whole[name] for name in shared}
     for team in ("team1", "team2"):
         assert detail[f"{team}MapsWon"] == sum(one["winner"] == team for one in detail["maps"])
 
@@ -270,8 +270,11 @@ def check_series_result(detail: Json, result: Json) -> None:
 def check_map_result(detail: Json, result: Json) -> None:
     """The map agrees with its entry in the result."""
     if result["gameMode"] == "deathmatch":
-        entry, score, winner = result, (0, 0), None
-        name = result["map"]
+        entry, winner, name = result, None, result["map"]
+        score = (detail["team1Score"], detail["team2Score"])
+        assert sum(score) in (0, sum(player["kills"] for player in result["players"]))
+        if result["winnerTeam"] is not None:
+            assert result["winnerTeam"] == Winner.of(*score)
     else:
         entry = result["maps"][detail["mapNumber"] - 1]
         score, winner = (entry["team1Score"], entry["team2Score"]), entry["winner"]

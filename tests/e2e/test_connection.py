@@ -295,7 +295,7 @@ def test_slow_body_is_answered_and_its_connection_closed(monkeypatch: pytest.Mon
         response = asyncio.create_task(reader.read())
         while not response.done():
             writer.write(b"a")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
         return await response
 
     assert b"The request body was not complete" in run_client(client, _app_with_body_limit)

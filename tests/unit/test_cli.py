@@ -107,6 +107,7 @@ def test_full_disk_gives_one_sentence_in_every_command(
     args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
+    assert run("migrate").exit_code == 0
     monkeypatch.setattr("sys.argv", ["matchpod", *args])
     with open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr("sys.stdout", TextIOWrapper(full, write_through=True))
