@@ -62,9 +62,7 @@ def webhook_secret(
     replace: Annotated[
         bool, typer.Option("--replace", help="Create a new secret first; the old one signs too for a day.")
     ] = False,
-    now: Annotated[
-        bool, typer.Option("--now", help="End the use of an old secret now, not after a day.")
-    ] = False,
+    now: Annotated[bool, typer.Option("--now", help="End the use of an old secret now, not after a day.")] = False,
 ) -> None:
     """Print the secret that signs an organization's callbacks."""
     if replace:
