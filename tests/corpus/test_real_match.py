@@ -140,6 +140,21 @@ def test_log_that_begins_late_has_all_later_rounds(corpus: Path, tmp_path: Path,
         assert record.players == kept[record.number].players
 
 
+@pytest.mark.parametrize("seconds_lost", (0, 2, 4, 6, 8, 10, 12, 14))
+def test_log_that_begins_in_the_first_freeze_time_has_all_rounds(
+    corpus: Path, tmp_path: Path, seconds_lost: int
+) -> None:
+    """It begins after the line of the match start; not all players buy before the round starts."""
+    whole, _ = read_log(corpus / INFERNO)
+    late = tmp_path / "late.log"
+    text = (corpus / INFERNO).read_bytes()
+    late.write_bytes(text[text.index(b"L 01/19/2026 - 19:03:%d" % (18 + seconds_lost)) :])
+    reader, _ = read_log(late)
+    played, expected = reader.match.current_map, whole.match.current_map
+    assert (played.is_complete, played.missing_rounds) == (True, ())
+    assert [one.players for one in played.ledger.rounds] == [one.players for one in expected.ledger.rounds]
+
+
 def test_defuser_is_found_without_a_defuse_line(corpus: Path) -> None:
     reader, _ = read_log(corpus / INFERNO)
     defusers = [line.player_id for line in reader.match.current_map.ledger.lines() if line.bomb_defuses]

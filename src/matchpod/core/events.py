@@ -101,8 +101,7 @@ class WarmupBegan(Event, frozen=True):
 class MapLive(Event, frozen=True):
     """The map is live: events count from here. `since_ms` is when its match start was logged and its duration begins.
 
-    If the log begins mid-map, `rounds_played` is above 0, the score is the current one, and earlier rounds are
-    unknown.
+    If the log begins mid-map, `rounds_played` is above 0 and earlier rounds are unknown; the score is the current one.
     """
 
     map_name: str
@@ -123,6 +122,13 @@ class RoundStarted(Event, frozen=True):
     team2: tuple[PlayerId, ...]
     team1_side: Side
     is_certain: bool = True
+
+
+class LineupGrown(Event, frozen=True):
+    """A player who has been on a team since the start of the round was seen for the first time."""
+
+    player_id: PlayerId
+    team: Team
 
 
 class RoundEndReason(StrEnum):
@@ -336,8 +342,7 @@ class MvpNamed(Event, frozen=True):
 class ShotsCounted(Event, frozen=True):
     """A plugin's count of shots in one round: fired and hit, for each player. The log does not contain shots.
 
-    Without players it only announces that a plugin counts shots, so the service waits for its last report; it erases
-    an earlier count only if it is known to be the newest one.
+    Without players it announces that a plugin counts, and erases an earlier count only if it is known to be newer.
     """
 
     map_number: int
@@ -378,15 +383,14 @@ class CheatSuspected(Event, frozen=True):
 
 
 GameEvent = (
-    MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide
-    | PlayerDisconnected | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted
-    | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death
-    | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
-    | EconomyCounted | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported
-    | SeriesReported
+    MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected
+    | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted | LineupGrown | RoundDecided
+    | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death | PlayerGone | Assist
+    | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded | EconomyCounted | GameCounted
+    | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
 )  # fmt: skip
 
-COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown,
+COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded, EconomyCounted))  # fmt: skip
 """About 90 % of all events. They affect only statistics and detections, so `Match.apply` has a fast path for them."""
 

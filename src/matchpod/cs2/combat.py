@@ -11,7 +11,7 @@ import math
 import msgspec
 
 from matchpod.core import events
-from matchpod.core.events import GameEvent, GrenadeKind
+from matchpod.core.events import GameEvent, GrenadeKind, RoundEndReason
 from matchpod.core.model import PlayerId
 from matchpod.cs2.log_lines import player_lines as lines
 from matchpod.cs2.log_lines.player_token import PlayerToken
@@ -146,9 +146,11 @@ class Combat(msgspec.Struct):
         if line.player.player_id in self.defusing:
             self.paid, self.paid_at_ms = line.player.player_id, at_ms
 
-    def defused(self, at_ms: int) -> GameEvent | None:
-        """Return the defuse with the likely defuser; None if it was already logged."""
-        if self.is_defuse_logged:
+    def bomb_end(self, at_ms: int, reason: RoundEndReason) -> GameEvent | None:
+        """Return the end of the bomb that decided a round; None if it did not, or its defuse was already logged."""
+        if reason is RoundEndReason.TARGET_BOMBED:
+            return events.BombExploded(at_ms)
+        if reason is not RoundEndReason.BOMB_DEFUSED or self.is_defuse_logged:
             return None
         if self.paid in self.defusing and self.paid_at_ms == at_ms:
             return events.BombDefused(at_ms, self.paid)

@@ -118,9 +118,13 @@ class Interpreter(msgspec.Struct):
 
     def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
         """Update a player's side from an item or kill line, in case the line of an earlier team change was lost."""
-        side, player_id = token.side, token.player_id
-        if side is not None and self.flow.sides.seen.get(player_id) is not side and player_id:
-            self.flow.set_side(at_ms, player_id, side, out)
+        side, player_id, sides = token.side, token.player_id, self.flow.sides
+        if side is None or not player_id or sides.seen.get(player_id) is side:
+            return
+        is_late = player_id not in sides.player_sides and self.flow.phase is MapPhase.LIVE and not sides.is_doubtful
+        self.flow.set_side(at_ms, player_id, side, out)
+        if is_late and (team := sides.team_of(player_id)) is not None:  # who joins a side later has a line of it
+            out.append(events.LineupGrown(at_ms, player_id, team))
 
     def _world_trigger(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
         self.flow.on_world_trigger(at_ms, line, out)
@@ -144,6 +148,7 @@ class Interpreter(msgspec.Struct):
 
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
         economy, flow = self.economy, self.flow
+        self._observe_side(at_ms, line.player, out)
         is_new = economy.is_play and flow.phase is MapPhase.LIVE and economy.leave_buyzone(line)
         if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
             self._add_economy(at_ms, flow.rounds_played + 1, out)

@@ -74,6 +74,8 @@ class MapFlow(msgspec.Struct):
     max_rounds: int | None = None
     """Regulation rounds of the map, None if the mode has no winning score."""
     side_names: dict[Side, str | None] = {}
+    is_first_assumed: bool = False
+    """The current round is taken for the first one, because the log begins in its freeze time; its end shows it."""
     surrendered_to: Side | None = None
     end_report: EndReport | None = None
     end_received_ms: int | None = None
@@ -145,15 +147,19 @@ class MapFlow(msgspec.Struct):
             return
         won_ct, won_t = line.side is Side.CT, line.side is Side.T
         before = (max(line.ct - won_ct, 0), max(line.t - won_t, 0))
+        if self.is_first_assumed and before != _NO_SCORE:
+            self.phase, self.is_map_open = MapPhase.UNKNOWN, False
         if self.phase is not MapPhase.LIVE:
             self._resume_at(at_ms, sum(before), before, out)
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
-        self._emit_bomb_end(at_ms, reason, out)
+        if (bomb_end := self.combat.bomb_end(at_ms, reason)) is not None:
+            out.append(bomb_end)
         self._vote(at_ms, out, is_seen_only=True)
         self._follow_score(at_ms, before, out)
         # The score shows a round whose lines were lost, but not a drawn round.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
-        self.is_freeze, self.freeze_score = False, None
+        self.is_first_assumed = self.is_freeze = False
+        self.freeze_score = None
         score = self._record_score(line.ct, line.t)
         winner = None if line.side is None or self.sides.is_doubtful else self.sides.team_on(line.side)
         if reason in _SURRENDERS:
@@ -259,9 +265,8 @@ class MapFlow(msgspec.Struct):
         is_known = is_certain or not self.sides.is_doubtful
         has_score = is_known and (report.by_side or report.by_team) is not None
         is_complete = self.is_deathmatch or (is_last_score and has_score)
-        out.append(
-            events.MapEnded(report.at_ms, self.map_name, *score, is_complete, winner, is_known, *self._team_names())
-        )
+        names = self.sides.names_by_team(self.side_names)
+        out.append(events.MapEnded(report.at_ms, self.map_name, *score, is_complete, winner, is_known, *names))
 
     # --- transitions -------------------------------------------------------------------------------------------
 
@@ -284,8 +289,10 @@ class MapFlow(msgspec.Struct):
         if self.end_report is not None and at_ms > self.end_report.at_ms:
             self.end_report = None  # play continues, so the report was wrong
         sides, is_certain = self.sides, self.sides.is_certain
-        if self.phase is MapPhase.ARMED and not self.is_warmup and sides.has_humans:
+        is_new = self.phase is MapPhase.UNKNOWN and not (self.is_deathmatch or self.is_map_open or self.awaits_start)
+        if (is_new or self.phase is MapPhase.ARMED) and not self.is_warmup and sides.has_humans:
             self._go_live(at_ms, out)
+            self.is_first_assumed = is_new
         if self.phase is not MapPhase.LIVE:
             return
         self._vote(at_ms, out, is_seen_only=True)
@@ -300,12 +307,6 @@ class MapFlow(msgspec.Struct):
             out.append(events.SidesSwapped(at_ms, self.sides.team1_side))
         if self.freeze_score is not None and (has_swapped or was_doubtful):
             self._record_score(*self.freeze_score)
-
-    def _emit_bomb_end(self, at_ms: int, reason: RoundEndReason, out: list[GameEvent]) -> None:
-        if reason is RoundEndReason.TARGET_BOMBED:
-            out.append(events.BombExploded(at_ms))
-        elif reason is RoundEndReason.BOMB_DEFUSED and (event := self.combat.defused(at_ms)) is not None:
-            out.append(event)
 
     def _apply_live_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
         by_side, rounds = (line.ct, line.t), min(line.rounds_played, MAX_ROUNDS)
@@ -357,8 +358,8 @@ class MapFlow(msgspec.Struct):
         self.rounds_played, self.scores = rounds_played, [_NO_SCORE]
         self.combat.new_round()
         since_ms = self.match_start_ms if rounds_played == 0 and self.match_start_ms else at_ms
-        score, side, names = self._record_score(*by_side), self.sides.team1_side, self._team_names()
-        out.append(events.MapLive(at_ms, self.map_name, since_ms, side, *names, rounds_played, *score))
+        score, names = self._record_score(*by_side), self.sides.names_by_team(self.side_names)
+        out.append(events.MapLive(at_ms, self.map_name, since_ms, self.sides.team1_side, *names, rounds_played, *score))
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """End the map if an end is pending or the last score won it: the server acts as after a match."""
@@ -383,10 +384,6 @@ class MapFlow(msgspec.Struct):
         """Convert a score by side; the last certain score while the sides are in doubt, unless both are equal."""
         return self.scores[-1] if self.sides.is_doubtful and ct != t else self.sides.by_team(ct, t)
 
-    def _team_names(self) -> tuple[str | None, str | None]:
-        side = self.sides.team1_side
-        return self.side_names.get(side), self.side_names.get(side.other)
-
     def _set_map_name(self, name: str) -> None:
         self.map_name = name
         self.open_map = self.open_map or name  # a log that begins in the middle of a map names it later
@@ -396,5 +393,5 @@ class MapFlow(msgspec.Struct):
 
     def _is_next_map(self, map_name: str) -> bool:
         """True if a line after the end of a map names another map, so the line of its load was lost."""
-        is_other = bool(self.map_name and map_name) and not is_same_map(self.map_name, map_name)
-        return self.phase is MapPhase.OVER and is_other
+        names = (self.map_name, map_name)
+        return self.phase is MapPhase.OVER and all(names) and not is_same_map(*names)

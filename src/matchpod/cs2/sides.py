@@ -90,6 +90,10 @@ class Sides(msgspec.Struct):
         """Convert a score by side to a score by team."""
         return (ct, t) if self.team1_side is Side.CT else (t, ct)
 
+    def names_by_team(self, names: Mapping[Side, str | None]) -> tuple[str | None, str | None]:
+        """Convert names by side to names by team."""
+        return names.get(self.team1_side), names.get(self.team1_side.other)
+
     def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:
         """Set team1's side as a map goes live: by listed players, else the team names on the server, else a vote."""
         balance = 0 if self.is_doubtful else self._vote_balance(self.listed) or self._name_balance(side_names)

@@ -310,6 +310,39 @@ def test_lower_score_is_treated_as_a_restore() -> None:
     assert log.round_start().last(ev.RoundStarted).round_number == 2
 
 
+def begin_in_freeze_time() -> ServerLog:
+    """A log without the lines before the end of a freeze time, in which players 1 to 3 buy."""
+    log = ServerLog()
+    for account in (1, 2, 3):
+        log.write(f'{log.token(account)} purchased "deagle"')
+    return log.round_start()
+
+
+def test_first_round_counts_if_the_log_begins_in_its_freeze_time() -> None:
+    log = begin_in_freeze_time()
+    log.write(f"{log.token(4)} left buyzone with [ weapon_glock ]")
+    log.round_end("CT")
+    decided, grown = log.last(ev.RoundDecided), log.last(ev.LineupGrown)
+    assert [event.rounds_played for event in log.all(ev.MapLive)] == [0]
+    assert (decided.round_number, decided.team1_score, decided.team2_score) == (1, 1, 0)
+    assert (grown.player_id, grown.team) == (id64(4), Team.TEAM2)
+
+
+def test_later_round_is_not_taken_for_the_first_if_the_log_begins_in_its_freeze_time() -> None:
+    log = begin_in_freeze_time()
+    log.score, log.rounds = {"CT": 2, "TERRORIST": 3}, 5
+    log.round_end("CT")
+    assert [event.rounds_played for event in log.all(ev.MapLive)] == [0, 5]
+    assert log.last(ev.RoundDecided).round_number == 6
+
+
+def test_player_who_joins_a_side_during_a_round_is_not_in_its_line_up() -> None:
+    log = ServerLog().join(1, 2, 3).match_start(0).round_start()
+    log.join(4)
+    log.write(f'{log.token(4)} purchased "deagle"')
+    assert not log.all(ev.LineupGrown)
+
+
 def test_map_first_seen_mid_game_has_its_score_at_once() -> None:
     log = ServerLog().join(1, 2, 3, 4)
     log.score, log.rounds = {"CT": 4, "TERRORIST": 3}, 7

@@ -133,6 +133,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self._mark_torn(number)
         self._open(number).start(event)
 
+    def _lineup_grown(self, event: ev.LineupGrown) -> None:
+        if self.open_round is not None:
+            self.open_round.add_to_lineup(event)
+
     def _round_decided(self, event: ev.RoundDecided) -> None:
         number, record = event.round_number, self.open_round
         if record is not None and record.number < number:
@@ -284,10 +288,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if not event.is_enemy:
             return
         counts = self._counts(event.player_id)
-        if event.is_flash:
-            counts.flash_assists += 1
-        else:
-            counts.assists += 1
+        counts.flash_assists += event.is_flash
+        counts.assists += not event.is_flash
 
     def _blinded(self, event: ev.Blinded) -> None:
         # The log includes blinded dead players (4 of 20 enemies in a real match); the game does not count them.
@@ -365,6 +367,7 @@ _Handlers = dict[type[ev.Event], Callable[[Ledger, Any], None]]
 _WHILE_LIVE: _Handlers = {
     ev.MapLive: Ledger._map_live,
     ev.RoundStarted: Ledger._round_started,
+    ev.LineupGrown: Ledger._lineup_grown,
     ev.RoundDecided: Ledger._round_decided,
     ev.RoundRestored: Ledger._round_restored,
     ev.MapEnded: Ledger._map_ended,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.events import EconomyCounted, RoundDecided, RoundEndReason, RoundStarted
+from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, RoundEndReason, RoundStarted
 from matchpod.core.model import PlayerId, Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 
@@ -99,6 +99,16 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.team1, self.team2 = event.team1, event.team2
         for player_id in event.team1 + event.team2:
             self.counts(player_id).rounds_played = 1
+
+    def add_to_lineup(self, event: LineupGrown) -> None:
+        """Add a player who was there at the start, but was seen only later in the round."""
+        if not self.is_started or self.is_decided or self.team_of(event.player_id) is not None:
+            return
+        if event.team is Team.TEAM1:
+            self.team1 = (*self.team1, event.player_id)
+        else:
+            self.team2 = (*self.team2, event.player_id)
+        self.counts(event.player_id).rounds_played = 1
 
     def decide(self, event: RoundDecided) -> None:
         """Record the winner and the score, and the number of falls before the decision."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.events import RoundDecided, RoundEndReason
+from matchpod.core.events import LineupGrown, RoundDecided, RoundEndReason
 from matchpod.core.model import Side, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
@@ -31,6 +31,17 @@ def test_player_outside_the_line_ups_has_counters_but_did_not_play_the_round() -
 def test_team_comes_from_the_line_up() -> None:
     record = started()
     assert (record.team_of(ANNA), record.team_of(XENA), record.team_of("3001")) == (Team.TEAM1, Team.TEAM2, None)
+
+
+def test_player_seen_late_joins_the_line_up_until_the_decision() -> None:
+    record = started()
+    record.add_to_lineup(LineupGrown(1, "3001", Team.TEAM1))
+    record.add_to_lineup(LineupGrown(2, "3002", Team.TEAM2))
+    record.add_to_lineup(LineupGrown(3, ANNA, Team.TEAM2))
+    record.decide(round_decided(Team.TEAM2))
+    record.add_to_lineup(LineupGrown(4, "3003", Team.TEAM1))
+    assert (record.team1, record.team2) == ((*TEAM1, "3001"), (*TEAM2, "3002"))
+    assert [record.counts(player).rounds_played for player in ("3001", "3002", "3003")] == [1, 1, 0]
 
 
 def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
