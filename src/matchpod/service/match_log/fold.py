@@ -256,10 +256,11 @@ class Fold(msgspec.Struct):
         return self.reader.match.phase is MatchPhase.OVER
 
     @property
-    def may_get_late_reports(self) -> bool:
-        """True if a plugin reports about this match: its last report may follow the last log line."""
-        match = self.reader.match
-        return uses_plugin_match(match.settings) or any(played.ledger.shots for played in match.maps)
+    def awaits_reports(self) -> bool:
+        """True if a plugin may still report about the last round: its MVP, or more shots."""
+        match, ledger = self.reader.match, self.reader.match.current_map.ledger
+        has_mvp = any(record.number in ledger.mvps.plugin for record in ledger.rounds[-1:])
+        return (uses_plugin_match(match.settings) and not has_mvp) or any(played.ledger.shots for played in match.maps)
 
     @property
     def has_timeline_items(self) -> bool:

@@ -134,7 +134,7 @@ class _Runner:
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < LATE_MS else 0
 
     async def _end(self, outcome: Outcome) -> None:
-        if outcome.is_finished and self._fold.may_get_late_reports:
+        if outcome.is_finished:
             await self._wait_for_last_report()
         failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
         await end_leased_match(
@@ -154,10 +154,11 @@ class _Runner:
         """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
         try:
             async with asyncio.timeout(LAST_REPORT_S):
-                while True:
-                    await self._live.woken.wait()
+                while self._fold.awaits_reports:
                     self._live.woken.clear()
                     await self._apply_late()
+                    if self._fold.awaits_reports:
+                        await self._live.woken.wait()
         except TimeoutError:
             await self._apply_late()
 

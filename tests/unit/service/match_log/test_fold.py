@@ -115,6 +115,19 @@ def test_entries_give_the_match_that_was_played() -> None:
     assert build_result(fold.match) == build_result(played.reader.match)
 
 
+def test_match_waits_for_the_report_of_its_last_round_and_for_nothing_after_it() -> None:
+    entries = recorded().entries
+    last_report = max(one.seq for one in entries if b'"event":"round_end"' in one.body)
+    complete, short = new_fold(), new_fold()
+    fold_all(complete, entries)
+    fold_all(short, [one for one in entries if one.seq != last_report])
+    assert complete.is_over
+    assert short.is_over
+    assert (complete.awaits_reports, short.awaits_reports) == (False, True)
+    fold_all(short, [entries[last_report - 1]])
+    assert not short.awaits_reports
+
+
 def test_snapshot_after_every_entry_changes_nothing() -> None:
     entries = recorded().entries
     whole, again = new_fold(), new_fold()
