@@ -140,7 +140,7 @@ def test_log_that_begins_late_has_all_later_rounds(corpus: Path, tmp_path: Path,
         assert record.players == kept[record.number].players
 
 
-@pytest.mark.parametrize("seconds_lost", (0, 2, 4, 6, 8, 10, 12, 14))
+@pytest.mark.parametrize("seconds_lost", [0, 2, 4, 6, 8, 10, 12, 14])
 def test_log_that_begins_in_the_first_freeze_time_has_all_rounds(
     corpus: Path, tmp_path: Path, seconds_lost: int
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,17 @@ async def create_first_key(access: Access) -> str | None:
         return (await access.create_organization_with_key(ORGANIZATION, key_name="first key")).text
     except AccessError:
         return None  # another process started at the same moment and shows its key
+
+
+async def another_key_text(access: Access, *, command: str) -> str:
+    """Return how to get a key if the first one was shown at an earlier start."""
+    names = [organization.name for organization in await access.organizations()]
+    name = ORGANIZATION if ORGANIZATION in names else names[0]
+    return f"""
+API keys are shown only once. To create another one:
+
+    {command} keys create --org {shlex.quote(name)} --role owner
+"""
 
 
 def write_key_file(folder: Path, text: str) -> Path:

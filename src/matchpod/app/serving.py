@@ -26,7 +26,7 @@ from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_proces
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, check_fleets, compose
-from matchpod.app.first_run import ORGANIZATION, create_first_key, welcome_text, write_key_file
+from matchpod.app.first_run import ORGANIZATION, another_key_text, create_first_key, welcome_text, write_key_file
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
@@ -54,7 +54,8 @@ _log = logging.getLogger(__name__)
 def run_service(settings: Settings, *, announce: Callable[[str], None] | None, command: str = "matchpod") -> int:
     """Run the service until it is signalled to stop; return the exit code.
 
-    `announce` prints the first API key on a terminal; None if there is none. `command` is how to run this program.
+    `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
+    run this program.
     """
     limits = connection_limits(settings, _allow_open_files())
     try:
@@ -118,6 +119,8 @@ async def _serve(
         if key is not None:
             text = welcome_text(key, base_url=url, region=settings.regions[0].code, command=command)
             _show_key(settings, text, announce)
+        elif announce is not None:
+            announce(await another_key_text(service.access, command=command))
         return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s).run()
 
 

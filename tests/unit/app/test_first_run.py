@@ -9,7 +9,7 @@ from pathlib import Path
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
-from matchpod.app.first_run import EXTERNAL_ID, ORGANIZATION, create_first_key, welcome_text
+from matchpod.app.first_run import EXTERNAL_ID, ORGANIZATION, another_key_text, create_first_key, welcome_text
 from matchpod.core.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.service.access import Access
@@ -44,6 +44,8 @@ async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
         principal = await access.authenticate(f"Bearer {key}")
         assert principal.may_create
         assert await create_first_key(access) is None
+        command = (await another_key_text(access, command="./matchpod")).splitlines()[-1]
+        assert shlex.split(command) == ["./matchpod", "keys", "create", "--org", ORGANIZATION, "--role", "owner"]
     finally:
         await db.close()
 
