@@ -31,6 +31,9 @@ ASSIST_DAMAGE = 40
 
 _DEFAULT_REWARD = 300
 
+_PROPS_PER_PENETRATION = 3
+"""Every third prop is hit through something else: 5 of 27 chickens and props in a real match."""
+
 _GARBAGE_IDS = ("", "", "`As֬\x02")
 """CS2 prints an empty or garbage Steam id when players hit or blind themselves: 37 such lines in one real log."""
 _GARBAGE_SHARE = 0.1
@@ -139,7 +142,8 @@ class Battle:
         """Log that a player killed a chicken or destroyed a prop."""
         entity = 40 + int(self.rng.random() * 600)
         position = nearby_position(self.rng, killer.position)
-        self.arena.log.write(KilledOther(killer.token, killer.position, target, entity, position, weapon))
+        modifiers = ("penetrated",) if target != "chicken" and entity % _PROPS_PER_PENETRATION == 0 else ()
+        self.arena.log.write(KilledOther(killer.token, killer.position, target, entity, position, weapon, modifiers))
         if target == "chicken":
             self.arena.book.chicken_killed(killer)
 
@@ -222,7 +226,8 @@ class Battle:
         if not variables.is_on("mp_playercashawards"):
             return
         if not is_enemy:
-            change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"))
+            # Which changes are not tracked is unknown: an assumption, so that readers meet the line.
+            change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"), is_tracked=False)
         elif weapon.reward == _DEFAULT_REWARD:
             change_money(self.arena, killer, variables.whole("cash_player_killed_enemy_default"))
         else:

@@ -14,7 +14,7 @@ from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.arsenal import GRENADES, ITEMS, MAX_ARMOR, WEAPONS, ItemKind, pick_up_name
 from matchpod.simulator.play.fights.purchases import choose_strategy, price_of, shopping_list, start_pistol
-from matchpod.simulator.play.fights.purse import change_money
+from matchpod.simulator.play.fights.purse import SELLBACK, change_money
 from matchpod.simulator.play.player import MAX_HEALTH, Player
 from matchpod.simulator.play.watcher import RoundEnd
 
@@ -38,6 +38,10 @@ _DEFAULT_PISTOL = {Side.CT: "mp_ct_default_secondary", Side.T: "mp_t_default_sec
 
 _FREE_HELMET = 2
 _KIT_FOR_ALL = 2
+
+_REGRET_REST = 150
+"""A player with this rest of a thousand left returns a new grenade and buys it again: about every second round, as in a
+real match."""
 
 
 class Economy:
@@ -110,6 +114,9 @@ class Economy:
                 passed_ms = at_ms
             if player.is_alive and player in arena.players:
                 purchase(arena, player, name)
+                if name in GRENADES and player.money % 1000 == _REGRET_REST:
+                    sell_back(arena, player, name)
+                    purchase(arena, player, name)
 
     def pay(self, arena: Arena, end: RoundEnd) -> None:
         """Pay the money of a round: winners, then the bonus for a defused plant, then losers; a draw pays nothing."""
@@ -211,6 +218,12 @@ def purchase(arena: Arena, player: Player, name: str) -> None:
         change_money(arena, player, -price, item.cause)
         write(ItemTransfer(token, "picked up", item.picked))
     write(ItemTransfer(token, "purchased", item.bought))
+
+
+def sell_back(arena: Arena, player: Player, name: str) -> None:
+    """Return a grenade that was just bought; the log shows only the money."""
+    change_money(arena, player, price_of(player, name), SELLBACK)
+    player.grenades.remove(name)
 
 
 def log_buyzone_exit(arena: Arena, player: Player) -> None:

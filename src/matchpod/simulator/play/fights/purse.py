@@ -6,8 +6,12 @@ from matchpod.cs2.log_lines.player_lines import MoneyChange
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.player import Player
 
+SELLBACK = "acquire: sellback"
 
-def change_money(arena: Arena, player: Player, change: int, cause: str | None = None) -> None:
+
+def change_money(
+    arena: Arena, player: Player, change: int, cause: str | None = None, *, is_tracked: bool = True
+) -> None:
     """Pay or charge a player. The full change is logged even if the limit cuts it; a change without effect is not."""
     variables = arena.variables
     before = player.money
@@ -19,4 +23,4 @@ def change_money(arena: Arena, player: Player, change: int, cause: str | None = 
         return
     player.money = after
     if variables.is_on("mp_logmoney"):
-        arena.log.write(MoneyChange(player.money_token, before, change, after, cause))
+        arena.log.write(MoneyChange(player.money_token, before, change, after, cause, is_tracked))

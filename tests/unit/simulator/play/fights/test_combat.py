@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from matchpod.core.model import Side
@@ -200,6 +202,15 @@ def test_killed_chicken_is_counted_but_a_destroyed_prop_is_not(field: Battlefiel
     battle.kill_other(field.cts[0], "func_breakable", "ak47")
     assert [line.thing for line in field.log.lines_of(KilledOther)] == ["chicken", "func_breakable"]
     assert tally_of(field, field.cts[0]).chicken_kills == 1
+
+
+def test_some_props_are_hit_through_something_else_but_no_chicken(field: Battlefield) -> None:
+    battle = Battle(field.arena, Random(1))
+    for _ in range(60):
+        battle.kill_other(field.cts[0], "prop_dynamic", "deagle")
+        battle.kill_other(field.cts[0], "chicken", "deagle")
+    modifiers = [(line.thing, line.modifiers) for line in field.log.lines_of(KilledOther)]
+    assert {*modifiers} == {("chicken", ()), ("prop_dynamic", ()), ("prop_dynamic", ("penetrated",))}
 
 
 def test_picking_up_the_bomb_logs_two_lines(field: Battlefield) -> None:

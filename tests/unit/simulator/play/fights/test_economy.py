@@ -8,7 +8,7 @@ import pytest
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.player_lines import ItemTransfer, LeftBuyzone, MoneyChange
-from matchpod.simulator.play.fights.economy import equip, log_buyzone_exit, purchase
+from matchpod.simulator.play.fights.economy import equip, log_buyzone_exit, purchase, sell_back
 from matchpod.simulator.play.player import Player
 from matchpod.simulator.play.watcher import RoundEnd
 from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
@@ -114,6 +114,30 @@ def test_armor_is_logged_as_picked_up_before_it_is_paid_for() -> None:
         "money change 6750-1000 = $5750 (tracked) (purchase: item_assaultsuit)",
         'purchased "item_assaultsuit"',
     ]
+
+
+def test_returned_grenade_is_logged_as_money_only() -> None:
+    field = Battlefield().spawn_all()
+    player = field.ts[0]
+    player.money = 700
+    purchase(field.arena, player, "hegrenade")
+    sell_back(field.arena, player, "hegrenade")
+    assert texts_of(field, player)[-1].endswith("money change 400+300 = $700 (tracked) (acquire: sellback)")
+    assert (player.money, player.grenades) == (700, [])
+
+
+def test_some_grenades_are_returned_and_bought_again() -> None:
+    returned = 0
+    for seed in range(20):
+        field = Battlefield().spawn_all()
+        for number, player in enumerate(field.arena.players):
+            player.money = 3000 + 50 * (seed + number)
+        field.run(field.economy.buy(field.arena, Random(seed), 15_000))
+        causes = [line.cause for line in field.log.lines_of(MoneyChange)]
+        for at in [at for at, cause in enumerate(causes) if cause == "acquire: sellback"]:
+            returned += 1
+            assert causes[at - 1] == causes[at + 1]
+    assert 0 < returned < 40
 
 
 def test_all_players_buy_within_the_window() -> None:

@@ -12,6 +12,12 @@ def test_money_line_has_a_user_id_one_too_high() -> None:
     assert field.log.texts == ['"player 0<1><[U:1:1000]><CT>" money change 800+300 = $1100 (tracked)']
 
 
+def test_change_may_be_untracked() -> None:
+    field = Battlefield()
+    change_money(field.arena, field.cts[0], -300, is_tracked=False)
+    assert field.log.texts == ['"player 0<1><[U:1:1000]><CT>" money change 800-300 = $500']
+
+
 def test_limit_caps_the_money_but_not_the_logged_change() -> None:
     field = Battlefield()
     field.cts[0].money = 15050
