@@ -11,9 +11,9 @@ def main() -> None:
         from matchpod.simulator.wire.command_line import main as simulate
 
         sys.exit(simulate(sys.argv[2:]))
-    from matchpod.cli import app
+    from matchpod.cli import create_app
 
-    app()
+    create_app(*sys.argv[1:2])()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from matchpod import __main__
-from matchpod.cli import app, replaying
+from matchpod.cli import COMMANDS, create_app, replaying
 from tests.unit.cs2.server_log import ServerLog
 from tests.unit.test_replay import won_map, write
 
 
 def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+    return CliRunner().invoke(create_app(), [str(arg) for arg in args])
 
 
 def test_scoreboard_is_printed(tmp_path: Path) -> None:
@@ -77,6 +78,18 @@ def test_large_files_show_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     done = run("replay", write(tmp_path, "a.log", won_map().file()))
     assert done.exit_code == 0
     assert "reading" in done.stderr
+
+
+def test_version_is_printed() -> None:
+    assert run("--version").stdout == f"matchpod {version('matchpod')}\n"
+
+
+def test_all_commands_are_listed_and_one_alone_is_enough_to_run_it() -> None:
+    everything = CliRunner().invoke(create_app(), ["--help"]).stdout
+    for name in COMMANDS:
+        assert f"\n  {name} " in everything
+        alone = CliRunner().invoke(create_app(name), [name, "--help"])
+        assert (alone.exit_code, alone.stdout) == (0, run(name, "--help").stdout)
 
 
 def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from matchpod.cli import app
+from matchpod.cli import create_app
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -20,7 +20,7 @@ SESSIONS = re.findall(r"```console\n\$ \.venv/bin/matchpod ([^\n]*)\n(.*?)```", 
 def test_session_in_the_readme_matches_the_output(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     arguments, _, pipe = command.partition(" | ")
-    done = CliRunner().invoke(app, shlex.split(arguments))
+    done = CliRunner().invoke(create_app(), shlex.split(arguments))
     printed = [line.rstrip() for line in done.output.split("\n")]
     if pipe:
         printed = [*printed[: int(pipe.removeprefix("head -"))], ""]

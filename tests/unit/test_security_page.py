@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from matchpod.app.first_run import KEY_FILE
-from matchpod.cli import app
+from matchpod.cli import create_app
 from matchpod.core.secret_names import is_secret_name
 from matchpod.service.callbacks import MAX_PER_HOST
 from matchpod.service.history.stream_readers import MAX_READERS
@@ -36,7 +36,7 @@ def test_settings_on_the_page_exist() -> None:
 def test_command_on_the_page_has_known_options(command: str, tmp_path: Path) -> None:
     # On an empty data folder its subject is unknown, which is reported in a sentence; a wrong option would be too, but
     # with the usage of the command.
-    done = CliRunner().invoke(app, shlex.split(command)[1:], env={"MATCHPOD_DATA_DIR": str(tmp_path)})
+    done = CliRunner().invoke(create_app(), shlex.split(command)[1:], env={"MATCHPOD_DATA_DIR": str(tmp_path)})
     assert done.exit_code in (0, 2), done.output
     assert "Usage" not in done.stderr
 

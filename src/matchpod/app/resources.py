@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from matchpod.adapters.clock import SystemClock
-from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.private_files import SharedFolderError, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
@@ -96,6 +95,8 @@ def _open_vault(settings: Settings) -> Vault:
 async def _open_database(settings: Settings) -> Database:
     try:
         if settings.database_url is not None:
+            from matchpod.adapters.postgres import PostgresDatabase  # imported here, for a quick start without it
+
             return await PostgresDatabase.open(settings.database_url.reveal())
         return await SqliteDatabase.open(settings.database_path)
     except DatabaseError as exc:

@@ -7,22 +7,25 @@ Results go to standard output, everything else to standard error, so that output
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from matchpod.cli import (
-    callbacks,
-    keys,
-    listen,
-    matches,
-    organizations,
-    pruning,
-    recomputing,
-    regions,
-    replaying,
-    serving,
-)
-from matchpod.simulator.wire import command_line
+COMMANDS: Final = {
+    "serve": "serving:serve",
+    "migrate": "serving:migrate",
+    "orgs": "organizations:app",
+    "keys": "keys:app",
+    "regions": "regions:app",
+    "match": "matches:app",
+    "callbacks": "callbacks:app",
+    "recompute": "recomputing:recompute",
+    "prune": "pruning:prune",
+    "listen": "listen:listen",
+    "replay": "replaying:replay",
+}
+"""The module and function, or group of commands, of each command."""
 
 
 class Commands(typer.Typer):
@@ -37,30 +40,40 @@ class Commands(typer.Typer):
             sys.exit(1)
 
 
-app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+def create_app(name: str | None = None) -> Commands:
+    """Return the commands. If `name` is one of them, only this one is imported, so that it starts quickly."""
+    app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback()(matchpod)
+    for command in [name] if name in COMMANDS else COMMANDS:
+        module, _, attribute = COMMANDS[command].partition(":")
+        found = getattr(import_module(f"matchpod.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=command)
+        else:
+            app.command(command)(found)
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    app.command(context_settings=anything)(simulate)
+    return app
 
 
-@app.callback()
-def matchpod() -> None:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        from importlib.metadata import version as installed_version  # slow to import
+
+        typer.echo(f"matchpod {installed_version('matchpod')}")
+        raise typer.Exit
+
+
+def matchpod(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """A fresh Counter-Strike 2 server for every match, and its full result in one callback."""
 
 
 def simulate(context: typer.Context) -> None:
     """Run a simulated CS2 server: RCON, log posts, made-up players. See simulate --help."""
+    from matchpod.simulator.wire import command_line  # imported here, so that the other commands start quickly
+
     raise typer.Exit(command_line.main(context.args))
-
-
-app.command()(serving.serve)
-app.command()(serving.migrate)
-app.add_typer(organizations.app, name="orgs")
-app.add_typer(keys.app, name="keys")
-app.add_typer(regions.app, name="regions")
-app.add_typer(matches.app, name="match")
-app.add_typer(callbacks.app, name="callbacks")
-app.command()(recomputing.recompute)
-app.command()(pruning.prune)
-app.command()(listen.listen)
-app.command()(replaying.replay)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
-    simulate
-)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.cli import app
+from matchpod.cli import create_app
 from matchpod.ports import Database, Delivery
 from matchpod.storage import organizations, outbox
 from matchpod.storage.migrate import migrate
@@ -24,7 +24,7 @@ AT_MS = 1_800_000_000_000
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(app, ["callbacks", *args])
+    return CliRunner().invoke(create_app(), ["callbacks", *args])
 
 
 def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> None:

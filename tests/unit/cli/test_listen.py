@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from matchpod.callback_receiver import Callback, ReceivedCallback, Signature
-from matchpod.cli import app, listen
+from matchpod.cli import create_app, listen
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "example-result.json"
 SUBJECT = {"serverId": "srv_1", "externalMatchId": "mine-7"}
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(app, ["listen", *args])
+    return CliRunner().invoke(create_app(), ["listen", *args])
 
 
 def received(callback: dict[str, object], **fields: object) -> ReceivedCallback:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.cli import app
+from matchpod.cli import create_app
 from matchpod.ports import Database
 from matchpod.storage import raw_log
 from tests.unit.cli import command_runner
@@ -32,6 +32,6 @@ def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
 
     on_database(runner, fill)
     for _ in range(2):
-        assert runner.output(app, "prune", "--dry-run").splitlines() == report("would be deleted", 3)
-    assert runner.output(app, "prune").splitlines() == report("deleted", 3)
-    assert runner.output(app, "prune").splitlines() == report("deleted", 0)
+        assert runner.output(create_app(), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
+    assert runner.output(create_app(), "prune").splitlines() == report("deleted", 3)
+    assert runner.output(create_app(), "prune").splitlines() == report("deleted", 0)

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from matchpod.app import Resources
-from matchpod.cli import app, serving
+from matchpod.cli import create_app, serving
 from matchpod.cli.resources import run_with_resources
 from matchpod.ports import DatabaseUnavailableError
 from matchpod.storage.schema import MIGRATIONS
@@ -20,7 +20,7 @@ runner = command_runner.runner
 
 def test_migrate_prints_the_schema_version(runner: CommandRunner) -> None:
     for _ in range(2):
-        assert runner.output(app, "migrate") == f"The database has version {len(MIGRATIONS)}."
+        assert runner.output(create_app(), "migrate") == f"The database has version {len(MIGRATIONS)}."
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])
@@ -29,7 +29,7 @@ def test_every_invalid_setting_is_reported(
 ) -> None:
     monkeypatch.setenv("MATCHPOD_PORT", "many")
     monkeypatch.setenv("MATCHPOD_LOG_LEVEL", "loud")
-    done = runner.invoke(app, command)
+    done = runner.invoke(create_app(), command)
     assert (done.exit_code, done.stdout) == (2, "")
     assert [line.split()[1] for line in done.stderr.splitlines()] == ["MATCHPOD_LOG_LEVEL", "MATCHPOD_PORT"]
 
@@ -37,14 +37,17 @@ def test_every_invalid_setting_is_reported(
 @pytest.mark.parametrize("command", ["serve", "migrate"])
 def test_unreadable_settings_file_is_reported(runner: CommandRunner, command: str) -> None:
     (runner.data_dir / "matchpod.toml").mkdir()
-    assert runner.error(app, command) == f"The file {runner.data_dir}/matchpod.toml cannot be read: Is a directory."
+    assert (
+        runner.error(create_app(), command)
+        == f"The file {runner.data_dir}/matchpod.toml cannot be read: Is a directory."
+    )
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])
 def test_data_folder_that_cannot_be_created_is_reported(tmp_path: Path, runner: CommandRunner, command: str) -> None:
     (tmp_path / "file").touch()
     runner.data_dir = tmp_path / "file"
-    done = runner.invoke(app, command)
+    done = runner.invoke(create_app(), command)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"matchpod: The data folder {tmp_path}/file cannot be created: File exists.\n"
 

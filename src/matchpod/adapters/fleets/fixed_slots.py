@@ -1,0 +1,32 @@
+"""Base class of fleets with a fixed number of slots: nothing about their servers changes unnoticed by the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+
+class FixedSlots:
+    """What these fleets have in common."""
+
+    @property
+    def fault(self) -> str | None:
+        """None: a server that cannot be started is a failed attempt of one match."""
+        return None
+
+    async def check(self) -> Sequence[str]:
+        """Return no faults: settings of these fleets are checked when they are read."""
+        return ()
+
+    async def follow(self, on_change: Callable[[], None]) -> None:
+        """Wait until cancelled: a slot becomes free only by a release."""
+        await asyncio.Event().wait()
+
+    async def capacity(self) -> None:
+        """Return None: the slots are all there is to know."""
+        return
+
+    async def wait_gone(self, server_id: str, slot: str) -> str:
+        """Wait until cancelled: `is_alive` finds out."""
+        await asyncio.Event().wait()
+        return ""
