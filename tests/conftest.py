@@ -42,6 +42,8 @@ SLOWEST = tuple(
         "e2e/service/test_results.py",
         "e2e/service/test_cancellations.py",
         "contract/test_runner.py",
+        "unit/simulator/test_lost_log.py",
+        "unit/simulator/test_agreement.py",
         "e2e/service",
         "e2e",
         "contract",

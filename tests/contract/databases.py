@@ -24,6 +24,7 @@ from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage.migrate import migrate
+from tests.migrated import create_migrated
 from tests.vaults import VAULT
 
 OPERATION_S = 120.0
@@ -76,6 +77,8 @@ class Harness:
     @asynccontextmanager
     async def open_replicas(self) -> AsyncIterator[Replicas]:
         """Migrate the database and open it twice, like two replicas; the same handle twice if it is not shared."""
+        if isinstance(self.location, Path):
+            create_migrated(self.location)
         first = await self.open()
         second = await self.open() if first.is_shared else first
         try:

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
@@ -41,12 +42,11 @@ from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.storage import servers
-from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from tests.contract.databases import DelegatingDatabase
-from tests.vaults import VAULT
+from tests.migrated import create_migrated
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -74,7 +74,7 @@ class ManualClock:
         return self.at_ms / 1000
 
 
-class NoFleet:
+class NoFleet(FixedSlots):
     """A fleet that must not be used."""
 
     slots: Sequence[str] = ()
@@ -132,8 +132,8 @@ class Site:
         self.max_streams = max_streams
         self.runner = asyncio.Runner()
         self.clock = ManualClock()
+        create_migrated(path)
         self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
-        self.run(migrate(self.db, VAULT.seal))
         self.random_bytes = CountingBytes()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
         self.metrics = Registry()
