@@ -362,12 +362,14 @@ def slow_command(wait_s: float) -> tuple[str, ...]:
     return ("{python}", "-c", program, *SIMULATOR_COMMAND[1:])
 
 
-def default_regions(sandbox_ports: int = 8, *, speed: float = PATIENT_SPEED) -> str:
+def default_regions(
+    sandbox_ports: int = 8, *, speed: float = PATIENT_SPEED, sandbox_command: Sequence[str] | None = None
+) -> str:
     """Return `sandbox`, `hasty` (short timeouts), `tiny` (one server), `broken` (never starts), `slow` (after 20 s)."""
     ports = free_port_range(sandbox_ports + 8)
     return "".join(
         (
-            region("sandbox", ports[8:], speed=speed),
+            region("sandbox", ports[8:], speed=speed, command=sandbox_command),
             region("hasty", ports[6:8]),
             region("tiny", ports[:1]),
             region("broken", ports[1:3], command=BROKEN_COMMAND),

@@ -168,7 +168,11 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
     folder: Path = tmp_path_factory.mktemp("canceled")
     settings = {"pending_s": str(PENDING_S)}
     without_plugin = (*SIMULATOR_COMMAND, "--scenario", "plugin_missing")
-    regions = default_regions(20, speed=30) + region("no-plugin", free_port_range(3), command=without_plugin)
+    # Players come later than usual: scenarios without players must be set before, on a busy machine too.
+    patient = (*SIMULATOR_COMMAND, "+sim_roster_delay", "90")
+    regions = default_regions(20, speed=30, sandbox_command=patient) + region(
+        "no-plugin", free_port_range(3), command=without_plugin
+    )
     regions += region("late", free_port_range(2), speed=1, command=slow_command(2))
     with (
         CallbackReceiver() as receiver,
