@@ -5,7 +5,7 @@ The docstrings are the contract: one test suite runs against every adapter of a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -74,10 +74,12 @@ class Database(Protocol):
 
 
 class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The server a match needs. `slot` is one of the fleet's slots, already reserved for this match."""
+    """The server a match needs. `slot` is one of the fleet's slots, already reserved for this match, if it has any."""
 
     server_id: str
     slot: str
+    is_repeated: bool = False
+    """An earlier attempt may have allocated a server for this match: find it before allocating another one."""
     map_name: str
     game_type: int
     game_mode: int
@@ -97,21 +99,57 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_password: str
     is_fresh: bool = True
     """False if another match may have been played on it: its map must be reloaded."""
+    slot: str | None = None
+    """The name of the server in a fleet without slots."""
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """Servers of a fleet: how many are ready for a match, allocated to one, and exist in total."""
+
+    ready: int
+    allocated: int
+    total: int
 
 
 class FleetError(Exception):
     """A fleet operation failed; the message says why. An OSError is its cause (`raise … from`), if there was one."""
 
 
+class FleetUnavailableError(FleetError):
+    """The fleet cannot be reached or used at present: wait and retry, whichever match asks."""
+
+
 class Fleet(Protocol):
-    """Provides the servers of a region. All operations are keyed by server id, so they can be retried."""
+    """Provides the servers of a region. All operations are keyed by server id, so they can be retried.
+
+    A fleet either has slots, which the service reserves, or decides itself which match gets a server.
+    """
 
     @property
-    def slots(self) -> Sequence[str]:
-        """Names of the slots. A slot holds one match at a time, so their number is the capacity."""
+    def slots(self) -> Sequence[str] | None:
+        """Names of the slots, each for one match at a time; None if the fleet decides itself."""
 
-    async def allocate(self, order: ServerOrder) -> GameServer:
-        """Start (or find) the server of this match; a repeated call finds the same one. Raise FleetError on failure."""
+    @property
+    def fault(self) -> str | None:
+        """Why the fleet cannot be used at present, in one sentence; None if it can. Read from memory."""
+
+    async def check(self) -> Sequence[str]:
+        """Return what is wrong with its settings or surroundings, one sentence each, before the service starts."""
+
+    async def follow(self, on_change: Callable[[], None]) -> None:
+        """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
+
+    async def capacity(self) -> Capacity | None:
+        """Count the servers; None if there is no more to know than the slots. Raise FleetError if it is unknown."""
+
+    async def allocate(self, order: ServerOrder) -> GameServer | None:
+        """Start or find the server of this match; a repeated call finds the same one. Raise FleetError on failure.
+
+        None if no server is free, which only fleets without slots find out here.
+        """
+
+    async def wait_gone(self, server_id: str, slot: str) -> str:
+        """Wait until the server is known to be gone, and return why. A fleet that is not notified waits for ever."""
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
         """False if the server is known to be gone; True if it runs or its state is unknown."""

@@ -168,11 +168,11 @@ class Process:
 class World:
     """A database, a region, and the processes that drive its matches."""
 
-    def __init__(self, db: Database, slot_names: Sequence[str] = ("a", "b", "c"), speed: float = SPEED) -> None:
+    def __init__(self, db: Database, region: SimulatedRegion, speed: float = SPEED) -> None:
         self.db = db
         self.speed = speed
         self.clock = ShiftedClock()
-        self.region = SimulatedRegion(slot_names, start_ms=START_MS)
+        self.region = region
         self.processes: list[Process] = []
 
     def start(self, name: str = "one") -> Process:
@@ -301,7 +301,7 @@ class World:
 async def open_world(
     db: Database, slot_names: Sequence[str] = ("a", "b", "c"), *, speed: float = SPEED
 ) -> AsyncIterator[World]:
-    world = World(db, slot_names, speed)
+    world = World(db, SimulatedRegion(slot_names, start_ms=START_MS), speed)
     try:
         yield world
     finally:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 
+from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.ports import ConsoleLostError, FleetError, GameServer, ServerOrder
 from matchpod.service.ingest import TOKEN_HEADER, Ingest
@@ -164,10 +165,10 @@ class SimulatedConsole:
         pass
 
 
-class SimulatedRegion:
+class SimulatedRegion(FixedSlots):
     """A fleet and the consoles of its servers."""
 
-    def __init__(self, slots: Sequence[str] = ("a", "b", "c"), *, start_ms: int) -> None:
+    def __init__(self, slots: Sequence[str] | None = ("a", "b", "c"), *, start_ms: int) -> None:
         self._slots = slots
         self._start_ms = start_ms
         self._ingests: dict[str, Ingest] = {}
@@ -221,10 +222,10 @@ class SimulatedRegion:
     # --- the fleet ------------------------------------------------------------------------------------------------
 
     @property
-    def slots(self) -> Sequence[str]:
+    def slots(self) -> Sequence[str] | None:
         return self._slots
 
-    async def allocate(self, order: ServerOrder) -> GameServer:
+    async def allocate(self, order: ServerOrder) -> GameServer | None:
         self.orders.append(order)
         if self.allocation_errors:
             raise self.allocation_errors.pop(0)
@@ -234,9 +235,12 @@ class SimulatedRegion:
         if order.server_id not in self.running:
             if any(order.slot == one.slot for one in self.orders if one.server_id in self.running):
                 raise FleetError("another server has this slot")
-            self._started += 1
-            self.running[order.server_id] = SimulatedServer(self, order, start_ms=self._start_ms, number=self._started)
+            self._start(order)
         return self._game_server(order, order.rcon_password)
+
+    def _start(self, order: ServerOrder) -> None:
+        self._started += 1
+        self.running[order.server_id] = SimulatedServer(self, order, start_ms=self._start_ms, number=self._started)
 
     def _game_server(self, order: ServerOrder, password: str) -> GameServer:
         return GameServer(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 import pytest
 
+from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
     Fault,
@@ -78,7 +79,7 @@ class ManualClock:
         return self.at_ms
 
 
-class UnusedFleet:
+class UnusedFleet(FixedSlots):
     """A fleet that must not be used."""
 
     slots: Sequence[str] = ()

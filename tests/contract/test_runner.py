@@ -973,7 +973,7 @@ async def test_process_does_not_release_a_slot_that_another_process_released(
         reached, go_on = asyncio.Event(), asyncio.Event()
         allocate = world.region.allocate
 
-        async def slow_allocate(order: ServerOrder) -> GameServer:
+        async def slow_allocate(order: ServerOrder) -> GameServer | None:
             if order.server_id != "srv_1":
                 return await allocate(order)
             reached.set()

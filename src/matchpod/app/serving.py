@@ -112,6 +112,7 @@ async def _serve(
         ingest_base = settings.ingest_base(port_of(bound))
         service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
         stack.push_async_callback(_close, service)
+        await _check_fleets(service)
         await check_vault_key(resources)
         key = await create_first_key(service.access)
         # Again: another process with another key may have created the organization at the same moment.
@@ -251,6 +252,17 @@ async def _open_begun_entry(resources: Resources) -> BegunEntryFile:
         return BegunEntryFile(folder)
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
+
+
+async def _check_fleets(service: Service) -> None:
+    checked = await asyncio.gather(*(region.fleet.check() for region in service.regions.all()))
+    faults = [
+        f"Region {region.code}: {fault}"
+        for region, found in zip(service.regions.all(), checked, strict=True)
+        for fault in found
+    ]
+    if faults:
+        raise ResourcesError("\n".join(faults))
 
 
 async def _close(service: Service) -> None:

@@ -16,7 +16,7 @@ from matchpod.service.disk_space import DiskSpace
 from matchpod.service.pruning import Retention, prune
 from matchpod.service.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import servers, slots
+from matchpod.storage import servers
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -91,15 +91,17 @@ class Upkeep:
         """Set the gauges of servers, slots and free disk space."""
         await self._disk.shortage()
         counted = await servers.count_by_status(self._db)
-        taken = await slots.taken(self._db)
         by_state: dict[tuple[str, ...], float] = {}
-        for region in self._regions.all():
-            in_use = len(taken.get(region.code, {}))
-            by_state[(region.code, "all")] = len(region.fleet.slots)
-            by_state[(region.code, "taken")] = in_use
-            by_state[(region.code, "free")] = max(0, len(region.fleet.slots) - in_use)
+        faults: dict[tuple[str, ...], float] = {}
+        for region, capacity in await self._regions.capacities():
+            faults[(region.code,)] = float(region.fleet.fault is not None)
+            if capacity is not None:  # a fleet that cannot be reached has no numbers
+                by_state[(region.code, "all")] = capacity.total
+                by_state[(region.code, "taken")] = capacity.allocated
+                by_state[(region.code, "free")] = capacity.ready
         self._metrics.servers.replace({key: float(number) for key, number in counted.items()})
         self._metrics.slots.replace(by_state)
+        self._metrics.fleet_faults.replace(faults)
 
     async def sweep(self) -> None:
         """Delete entries older than the retention settings allow."""

@@ -15,7 +15,12 @@ class Metrics:
         )
         self.maps_incomplete = metrics.counter("matchpod_maps_incomplete_total", "Maps with lost log.", ("region",))
         self.servers = metrics.gauge("matchpod_servers", "Servers by region and status.", ("region", "status"))
-        self.slots = metrics.gauge("matchpod_slots", "Slots for servers, by region and state.", ("region", "state"))
+        self.slots = metrics.gauge(
+            "matchpod_slots", "Slots for servers, or servers of a fleet, by region and state.", ("region", "state")
+        )
+        self.fleet_faults = metrics.gauge(
+            "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
+        )
         self.followed = metrics.gauge("matchpod_matches_followed", "Matches that this process drives.")
         self.log_posts = metrics.counter("matchpod_log_posts_total", "Log posts stored.")
         self.log_bytes = metrics.counter("matchpod_log_bytes_total", "Log bytes stored.")

@@ -9,20 +9,24 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.validation import RegionRules
-from matchpod.ports import Database, Fleet
+from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.row_views import view_of
-from matchpod.storage import region_flags
+from matchpod.storage import region_flags, slots
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it."""
+    """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
+
+    `pending_ms`: how long a match waits for a server there; None for the default of the service.
+    """
 
     code: str
     name: str
     location: str
     speed: float = 1.0
     allows_simulator: bool = False
+    pending_ms: int | None = None
     fleet: Fleet
 
 
@@ -33,6 +37,11 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: Annotated[str, Meta(description="The display name of the region.")]
     location: Annotated[str, Meta(description="The location of its servers.")]
     is_active: Annotated[bool, Meta(description="Whether it accepts new matches.")]
+    ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
+    allocated: Annotated[int | None, Meta(description="Servers in use by matches; null if unknown.")]
+    capacity: Annotated[
+        int | None, Meta(description="All servers, which bounds the number of matches at once; null if unknown.")
+    ]
 
 
 class Regions:
@@ -54,13 +63,41 @@ class Regions:
     async def views(self) -> list[RegionView]:
         """All regions, as returned by the API."""
         flags = await region_flags.active_flags(self._db)
-        return [view_of(RegionView, region, is_active=flags.get(region.code, True)) for region in self.all()]
+        return [
+            view_of(
+                RegionView,
+                region,
+                is_active=flags.get(region.code, True) and region.fleet.fault is None,
+                ready=counted and counted.ready,
+                allocated=counted and counted.allocated,
+                capacity=counted and counted.total,
+            )
+            for region, counted in await self.capacities()
+        ]
+
+    async def capacities(self) -> list[tuple[Region, Capacity | None]]:
+        """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
+        taken = await slots.taken(self._db)
+        return [(region, await _capacity(region.fleet, len(taken.get(region.code, {})))) for region in self.all()]
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
         """The rules of each region, for validation. Only the requested region is looked up; others count as active."""
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {
-            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
+            code: RegionRules(
+                is_active=(is_active or code != requested) and region.fleet.fault is None,
+                is_simulated=region.allows_simulator,
+            )
             for code, region in self._regions.items()
         }
+
+
+async def _capacity(fleet: Fleet, taken: int) -> Capacity | None:
+    if fleet.slots is not None:
+        total = len(fleet.slots)
+        return Capacity(ready=max(0, total - taken), allocated=taken, total=total)
+    try:
+        return await fleet.capacity()
+    except FleetError:
+        return None

@@ -84,6 +84,7 @@ class Supervisor:
         self._notified: set[str] = set()
         self._unused: set[tuple[str, int]] = set()
         self._woken = asyncio.Event()
+        self._fleet_changed = asyncio.Event()
         self._is_draining = False
         self._is_unavailable = False
 
@@ -101,8 +102,10 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._loop("claim", self._acquire_due, partial(self._wait_for_notification, POLL_S)))
                 group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, RENEW_S)))
-                group.create_task(self._loop("places", self._wake_waiting, partial(asyncio.sleep, FREE_SLOTS_S)))
+                group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweep, partial(asyncio.sleep, SWEEP_S)))
+                for region in self._deps.regions.all():
+                    group.create_task(region.fleet.follow(self._fleet_changed.set))
         finally:
             await self._stop()
 
@@ -290,16 +293,21 @@ class Supervisor:
     # --- free slots and orphans ---------------------------------------------------------------------------------------
 
     async def _wake_waiting(self) -> None:
-        """Wake pending matches if slots are free: a region may have grown, or a process that was woken has died."""
-        taken = await slots.taken(self._deps.db)
-        for region in self._deps.regions.all():
-            free = len(region.fleet.slots) - len(taken.get(region.code, {}))
+        """Wake pending matches if servers are free: a fleet has grown, or a process that was woken has died."""
+        self._fleet_changed.clear()
+        for region, capacity in await self._deps.regions.capacities():
             now_ms = self._deps.clock.now_ms()
-            if self._deps.machine_faults.is_paused(region.code, now_ms):
+            if capacity is None or self._deps.machine_faults.is_paused(region.code, now_ms):
                 continue
-            if free > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
-                await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=free)])
+            if capacity.ready > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
+                await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=capacity.ready)])
                 self._woken.set()
+
+    async def _wait_for_free_slots(self) -> None:
+        """Wait until a fleet reports a server that became ready, but at most FREE_SLOTS_S."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FREE_SLOTS_S):
+                await self._fleet_changed.wait()
 
     async def _sweep(self) -> None:
         """Release servers without an open match, and free the slots of servers that are released or unknown."""

@@ -43,13 +43,31 @@ def two_regions(runner: CommandRunner) -> CommandRunner:
 
 def test_regions_are_listed_in_the_order_of_the_settings(two_regions: CommandRunner) -> None:
     assert two_regions.json_output(app, "list") == [
-        {"code": "eu", "name": "Europe [west]", "location": "Frankfurt", "isActive": True, "capacity": 3, "taken": 0},
-        {"code": "us", "name": "America", "location": "Chicago", "isActive": True, "capacity": 1, "taken": 0},
+        {
+            "code": "eu",
+            "name": "Europe [west]",
+            "location": "Frankfurt",
+            "isActive": True,
+            "capacity": 3,
+            "taken": 0,
+            "ready": 3,
+            "fault": None,
+        },
+        {
+            "code": "us",
+            "name": "America",
+            "location": "Chicago",
+            "isActive": True,
+            "capacity": 1,
+            "taken": 0,
+            "ready": 1,
+            "fault": None,
+        },
     ]
     head, eu, us = (line.rstrip() for line in two_regions.output(app, "list").splitlines())
-    assert head.split() == ["code", "name", "location", "active", "capacity", "taken"]
-    assert eu.split() == ["eu", "Europe", "[west]", "Frankfurt", "yes", "3", "0"]
-    assert us.split() == ["us", "America", "Chicago", "yes", "1", "0"]
+    assert head.split() == ["code", "name", "location", "active", "capacity", "taken", "ready", "fault"]
+    assert eu.split() == ["eu", "Europe", "[west]", "Frankfurt", "yes", "3", "0", "3", "-"]
+    assert us.split() == ["us", "America", "Chicago", "yes", "1", "0", "1", "-"]
 
 
 def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:

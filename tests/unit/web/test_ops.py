@@ -59,13 +59,16 @@ def test_requests_are_counted_by_route_and_status(site: Site) -> None:
     assert 'matchpod_http_request_seconds_count{route="/api/v1/servers/{id}",status_class="4xx"} 1' in response.text
 
 
+NO_SERVERS = {"ready": 0, "allocated": 0, "capacity": 0}
+
+
 def test_regions_are_listed_without_a_key(site: Site) -> None:
     site.run(region_flags.set_active(site.db, "eu-west", False))
     response = site.request("GET", "/api/v1/regions")
     assert response.status_code == 200
     assert response.json() == [
-        {"code": "sandbox", "name": "Sandbox", "location": "Here", "isActive": True},
-        {"code": "eu-west", "name": "Europe West", "location": "Paris", "isActive": False},
+        {"code": "sandbox", "name": "Sandbox", "location": "Here", "isActive": True, **NO_SERVERS},
+        {"code": "eu-west", "name": "Europe West", "location": "Paris", "isActive": False, **NO_SERVERS},
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from matchpod.ports import Capacity
+
 
 class FixedSlots:
     """What these fleets have in common."""
@@ -22,9 +24,9 @@ class FixedSlots:
         """Wait until cancelled: a slot becomes free only by a release."""
         await asyncio.Event().wait()
 
-    async def capacity(self) -> None:
+    async def capacity(self) -> Capacity | None:
         """Return None: the slots are all there is to know."""
-        return
+        return None
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
         """Wait until cancelled: `is_alive` finds out."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.fleets.process_record import (
     MARK_NAME,
     ProcessId,
@@ -103,7 +104,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float = START_S
 
 
-class ProcessFleet:
+class ProcessFleet(FixedSlots):
     """Runs servers on this machine, one per port; their records are kept in the folder."""
 
     def __init__(self, folder: Path, options: ProcessOptions) -> None:

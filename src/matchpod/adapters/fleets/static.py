@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.rcon_client import probe_port
 from matchpod.cs2.console_answers import parse_status
 from matchpod.cs2.console_commands import STATUS, end_match_command, kick_command, reset_commands
@@ -48,7 +49,7 @@ class StaticServer(msgspec.Struct, frozen=True):
         return f"StaticServer({self.address!r})"
 
 
-class StaticFleet:
+class StaticFleet(FixedSlots):
     """Provides the servers of a list."""
 
     def __init__(

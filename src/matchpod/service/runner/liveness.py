@@ -40,6 +40,9 @@ question and the pause between probes, a loss is noticed within 15 s."""
 PROBES_GONE: Final = 2
 """A process counts as gone after this many probes in a row without it: its last log posts may still be in flight."""
 
+LAST_POSTS_S: Final = 0.5
+"""How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""
+
 NO_LOG_MS: Final = 60_000
 """A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
 our log address is registered again."""
@@ -60,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class LivenessProbe:
-    """Probes one server; calls `on_lost` once, with the reason."""
+    """Probes one server; calls `on_lost` with the reason."""
 
     def __init__(
         self,
@@ -105,6 +108,13 @@ class LivenessProbe:
                 return
             with self._excusing_delay(PROBE_S):
                 await asyncio.sleep(PROBE_S)
+
+    async def wait_for_fleet(self) -> None:
+        """Wait until the fleet reports that the server is gone."""
+        row = self._lease.row
+        why = await self._region.fleet.wait_gone(row.id, row.slot or "")
+        await asyncio.sleep(LAST_POSTS_S)
+        self._on_lost(why)
 
     async def _probe(self) -> str:
         """Why the server is lost, or an empty string."""

@@ -94,7 +94,8 @@ class _Runner:
             await self._apply_stored()  # what its server sent during configuration
         try:
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(self._effects.run()), group.create_task(self._liveness.run())]
+                probes = (self._liveness.run(), self._liveness.wait_for_fleet())
+                beside = [group.create_task(work) for work in (self._effects.run(), *probes)]
                 try:
                     await self._drive()
                 finally:

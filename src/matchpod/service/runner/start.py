@@ -1,4 +1,8 @@
-"""Step of the runner: reserve a slot, allocate a server, configure it, and prove that it is ready."""
+"""Step of the runner: reserve a slot if the fleet has any, allocate a server, configure it, and prove that it is ready.
+
+A fleet without slots decides itself whether a server is free. Before it is asked, the row gets an empty slot: if this
+process dies, the next one knows that a server may have been allocated.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
-from matchpod.ports import ConsoleError, FleetError, GameServer, ServerOrder
+from matchpod.ports import ConsoleError, FleetError, FleetUnavailableError, GameServer, ServerOrder
 from matchpod.service import organization_events
 from matchpod.service.ingest_tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
@@ -61,16 +65,20 @@ async def start(lease: Lease, deps: Deps) -> bool:
     if region is None:
         await _fail(lease, deps, "its region is no longer configured", failure=Failure.REGION_REMOVED)
         return False
+    is_repeated = lease.row.slot is not None
     if not await _acquire_slot(lease, deps, region):
         return False
     try:
         async with asyncio.timeout(max(MIN_TRY_S, TRY_S / region.speed)):
-            server = await _start_server(lease, deps, region)
+            server = await _start_server(lease, deps, region, is_repeated=is_repeated)
     except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
-        if is_machine_fault(exc):
+        if is_machine_fault(exc) or isinstance(exc, FleetUnavailableError):
             await _wait_for_machine(lease, deps, region, str(exc))
         else:
             await _retry(lease, deps, region, exc)
+        return False
+    if server is None:
+        await _wait_for_slot(lease, deps, region)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
@@ -89,7 +97,7 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
-    row, now_ms = lease.row, deps.clock.now_ms()
+    row = lease.row
     slot = await _reserve(lease, deps, region)
     if slot is not None:
         if row.phase is ServerPhase.PENDING:
@@ -98,18 +106,29 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
         elif row.slot != slot:
             await lease.change(slot=slot)
         return True
-    until_ms = _pending_until_ms(row, now_ms, deps.pending_ms)
+    await _wait_for_slot(lease, deps, region)
+    return False
+
+
+async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
+    """Make the match pending, or end it if it has waited too long."""
+    row, now_ms = lease.row, deps.clock.now_ms()
+    until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
     if now_ms >= until_ms:
         last = f"; last error: {row.error}" if row.error else ""
         await _fail(lease, deps, f"no server became free in time{last}")
-        return False
+        return
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms)
+        columns: dict[str, int | None] = {"pending_until_ms": until_ms, "slot": None}
+        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, **columns)
         _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
     else:
         await lease.release(next_at_ms, pending_until_ms=until_ms)
-    return False
+
+
+def _pending_ms(deps: Deps, region: Region) -> int:
+    return deps.pending_ms if region.pending_ms is None else region.pending_ms
 
 
 def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
@@ -126,13 +145,27 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
         return None  # a slot that is free now belongs to a match that has waited longer
     if not deps.machine_faults.may_start(region.code, deps.clock.now_ms()):
         return None
+    if all_slots is None:
+        return row.slot or "" if row.slot is not None or await _may_have_server(region) else None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
 
 
-async def _start_server(lease: Lease, deps: Deps, region: Region) -> GameServer:
-    server = await _allocate(lease, deps, region)
+async def _may_have_server(region: Region) -> bool:
+    """False if the fleet knows that no server is free: asking it for one would change the row twice for nothing."""
+    try:
+        capacity = await region.fleet.capacity()
+    except FleetError:
+        return True
+    return capacity is None or capacity.ready > 0
+
+
+async def _start_server(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
+    """Allocate and configure a server; None if none is free."""
+    server = await _allocate(lease, deps, region, is_repeated=is_repeated)
+    if server is None:
+        return None
     line = ConsoleLine(lease, deps)
     configuring = asyncio.create_task(configure(lease, deps, line, is_fresh=server.is_fresh))
     try:
@@ -154,13 +187,14 @@ async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, reg
             raise FleetError("the server process ended during configuration")
 
 
-async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
+async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
     row = lease.row
     settings = settings_of(row)
     game_type, game_mode = game_mode_of(settings.match_type)
     order = ServerOrder(
         server_id=row.id,
         slot=row.slot or "",
+        is_repeated=is_repeated,
         map_name=settings.maps[0],
         game_type=game_type,
         game_mode=game_mode,
@@ -171,12 +205,18 @@ async def _allocate(lease: Lease, deps: Deps, region: Region) -> GameServer:
     lease.check()
     server = await region.fleet.allocate(order)
     deps.machine_faults.clear(region.code)
+    if server is None:
+        return None
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
+    if server.slot is not None:
+        columns["slot"] = server.slot
     if server.rcon_password != order.rcon_password:
         columns |= {"rcon_password": deps.vault.seal(server.rcon_password), "is_password_ours": False}
     if row.allocated_at_ms is None:
         columns["allocated_at_ms"] = deps.clock.now_ms()
-        _log.info("server allocated", extra={"server_id": row.id, "region": row.region, "slot": row.slot})
+        _log.info(
+            "server allocated", extra={"server_id": row.id, "region": row.region, "slot": server.slot or row.slot}
+        )
     await lease.change(**columns)
     return server
 
@@ -199,9 +239,9 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
     until_ms = deps.machine_faults.record(region.code, now_ms)
-    deadline_ms = _pending_until_ms(row, now_ms, deps.pending_ms)
+    deadline_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
     about = {"server_id": row.id, "region": row.region, "pause_s": (until_ms - now_ms) / 1000, "error": error}
-    _log.warning("machine cannot start servers, match waits", extra=about)
+    _log.warning("servers cannot be started, match waits", extra=about)
     if now_ms >= deadline_ms:
         await _fail(lease, deps, error)
         return

@@ -1,0 +1,137 @@
+"""The service drives matches on a fleet that decides itself which match gets a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database, FleetError, FleetUnavailableError
+from matchpod.storage import servers, slots
+from matchpod.storage.servers import LEASE_MS
+from tests.contract import databases
+from tests.contract.driven_matches import START_MS, World
+from tests.contract.simulated_cluster import SimulatedCluster
+
+harness = databases.sqlite_harness
+
+
+class ClusterWorld(World):
+    """A world whose region is a cluster."""
+
+    region: SimulatedCluster
+
+
+@asynccontextmanager
+async def open_cluster(db: Database, total: int) -> AsyncIterator[ClusterWorld]:
+    world = ClusterWorld(db, SimulatedCluster(total, start_ms=START_MS))
+    try:
+        yield world
+    finally:
+        await world.close()
+
+
+async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.RUNNING)
+        assert (await world.row()).slot == "pod-1"
+        assert await slots.taken(db) == {}
+        assert (await world.outcome()).kind == "match_over"
+        assert [(order.slot, order.is_repeated) for order in world.region.orders] == [("", False)]
+        assert world.region.releases == ["srv_1"]
+
+
+async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(db: Database) -> None:
+    names = ("srv_1", "srv_2", "srv_3")
+    async with open_cluster(db, 0) as world:
+        world.start()
+        for number, name in enumerate(names):
+            await world.create(name, created_at_ms=world.clock.now_ms() + number)
+            await world.until_phase(ServerPhase.PENDING, name)
+        assert world.region.orders == []  # the fleet is not asked while it has no server
+        for served in range(1, len(names) + 1):
+            world.region.total = 1
+            began = monotonic()
+            world.region.changed()
+            await world.until_phase(ServerPhase.RUNNING, names[served - 1])
+            assert monotonic() - began < 4  # not by the timer, which takes five seconds
+            world.region.total = 0
+            assert (await world.outcome(names[served - 1])).kind == "match_over"
+        assert [order.server_id for order in world.region.orders] == [*names]
+
+
+async def test_server_is_found_again_after_the_answer_of_the_fleet_was_lost(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.region.lost_answers = 1
+        world.start()
+        await world.create()
+        assert (await world.outcome()).kind == "match_over"
+        assert world.region.running == {}
+
+
+async def test_server_of_a_process_that_died_after_allocating_it_is_used(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        dead = world.start("dead")
+        allocate = world.region.allocate
+
+        async def die(order: object) -> object:
+            server = await allocate(order)  # type: ignore[arg-type]
+            dead.db.is_dead = True
+            return server
+
+        world.region.allocate = die  # type: ignore[assignment, method-assign]
+        await world.create()
+
+        async def is_started() -> bool:
+            return bool(world.region.running)
+
+        await world.until(is_started, "a server is allocated")
+        await dead.kill()
+        world.region.allocate = allocate  # type: ignore[method-assign]
+        assert (await world.row()).slot == ""
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor")
+        assert (await world.outcome()).kind == "match_over"
+        assert [order.is_repeated for order in world.region.orders] == [False, True]
+        assert world.region._started == 1
+
+
+async def test_match_waits_while_the_fleet_is_unavailable(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.region.allocation_errors = [FleetUnavailableError("The cluster does not answer.") for _ in range(2)]
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.PENDING)
+        row = await world.row()
+        assert (row.tries, row.error) == (0, "The cluster does not answer.")
+        assert (await world.outcome()).kind == "match_over"
+
+
+async def test_match_fails_after_three_failed_allocations_and_leaves_no_server(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.region.allocation_errors = [FleetError("The server does not answer.") for _ in range(3)]
+        world.start()
+        await world.create()
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_canceled", "server_failed")
+        assert world.region.running == {}
+
+
+async def test_match_is_lost_within_seconds_if_its_server_is_deleted(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.start()
+        await world.create()
+        await world.until_live()
+        began = monotonic()
+        await world.region.delete("srv_1")
+
+        async def is_over() -> bool:
+            row = await servers.get(db, "srv_1")
+            return row is not None and row.phase in (ServerPhase.ENDING, ServerPhase.RELEASED)
+
+        await world.until(is_over, "the match is over")
+        assert monotonic() - began < 4
+        assert (await world.outcome()).reason == "server_lost"
