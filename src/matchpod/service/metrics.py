@@ -9,18 +9,13 @@ class Metrics:
     """The metrics of one process."""
 
     def __init__(self, metrics: Registry) -> None:
+        self._add_fleet_metrics(metrics)
         self.matches_created = metrics.counter("matchpod_matches_created_total", "Matches created.", ("region",))
         self.matches_ended = metrics.counter(
             "matchpod_matches_ended_total", "Matches ended, by outcome.", ("region", "outcome")
         )
         self.maps_incomplete = metrics.counter("matchpod_maps_incomplete_total", "Maps with lost log.", ("region",))
         self.servers = metrics.gauge("matchpod_servers", "Servers by region and status.", ("region", "status"))
-        self.slots = metrics.gauge(
-            "matchpod_slots", "Slots for servers, or servers of a fleet, by region and state.", ("region", "state")
-        )
-        self.fleet_faults = metrics.gauge(
-            "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
-        )
         self.followed = metrics.gauge("matchpod_matches_followed", "Matches that this process drives.")
         self.log_posts = metrics.counter("matchpod_log_posts_total", "Log posts stored.")
         self.log_bytes = metrics.counter("matchpod_log_bytes_total", "Log bytes stored.")
@@ -31,15 +26,6 @@ class Metrics:
             "matchpod_fold_seconds",
             "From receiving a log entry until it is applied.",
             buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0),
-        )
-        self.bring_up_s = metrics.histogram(
-            "matchpod_bring_up_seconds",
-            "From creating a match until its server is running.",
-            ("region",),
-            buckets=(1, 2, 5, 10, 20, 40, 80, 160, 320),
-        )
-        self.bring_up_failures = metrics.counter(
-            "matchpod_bring_up_failures_total", "Failed attempts to start a server.", ("region",)
         )
         self.console_failures = metrics.counter(
             "matchpod_console_failures_total", "Console commands without an answer.", ("region",)
@@ -52,6 +38,23 @@ class Metrics:
         )
         self.callback_s = metrics.histogram(
             "matchpod_callback_seconds", "Duration of a callback delivery attempt.", buckets=(0.01, 0.05, 0.2, 1, 3, 10)
+        )
+
+    def _add_fleet_metrics(self, metrics: Registry) -> None:
+        self.slots = metrics.gauge(
+            "matchpod_slots", "Slots for servers, or servers of a fleet, by region and state.", ("region", "state")
+        )
+        self.fleet_faults = metrics.gauge(
+            "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
+        )
+        self.bring_up_s = metrics.histogram(
+            "matchpod_bring_up_seconds",
+            "From creating a match until its server is running.",
+            ("region",),
+            buckets=(1, 2, 5, 10, 20, 40, 80, 160, 320),
+        )
+        self.bring_up_failures = metrics.counter(
+            "matchpod_bring_up_failures_total", "Failed attempts to start a server.", ("region",)
         )
 
 
