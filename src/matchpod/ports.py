@@ -140,7 +140,7 @@ class Fleet(Protocol):
         """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
 
     async def capacity(self) -> Capacity | None:
-        """Count the servers; None if there is no more to know than the slots. Raise FleetError if it is unknown."""
+        """Count the servers; None if the slots say everything. Raise FleetError if the number is unknown."""
 
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         """Start or find the server of this match; a repeated call finds the same one. Raise FleetError on failure.
