@@ -147,6 +147,7 @@ class Process:
             metrics=metrics,
             urls=IngestUrls(self.base),
             regions=self.deps.regions,
+            turns=self.deps.turns,
         )
         region.add_ingest(self.base, ingest)
         self._task = asyncio.create_task(self.supervisor.run())

@@ -31,6 +31,7 @@ from matchpod.service.ingest_urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.regions import Regions
@@ -110,6 +111,7 @@ class World:
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
             regions=Regions([], db),
+            turns=FoldTurns(self.db),
             quota_bytes=quota_bytes,
         )
 

@@ -192,6 +192,7 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
         metrics=deps.metrics,
         urls=deps.ingest,
         regions=deps.regions,
+        turns=deps.turns,
         quota_bytes=quota_bytes,
     )
 

@@ -6,7 +6,6 @@ plugin, 410 stop sending (a game server removes the URL). Of all bodies, only co
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections import OrderedDict
@@ -18,7 +17,7 @@ import msgspec
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
 from matchpod.cs2.console_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.log_batches import MAX_HEADER_CHARS, read_post
-from matchpod.cs2.log_pieces import split_post
+from matchpod.cs2.log_pieces import MAX_PIECE_BYTES, split_post
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database, Vault
 from matchpod.service.availability import unavailable_on_outage
@@ -28,6 +27,7 @@ from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.metrics import Metrics
 from matchpod.service.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
 from matchpod.service.regions import Regions
@@ -115,7 +115,7 @@ class _Tokens:
 class Ingest:
     """Stores what game servers and their plugins send."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
         *,
         db: Database,
@@ -125,9 +125,11 @@ class Ingest:
         metrics: Metrics,
         urls: IngestUrls,
         regions: Regions,
+        turns: FoldTurns,
         quota_bytes: int | None = None,
     ) -> None:
         self._db = db
+        self._turns = turns
         self._regions = regions
         self._quota_bytes = quota_bytes
         self._budgets = IngestBudgets()
@@ -220,18 +222,26 @@ class Ingest:
         return STORED
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
-        """The entries of a post: one per piece. Others run between two pieces, because redacting takes time."""
+        """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
         received_ms = self._clock.now_ms()
         before = await self._line_before(sender, headers) if continues_line(lines) else b""
-        pieces: list[NewEntry] = []
-        for piece_headers, piece in split_post(_stored_headers(headers), lines):
-            if pieces:
-                await asyncio.sleep(0)
-                before = unfinished(before + pieces[-1].body)
-            encoded = msgspec.json.encode(piece_headers)
-            redacted = redact_log(piece, sender.secrets, before=before)
-            pieces.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
-        return pieces
+        new: list[NewEntry] = []
+
+        def redact(piece: tuple[Mapping[str, str], bytes]) -> bool:
+            nonlocal before
+            if new:
+                before = unfinished(before + new[-1].body)
+            redacted = redact_log(piece[1], sender.secrets, before=before)
+            encoded = msgspec.json.encode(piece[0])
+            new.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
+            return True
+
+        stored = _stored_headers(headers)
+        if len(lines) <= MAX_PIECE_BYTES:
+            redact((stored, lines))
+        else:
+            await self._turns.run(split_post(stored, lines), redact)
+        return new
 
     async def _line_before(self, sender: _Sender, headers: Mapping[str, str]) -> bytes:
         """The unfinished line or command that a post continues."""

@@ -63,7 +63,8 @@ _INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
 _LINE_START: Final = re.compile(_TIME)
 _BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
 _OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s" % (_TIME, _COMMAND))
-_NOT_NEWLINE: Final = re.compile(rb"[^\n]")
+_STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(256))
+"""Replaces every byte except a line break."""
 
 
 def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:
@@ -120,7 +121,7 @@ def _overwrite(found: re.Match[bytes]) -> bytes:
         end -= 1
     elif whole.endswith(b'"\r', start):
         end -= 2
-    return whole[:start] + _stars(whole[start:end]) + whole[end:]
+    return whole[:start] + whole[start:end].translate(_STARS) + whole[end:]
 
 
 @lru_cache(MAX_KNOWN_NAMES)
@@ -140,7 +141,3 @@ def _overwrite_known(body: bytes, known: Iterable[bytes]) -> bytes:
         if tail >= 0 and secret.startswith(body[tail:]):
             body = body[:tail] + b"*" * (len(body) - tail)
     return body
-
-
-def _stars(secret: bytes) -> bytes:
-    return _NOT_NEWLINE.sub(b"*", secret) if b"\n" in secret else b"*" * len(secret)

@@ -194,6 +194,7 @@ class Site:
                 metrics=metrics,
                 urls=IngestUrls("http://127.0.0.1:8080"),
                 regions=regions,
+                turns=FoldTurns(self.db),
             ),
             regions=regions,
             metrics=self.metrics,

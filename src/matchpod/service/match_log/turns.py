@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import Database, DatabaseError
@@ -37,6 +37,8 @@ hardly three times: an entry takes a millisecond."""
 
 _log = logging.getLogger(__name__)
 
+_Item = TypeVar("_Item")
+
 
 class BegunEntry(Protocol):
     """Records which entry is being applied, such that the record outlives this process."""
@@ -49,7 +51,7 @@ class BegunEntry(Protocol):
 
 
 class FoldTurns:
-    """The turns of all folds of a process; without `pauses` if the process does nothing else."""
+    """The turns of all folds of a process, and of redacting large posts; without `pauses` if it does nothing else."""
 
     def __init__(self, db: Database, begun: BegunEntry | None = None, *, pauses: bool = True) -> None:
         self._db = db
@@ -65,18 +67,18 @@ class FoldTurns:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         """Folds that wait for the next turn, by ticket: those that have waited longest come first."""
 
-    async def run(self, entries: Iterable[RawEntry], step: Callable[[RawEntry], bool]) -> None:
-        """Call `step`, which applies an entry, for each entry until it returns False."""
-        rest = iter(entries)
-        entry = next(rest, None)
+    async def run(self, items: Iterable[_Item], step: Callable[[_Item], bool]) -> None:
+        """Call `step`, such as applying an entry, for each item until it returns False."""
+        rest = iter(items)
+        item = next(rest, None)
         ticket = next(self._tickets)
-        while entry is not None:
+        while item is not None:
             if not self._has_time():
                 await self._wait(ticket)
                 continue
             began_s = time.monotonic()
-            while entry is not None and (self._left_s > 0 or not self._pauses):
-                entry = next(rest, None) if step(entry) else None
+            while item is not None and (self._left_s > 0 or not self._pauses):
+                item = next(rest, None) if step(item) else None
                 self._stopped_s = time.monotonic()
                 self._left_s -= self._stopped_s - began_s
                 began_s = self._stopped_s
