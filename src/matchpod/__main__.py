@@ -1,4 +1,8 @@
-"""Run the `matchpod` command; `simulate` does not import the rest, because many simulated servers start at once."""
+"""Run the `matchpod` command.
+
+Two commands do not import the rest: `simulate`, because many simulated servers start at once, and `gameserver`, because
+one runs next to every game server.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,10 @@ def main() -> None:
         from matchpod.simulator.wire.command_line import main as simulate
 
         sys.exit(simulate(sys.argv[2:]))
+    if sys.argv[1:2] == ["gameserver"]:
+        from matchpod.gameserver import main as run_gameserver
+
+        sys.exit(run_gameserver(sys.argv[2:]))
     from matchpod.cli import create_app
 
     create_app(*sys.argv[1:2])()

@@ -52,7 +52,8 @@ def create_app(name: str | None = None) -> Commands:
         else:
             app.command(command)(found)
     anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    app.command(context_settings=anything)(simulate)
+    for function in (simulate, gameserver):
+        app.command(context_settings=anything)(function)
     return app
 
 
@@ -77,3 +78,10 @@ def simulate(context: typer.Context) -> None:
     from matchpod.simulator.wire import command_line  # imported here, so that the other commands start quickly
 
     raise typer.Exit(command_line.main(context.args))
+
+
+def gameserver(context: typer.Context) -> None:
+    """Run a game server under Agones, as the entry point of its image. See gameserver --help."""
+    from matchpod.gameserver import main
+
+    raise typer.Exit(main(context.args))

@@ -1,0 +1,73 @@
+"""Run `gameserver.py`, the wrapper of a game server, as a real process for a test."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from matchpod.gameserver import SECRET_VARIABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+WRAPPER = ROOT / "src" / "matchpod" / "gameserver.py"
+SECRET = b"a secret of the fleet for tests"
+TIMEOUT_S = 180.0
+"""Far more than anything here takes on a busy machine."""
+
+SIMULATE = (sys.executable, "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}")
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {what}"
+        time.sleep(0.02)
+
+
+class Wrapper:
+    """A running wrapper; its output goes to files, so that it never blocks on a pipe."""
+
+    def __init__(self, folder: Path, sdk_port: int, *arguments: str, start: tuple[str, ...] = ()) -> None:
+        self.folder = folder
+        secret = folder / "secret"
+        secret.write_bytes(SECRET + b"\n")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
+        own = {SECRET_VARIABLE: str(secret), "AGONES_SDK_HTTP_PORT": str(sdk_port)}
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            self.popen = subprocess.Popen(
+                [*(start or (sys.executable, str(WRAPPER))), "--ip", "127.0.0.1", *arguments],
+                stdout=out,
+                stderr=err,
+                env={**inherited, **own},
+                cwd=folder,
+            )
+
+    @property
+    def out(self) -> str:
+        return (self.folder / "out").read_text()
+
+    @property
+    def err(self) -> str:
+        return (self.folder / "err").read_text()
+
+    @property
+    def game_pid(self) -> int:
+        self.wait_for("game server started")
+        found = re.search(r"game server started  pid=(\d+)", self.err)
+        assert found is not None
+        return int(found[1])
+
+    def wait_for(self, text: str) -> None:
+        """Wait until its log contains the text."""
+        wait_until(lambda: text in self.err or self.popen.poll() is not None, text)
+        assert text in self.err, self.err
+
+    def stop(self) -> int:
+        """Ask it to end, wait for that, and return its exit code."""
+        self.popen.send_signal(signal.SIGTERM)
+        return self.popen.wait(TIMEOUT_S)
