@@ -38,9 +38,10 @@ class Wrapper:
         secret.write_bytes(SECRET + b"\n")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
         own = {SECRET_VARIABLE: str(secret), "AGONES_SDK_HTTP_PORT": str(sdk_port)}
-        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        with secret.open("rb") as own_input, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self.popen = subprocess.Popen(
                 [*(start or (sys.executable, str(WRAPPER))), "--ip", "127.0.0.1", *arguments],
+                stdin=own_input,
                 stdout=out,
                 stderr=err,
                 env={**inherited, **own},
