@@ -39,7 +39,7 @@ async def test_match_waits_for_a_machine_that_cannot_start_servers_without_losin
             await world.until_phase(ServerPhase.RUNNING)
         row = await world.row()
         assert (row.tries, row.was_pending, row.error) == (0, True, None)
-        assert [one.message for one in caplog.records] == ["machine cannot start servers, match waits"] * 5
+        assert [one.message for one in caplog.records] == ["servers cannot be started, match waits"] * 5
         assert {vars(one)["error"] for one in caplog.records} == {str(no_space())}
 
 

@@ -169,7 +169,7 @@ def canceled(database_url: str | None, tmp_path_factory: pytest.TempPathFactory)
     settings = {"pending_s": str(PENDING_S)}
     without_plugin = (*SIMULATOR_COMMAND, "--scenario", "plugin_missing")
     # Players come later than usual: scenarios without players must be set before, on a busy machine too.
-    patient = (*SIMULATOR_COMMAND, "+sim_roster_delay", "90")
+    patient = (*SIMULATOR_COMMAND, "+sim_roster_delay", "45")
     regions = default_regions(20, speed=30, sandbox_command=patient) + region(
         "no-plugin", free_port_range(3), command=without_plugin
     )
