@@ -78,7 +78,9 @@ async def start(lease: Lease, deps: Deps) -> bool:
             await _retry(lease, deps, region, exc)
         return False
     if server is None:
-        await _wait_for_slot(lease, deps, region)
+        if is_repeated:  # its earlier server is gone
+            await _abandon_server(lease, deps, region)
+        await _wait_for_slot(lease, deps, region, slot=None)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
@@ -110,8 +112,8 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
     return False
 
 
-async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
-    """Make the match pending, or end it if it has waited too long."""
+async def _wait_for_slot(lease: Lease, deps: Deps, region: Region, **columns: None) -> None:
+    """Make the match pending and set columns, or end it if it has waited too long."""
     row, now_ms = lease.row, deps.clock.now_ms()
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
     if now_ms >= until_ms:
@@ -120,8 +122,9 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
         return
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        columns: dict[str, int | None] = {"pending_until_ms": until_ms, "slot": None}
-        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, **columns)
+        await lease.release(
+            next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms, **columns
+        )
         _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
     else:
         await lease.release(next_at_ms, pending_until_ms=until_ms)
