@@ -38,6 +38,7 @@ class SimulatedCluster(SimulatedRegion):
         if order.server_id not in self.running:
             if len(self.running) >= self.total:
                 return None
+            self._gone.pop(order.server_id, None)
             self._start(order)
         if self.lost_answers:
             self.lost_answers -= 1

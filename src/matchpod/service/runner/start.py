@@ -78,8 +78,8 @@ async def start(lease: Lease, deps: Deps) -> bool:
             await _retry(lease, deps, region, exc)
         return False
     if server is None:
-        if is_repeated:  # its earlier server is gone
-            await _abandon_server(lease, deps, region)
+        if is_repeated:
+            await _abandon_server(lease, deps, region, error="the server of an earlier attempt is gone")
         await _wait_for_slot(lease, deps, region, slot=None)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
