@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from time import monotonic
+
+import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, FleetUnavailableError
-from matchpod.storage import servers, slots
+from matchpod.service import supervisor
+from matchpod.service.runner import liveness
+from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import START_MS, World
@@ -44,7 +47,10 @@ async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
         assert world.region.releases == ["srv_1"]
 
 
-async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(db: Database) -> None:
+async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)  # so that only a report of the fleet wakes a match
     names = ("srv_1", "srv_2", "srv_3")
     async with open_cluster(db, 0) as world:
         world.start()
@@ -54,10 +60,8 @@ async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(db: 
         assert world.region.orders == []  # the fleet is not asked while it has no server
         for served in range(1, len(names) + 1):
             world.region.total = 1
-            began = monotonic()
             world.region.changed()
             await world.until_phase(ServerPhase.RUNNING, names[served - 1])
-            assert monotonic() - began < 4  # not by the timer, which takes five seconds
             world.region.total = 0
             assert (await world.outcome(names[served - 1])).kind == "match_over"
         assert [order.server_id for order in world.region.orders] == [*names]
@@ -120,20 +124,13 @@ async def test_match_fails_after_three_failed_allocations_and_leaves_no_server(d
         assert world.region.running == {}
 
 
-async def test_match_is_lost_within_seconds_if_its_server_is_deleted(db: Database) -> None:
+async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 3_600.0)  # so that only the fleet finds out
     async with open_cluster(db, 1) as world:
         world.start()
         await world.create()
         await world.until_live()
-        began = monotonic()
         await world.region.delete("srv_1")
-
-        async def is_over() -> bool:
-            row = await servers.get(db, "srv_1")
-            return row is not None and row.phase in (ServerPhase.ENDING, ServerPhase.RELEASED)
-
-        await world.until(is_over, "the match is over")
-        assert monotonic() - began < 4
         assert (await world.outcome()).reason == "server_lost"
 
 
