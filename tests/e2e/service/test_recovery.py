@@ -162,6 +162,7 @@ class _Matches:
         self._create("no_show", short_match(customCvars=cvars(FAST, "no_show")), region="hasty")
         self._create("joining", MATCHES["joining"].settings_at(FAST))
         service.wait_for(self.servers["joining"], lambda server: bool(server["match"] and server["match"]["players"]))
+        service.wait_for_status(self.servers["no_show"], "running")
         for game in service.server_processes(self.servers["canceled"]):
             game.signal(signal.SIGSTOP)  # so that the release takes a while
         assert service.cancel(self.servers["canceled"]).status == 200
