@@ -15,6 +15,9 @@ import msgspec
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
 from matchpod.cs2.plugin_names import plain_name, plugin_name
 
+MAX_PLAYERS = 256
+"""Most players on the sides. A server has at most 64; ids may be forged, and some work is done for each of them."""
+
 MAX_MEMBERS = 1024
 """Most players whose team is kept, far more than join a server during one match."""
 
@@ -66,7 +69,7 @@ class Sides(msgspec.Struct):
         if side is None:
             self.player_sides.pop(player_id, None)
             self.seen.pop(player_id, None)
-        else:
+        elif player_id in self.player_sides or len(self.player_sides) < MAX_PLAYERS:
             self.player_sides[player_id] = self.seen[player_id] = side
 
     def clear_sides(self) -> None:

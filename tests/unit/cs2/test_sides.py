@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import Side, Team
-from matchpod.cs2.sides import MAX_MEMBERS, Sides
+from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, Sides
 
 from .server_log import competitive, id64
 
@@ -181,3 +181,12 @@ def test_sides_are_certain_if_all_players_were_seen_since_lost_lines() -> None:
     for account, side in enumerate((Side.CT, Side.CT, Side.T, Side.T), start=1):
         sides.set_side(id64(account), side)
     assert sides.is_certain
+
+
+def test_forged_players_beyond_the_limit_are_ignored_and_known_ones_still_change_sides() -> None:
+    sides = players_on("C", "C", "T", "T")
+    for account in range(5, 2 * MAX_PLAYERS):
+        sides.set_side(id64(account), Side.CT)
+    sides.set_side(id64(1), Side.T)
+    assert len(sides.player_sides) == len(sides.seen) == MAX_PLAYERS
+    assert sides.player_sides[id64(1)] is Side.T
