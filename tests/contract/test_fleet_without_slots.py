@@ -134,41 +134,38 @@ async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database, monk
         assert (await world.outcome()).reason == "server_lost"
 
 
+async def die_after_allocation(world: ClusterWorld) -> None:
+    """Let a process die when it has allocated a server, and its lease expire."""
+    process = world.start("first")
+    world.region.is_paused = True
+    await world.create()
+
+    async def is_allocated() -> bool:
+        return (await world.row()).slot == "pod-1"
+
+    await world.until(is_allocated, "the server is allocated")
+    await process.kill()
+    world.region.is_paused = False
+    world.clock.ahead_ms += LEASE_MS
+
+
 async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database) -> None:
     async with open_cluster(db, 2) as world:
-        first = world.start("first")
-        world.region.is_paused = True
-        await world.create()
-
-        async def is_allocated() -> bool:
-            return (await world.row()).slot == "pod-1"
-
-        await world.until(is_allocated, "the server is allocated")
-        await first.kill()
+        await die_after_allocation(world)
         second = world.start("second")
         second.deps.machine_faults.record("eu", world.clock.now_ms())
-        world.clock.ahead_ms += LEASE_MS
-        second.deps.machine_faults.record("eu", world.clock.now_ms())
-        world.region.is_paused = False
+        await world.until_phase(ServerPhase.PENDING)
+        assert (await world.row()).slot == "pod-1"
         assert (await world.outcome()).kind == "match_over"
         assert world.region._started == 1
 
 
 async def test_match_whose_server_is_gone_when_it_goes_on_gets_another_one_and_new_tokens(db: Database) -> None:
     async with open_cluster(db, 1) as world:
-        first = world.start("first")
-        world.region.is_paused = True
-        await world.create()
-
-        async def is_allocated() -> bool:
-            return (await world.row()).slot == "pod-1"
-
-        await world.until(is_allocated, "the server is allocated")
-        await first.kill()
+        await die_after_allocation(world)
         before = await world.row()
         await world.region.delete("srv_1")
-        world.region.total, world.region.is_paused = 0, False
-        world.clock.ahead_ms += LEASE_MS
+        world.region.total = 0
         world.start("second")
         await world.until_phase(ServerPhase.PENDING)
         assert (await world.row()).log_token != before.log_token

@@ -80,7 +80,9 @@ async def start(lease: Lease, deps: Deps) -> bool:
     if server is None:
         if is_repeated:
             await _abandon_server(lease, deps, region, error="the server of an earlier attempt is gone")
-        await _wait_for_slot(lease, deps, region, slot=None)
+        else:
+            await lease.change(slot=None)
+        await _wait_for_slot(lease, deps, region)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
@@ -112,8 +114,8 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
     return False
 
 
-async def _wait_for_slot(lease: Lease, deps: Deps, region: Region, **columns: None) -> None:
-    """Make the match pending and set columns, or end it if it has waited too long."""
+async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
+    """Make the match pending, or end it if it has waited too long."""
     row, now_ms = lease.row, deps.clock.now_ms()
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
     if now_ms >= until_ms:
@@ -122,9 +124,7 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region, **columns: No
         return
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await lease.release(
-            next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms, **columns
-        )
+        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms)
         _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
     else:
         await lease.release(next_at_ms, pending_until_ms=until_ms)
