@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from matchpod.core.history_query import ListQuery
+from matchpod.core.played_map import MapStatus
 from matchpod.ports import Database, Row, Value
 from matchpod.storage import history
 from matchpod.storage.history import MapRow, SeriesRow
@@ -34,7 +35,20 @@ DEEP_OFFSET: Final = 2_000
 """Up to this offset index entries are skipped one by one, in about a millisecond; beyond it whole days are skipped."""
 
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
-_SERIES_AND_MAP: Final = f"{history.SERIES_AND_END}, " + ", ".join(f"maps.{name}" for name in MapRow.__struct_fields__)
+
+
+class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a map that a list of series shows."""
+
+    id: str
+    map_number: int
+    map_name: str
+    played_map_name: str | None
+    status: MapStatus
+    is_needed: bool
+
+
+_SERIES_AND_MAP: Final = ", ".join([history.SERIES_AND_END, *(f"maps.{name}" for name in ListedMap.__struct_fields__)])
 
 
 class ListedSeries(msgspec.Struct, frozen=True):
@@ -42,7 +56,7 @@ class ListedSeries(msgspec.Struct, frozen=True):
 
     series: SeriesRow
     end: EndColumns
-    maps: list[MapRow]
+    maps: list[ListedMap]
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,9 +146,9 @@ def _with_maps(rows: list[Row]) -> list[ListedSeries]:
     width = history.SERIES_END_WIDTH
     return [
         ListedSeries(
-            *history.split_series(series), [from_row(MapRow, row[width:]) for row in own if row[width] is not None]
+            *history.split_series(own[0]), [from_row(ListedMap, row[width:]) for row in own if row[width] is not None]
         )
-        for series, own in itertools.groupby(rows, lambda row: row[:width])
+        for own in (list(own) for _, own in itertools.groupby(rows, lambda row: row[0]))
     ]
 
 

@@ -231,7 +231,10 @@ def test_match_is_canceled_when_its_server_does_not_start(canceled: CanceledMatc
     canceled.check_canceled(name, "server_failed", "failed")
     server = canceled.service.get(canceled.id_of(name))
     assert (server["ip"], server["port"]) == (None, None)
-    assert canceled.check_unplayed_history(name).timelines == [[]]
+    (items,) = canceled.check_unplayed_history(name).timelines
+    assert {item["type"] for item in items} <= {
+        "player_connected"
+    }  # some are quicker than the missing plugin is noticed
 
 
 def test_match_is_canceled_if_all_players_leave_before_it_goes_live(canceled: CanceledMatches) -> None:
