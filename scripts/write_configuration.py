@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from matchpod.settings.fleets import PROCESS_FLEET, SIMULATOR_COMMAND, STATIC_SERVER
+from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, SIMULATOR_COMMAND, STATIC_SERVER
 from matchpod.settings.rules import PLACEHOLDERS
 from matchpod.settings.table import REGION, SERVICE, Setting
 
@@ -60,6 +60,18 @@ servers = [
     { address = "198.51.100.4:27015", rcon_password = "first server's password" },
     { address = "198.51.100.5:27015", rcon_password = "second server's password" },
 ]
+
+[[regions]]
+code = "asia"
+name = "Asia"
+location = "Singapore"
+
+[regions.fleet]
+kind = "agones"
+fleet = "cs2"
+namespace = "games"
+kubeconfig = "/etc/matchpod/singapore.yaml"
+secret_file = "/etc/matchpod/singapore.secret"
 """
 
 
@@ -113,6 +125,7 @@ def _region_tables() -> list[str]:
         '### `[regions.fleet]` with `kind = "static"`\n\n'
         "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",
         _keys("", STATIC_SERVER),
+        _keys('### `[regions.fleet]` with `kind = "agones"`', AGONES_FLEET),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Run chaos and measure its figures: `python -m tests.chaos matches|restarts|flood|receivers`.
+"""Run chaos and measure its figures: `python -m tests.chaos matches|restarts|flood|receivers|pods`.
 
 The exit code is 0 if nothing was violated, 1 if something was, and 2 for wrong arguments.
 """
@@ -20,6 +20,7 @@ import msgspec
 from tests.chaos.flood import measure_flood
 from tests.chaos.hanging import measure_receivers
 from tests.chaos.plan import FaultKind
+from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.report import heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
@@ -100,6 +101,13 @@ async def run_receivers(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "receivers", await measure_receivers(folder, args.hanging, say))
 
 
+async def run_pods(args: argparse.Namespace, folder: Path) -> bool:
+    """Play matches on pods of a cluster that fails."""
+    seed = args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
+    say(f"seed {seed}")
+    return _finish(args, "pods", await play_on_pods(folder, Size(matches=args.matches, pods=args.pods), seed, say))
+
+
 def _finish(args: argparse.Namespace, name: str, measured: tuple[bool, list[str]]) -> bool:
     is_clean, lines = measured
     if args.write:
@@ -128,6 +136,11 @@ def _parser() -> argparse.ArgumentParser:
     receivers = commands.add_parser("receivers", help="good callbacks while many receivers hang, on SQLite")
     receivers.add_argument("--hanging", type=int, default=1000, help="receivers that hang; default: 1000")
     receivers.set_defaults(run=run_receivers)
+    pods = commands.add_parser("pods", help="matches on simulated pods while their cluster fails, on PostgreSQL")
+    pods.add_argument("--matches", type=int, default=Size().matches, help=f"default: {Size().matches}")
+    pods.add_argument("--pods", type=int, default=Size().pods, help=f"size of the fleet; default: {Size().pods}")
+    pods.add_argument("--seed", type=int, help="seed of the faults; default: random")
+    pods.set_defaults(run=run_pods)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into docs/reliability.md")
     return parser

@@ -37,7 +37,14 @@ class Cluster:
     """The replicas and their balancer; a context manager that ends them and all their game servers."""
 
     def __init__(
-        self, folder: Path, store: Store, *, replicas: int = 1, static_servers: int = 0, seed: int = 0
+        self,
+        folder: Path,
+        store: Store,
+        *,
+        replicas: int = 1,
+        static_servers: int = 0,
+        seed: int = 0,
+        regions: str | None = None,
     ) -> None:
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
@@ -45,6 +52,7 @@ class Cluster:
         self.key = ""
         self.log_faults = LogFaults(seed)
         self.static = StaticServers(static_servers)
+        self._own_regions = regions
         self._services = [
             RunningService(folder / f"replica{number}", regions="", database_url=store.url, data_dir=self.data_dir)
             for number in range(replicas)
@@ -67,7 +75,7 @@ class Cluster:
         self.balancer = await self._stack.enter_async_context(Balancer(ports, self.log_faults))
         self._stack.callback(self._services[0].close)  # kills the game servers that are left
         await self._stack.enter_async_context(self.static)
-        regions = _regions([server.address for server in self.static.servers])
+        regions = self._own_regions or _regions([server.address for server in self.static.servers])
         for number, service in enumerate(self._services):
             service.configure(regions, public_url=self.balancer.url)
             replica = Replica(number, service, self.deaths)

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from matchpod.settings import (
+    AgonesFleetSettings,
     ProcessFleetSettings,
     Secret,
     Settings,
@@ -19,7 +20,7 @@ from matchpod.settings import (
     StaticFleetSettings,
     load_settings,
 )
-from matchpod.settings.fleets import PROCESS_FLEET, READERS, STATIC_SERVER
+from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, READERS, STATIC_SERVER
 from matchpod.settings.table import REGION, SERVICE, Setting
 from matchpod.settings.values import RegionSettings
 from scripts import write_configuration
@@ -103,9 +104,10 @@ def test_settings_and_fields_correspond() -> None:
     assert {setting.key for setting in SERVICE} | {"regions"} == set(Settings.__struct_fields__)
     assert {setting.key for setting in REGION} | {"fleet"} == set(RegionSettings.__struct_fields__)
     assert {setting.key for setting in PROCESS_FLEET} == set(ProcessFleetSettings.__struct_fields__)
+    assert {setting.key for setting in AGONES_FLEET} == set(AgonesFleetSettings.__struct_fields__)
 
 
-@pytest.mark.parametrize("setting", [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER])
+@pytest.mark.parametrize("setting", [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER, *AGONES_FLEET])
 def test_every_setting_is_required_or_has_a_default_or_a_fallback(setting: Setting) -> None:
     assert setting.is_required + (setting.default is not None) + bool(setting.fallback) == 1
     assert setting.meaning.endswith(".")
@@ -396,6 +398,50 @@ def test_fleets_on_different_addresses_may_use_the_same_ports() -> None:
     assert len(load(text=region('kind = "process"\nports = "100-109"') + other).regions) == 2
 
 
+AGONES = 'kind = "agones"\nfleet = "cs2"\nsecret_file = "/etc/fleet/secret"'
+
+
+def test_agones_fleet_needs_only_its_name_and_its_secret() -> None:
+    (found,) = load(text=region(AGONES)).regions
+    assert found.fleet == AgonesFleetSettings(
+        fleet="cs2",
+        secret_file=Path("/etc/fleet/secret"),
+        kubeconfig=None,
+        context=None,
+        namespace=None,
+        selector={},
+        address_types=("ExternalIP", "ExternalDNS", "InternalIP"),
+        port_name="game",
+        pending_s=None,
+    )
+
+
+def test_all_settings_of_an_agones_fleet() -> None:
+    more = (
+        'kubeconfig = "/etc/kube/config"\ncontext = "eu"\nnamespace = "games"\nselector = { tier = "a" }\n'
+        'address_types = ["InternalIP"]\nport_name = "cs2"\npending_s = 60'
+    )
+    (found,) = load(text=region(f"{AGONES}\n{more}")).regions
+    assert isinstance(found.fleet, AgonesFleetSettings)
+    assert (found.fleet.kubeconfig, found.fleet.context) == (Path("/etc/kube/config"), "eu")
+    assert (found.fleet.selector, found.fleet.address_types) == ({"tier": "a"}, ("InternalIP",))
+    assert (found.fleet.namespace, found.fleet.port_name, found.fleet.pending_s) == ("games", "cs2", 60)
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ('context = "eu"', "regions[1].fleet.context in var/matchpod.toml has no effect without kubeconfig."),
+        ('address_types = ["Public"]', "it must be some of ExternalIP, ExternalDNS, InternalIP"),
+        ('namespace = "Games"', "it must be 1 to 63 of a-z 0-9 and -"),
+        ('selector = { tier = "" }', "it must be a table of labels"),
+        ("pending_s = -1", "it must be a whole number from 0 to 86400"),
+    ],
+)
+def test_faults_of_an_agones_fleet(more: str, fault: str) -> None:
+    assert fault in fleet_fault(f"{AGONES}\n{more}")
+
+
 # --- secrets ------------------------------------------------------------------------------------------------------
 
 
@@ -459,9 +505,9 @@ def test_page_is_written_to_the_given_path(tmp_path: Path) -> None:
 def test_example_on_the_page_loads() -> None:
     page = write_configuration.PAGE.read_text(encoding="utf-8")
     settings = load(text=page.split("```toml\n", 1)[1].split("```", 1)[0])
-    assert [region.code for region in settings.regions] == ["sandbox", "eu-central", "us-east"]
+    assert [region.code for region in settings.regions] == ["sandbox", "eu-central", "us-east", "asia"]
     kinds = [type(region.fleet) for region in settings.regions]
-    assert kinds == [ProcessFleetSettings, ProcessFleetSettings, StaticFleetSettings]
+    assert kinds == [ProcessFleetSettings, ProcessFleetSettings, StaticFleetSettings, AgonesFleetSettings]
     europe = settings.regions[1].fleet
     assert isinstance(europe, ProcessFleetSettings)
     assert (europe.public_ip, europe.memory_bytes) == ("203.0.113.7", None)

@@ -41,7 +41,14 @@ from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.supervisor import Supervisor
-from matchpod.settings import ProcessFleetSettings, RegionSettings, Settings, StaticFleetSettings
+from matchpod.settings import (
+    AgonesFleetSettings,
+    FleetSettings,
+    ProcessFleetSettings,
+    RegionSettings,
+    Settings,
+    StaticFleetSettings,
+)
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.asgi import Application
 
@@ -133,10 +140,16 @@ def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
             location=region.location,
             speed=region.speed,
             allows_simulator=region.allows_simulator,
+            pending_ms=_pending_ms(region.fleet),
             fleet=_compose_fleet(region, settings, consoles),
         )
         for region in settings.regions
     ]
+
+
+def _pending_ms(fleet: FleetSettings) -> int | None:
+    pending_s = fleet.pending_s if isinstance(fleet, AgonesFleetSettings) else None
+    return None if pending_s is None else pending_s * 1000
 
 
 def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Consoles) -> Fleet:
@@ -159,7 +172,31 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
             steam_tokens=tuple(token.reveal() for token in fleet.steam_tokens),
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
+    if isinstance(fleet, AgonesFleetSettings):
+        return _compose_agones_fleet(region.code, fleet, consoles)
     assert_never(fleet)
+
+
+def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Consoles) -> Fleet:
+    # Imported here: the HTTP client is slow to import, and most installations have no cluster.
+    from matchpod.adapters.fleets.agones import AgonesFleet
+    from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions, read_fleet_secret
+    from matchpod.adapters.kubernetes.client import KubernetesClient
+    from matchpod.adapters.kubernetes.cluster import ClusterSource
+
+    try:
+        options = AgonesOptions(
+            fleet=fleet.fleet,
+            region=code,
+            secret=read_fleet_secret(fleet.secret_file),
+            selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
+            address_types=fleet.address_types,
+            port_name=fleet.port_name,
+        )
+    except ValueError as exc:
+        raise ResourcesError(f"Region {code}: {exc}") from exc
+    source = ClusterSource(kubeconfig=fleet.kubeconfig, context=fleet.context)
+    return AgonesFleet(options, KubernetesClient(source, namespace=fleet.namespace), consoles)
 
 
 def _compose_deps(

@@ -1,11 +1,19 @@
 """All settings with their defaults and meaning; the only code that interprets the `MATCHPOD_` variables."""
 
-from matchpod.settings.fleets import ProcessFleetSettings, StaticFleetSettings, StaticServerSettings
+from matchpod.settings.fleets import (
+    AgonesFleetSettings,
+    FleetSettings,
+    ProcessFleetSettings,
+    StaticFleetSettings,
+    StaticServerSettings,
+)
 from matchpod.settings.loading import SettingsError, load_settings
 from matchpod.settings.secret import Secret
 from matchpod.settings.values import RegionSettings, Settings
 
 __all__ = [
+    "AgonesFleetSettings",
+    "FleetSettings",
     "ProcessFleetSettings",
     "RegionSettings",
     "Secret",

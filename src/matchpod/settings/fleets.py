@@ -36,6 +36,9 @@ SIMULATOR_COMMAND = (
 
 CFG_PLACEHOLDER = "{cfg}"
 
+AGONES_MATCHES = 500
+"""Connections are reserved for this many matches on a fleet of Agones."""
+
 PROCESS_FLEET = (
     Setting(
         key="ports",
@@ -103,6 +106,65 @@ STATIC_SERVER = (
 )
 
 
+AGONES_FLEET = (
+    Setting(
+        key="fleet",
+        rule=rules.kubernetes_name(),
+        is_required=True,
+        meaning="The name of the Agones `Fleet` whose servers are used.",
+    ),
+    Setting(
+        key="secret_file",
+        rule=rules.path(),
+        is_required=True,
+        meaning="The file with the secret of the fleet, from which the first RCON password of each server is derived. "
+        "The servers mount the same secret.",
+    ),
+    Setting(
+        key="kubeconfig",
+        rule=rules.path(),
+        fallback="the service account of the pod that the service runs in",
+        meaning="The file that says how to reach the cluster.",
+    ),
+    Setting(
+        key="context",
+        rule=rules.text(),
+        fallback="the current context of `kubeconfig`",
+        meaning="The context in `kubeconfig`.",
+    ),
+    Setting(
+        key="namespace",
+        rule=rules.kubernetes_name(),
+        fallback="the namespace of the context or of the pod, else `default`",
+        meaning="The namespace of the fleet.",
+    ),
+    Setting(
+        key="selector",
+        rule=rules.labels(),
+        fallback="none",
+        meaning="Labels that a server must have besides that of its fleet.",
+    ),
+    Setting(
+        key="address_types",
+        rule=rules.address_types(),
+        default="ExternalIP, ExternalDNS, InternalIP",
+        meaning="Which address of a node players connect to: the first of these that it has.",
+    ),
+    Setting(
+        key="port_name",
+        rule=rules.text(),
+        default="game",
+        meaning="The name of the port in the `Fleet`; a server without it uses its first port.",
+    ),
+    Setting(
+        key="pending_s",
+        rule=rules.whole_number(0, 86_400),
+        fallback="`MATCHPOD_PENDING_S`",
+        meaning="How long a match waits for a server of this fleet, in seconds.",
+    ),
+)
+
+
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
     """A fleet of local processes, one per port."""
 
@@ -152,7 +214,26 @@ class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         return len(self.servers)
 
 
-FleetSettings = ProcessFleetSettings | StaticFleetSettings
+class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="agones"):
+    """A fleet on Kubernetes, which Agones manages."""
+
+    fleet: str
+    secret_file: Path
+    kubeconfig: Path | None
+    context: str | None
+    namespace: str | None
+    selector: Mapping[str, str]
+    address_types: tuple[str, ...]
+    port_name: str
+    pending_s: int | None
+
+    @property
+    def capacity(self) -> int:
+        """The number of matches for which connections are reserved: the fleet may grow at any time."""
+        return AGONES_MATCHES
+
+
+FleetSettings = ProcessFleetSettings | StaticFleetSettings | AgonesFleetSettings
 
 
 def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> FleetSettings | None:
@@ -221,6 +302,17 @@ def _read_static_fleet(table: FileTable, raw: Mapping[str, object], inside: str)
     return StaticFleetSettings(servers=tuple(_static_server(values) for values in read))
 
 
+def _read_agones_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> AgonesFleetSettings | None:
+    before = len(table.faults)
+    values = table.read(AGONES_FLEET, raw, inside=inside, ignored=("kind",))
+    if "context" in values and "kubeconfig" not in raw:
+        table.faults.append(f"{inside}context{table.where} has no effect without kubeconfig.")
+    if len(table.faults) > before:
+        return None
+    unset: Values = dict.fromkeys(("kubeconfig", "context", "namespace", "pending_s"))
+    return msgspec.convert({**unset, "selector": {}, **values, "kind": "agones"}, AgonesFleetSettings)
+
+
 def _static_server(values: Values) -> StaticServerSettings:
     host, port = msgspec.convert(values["address"], tuple[str, int])
     return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServerSettings)
@@ -229,5 +321,6 @@ def _static_server(values: Values) -> StaticServerSettings:
 READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSettings | None]] = {
     "process": _read_process_fleet,
     "static": _read_static_fleet,
+    "agones": _read_agones_fleet,
 }
 """The reader of each kind of fleet."""

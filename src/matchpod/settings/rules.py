@@ -45,6 +45,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 _STEAM_TOKEN = re.compile(r"[0-9A-Za-z]{8,64}")
 _ORIGIN = re.compile(r"\*|https?://([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
+_KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL_KEY = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_ADDRESS_TYPES = ("ExternalIP", "ExternalDNS", "InternalIP", "InternalDNS", "Hostname", "PodIP")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 
@@ -271,6 +275,36 @@ def user() -> Rule:
         return _matching(_USER, value)[0]
 
     return Rule("the name or number of a user", read)
+
+
+def kubernetes_name() -> Rule:
+    """The name of an object in Kubernetes."""
+    return Rule("1 to 63 of a-z 0-9 and -", lambda value: _matching(_KUBERNETES_NAME, value)[0])
+
+
+def labels() -> Rule:
+    """Labels of objects in Kubernetes."""
+
+    def read(value: object) -> Mapping[str, str]:
+        if not isinstance(value, dict):
+            raise ValueError
+        return {_matching(_LABEL_KEY, key)[0]: _matching(_LABEL_VALUE, content)[0] for key, content in value.items()}
+
+    return Rule('a table of labels, like { tier = "a" }', read)
+
+
+def address_types() -> Rule:
+    """Types of the addresses of a node, the preferred one first."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if isinstance(value, str):
+            value = [one.strip() for one in value.split(",")]
+        found = tuple(str(one) for one in _sequence(value))
+        if not set(found) <= set(_ADDRESS_TYPES):
+            raise ValueError
+        return found
+
+    return Rule(f"some of {', '.join(_ADDRESS_TYPES)}, separated by commas", read)
 
 
 def variables() -> Rule:

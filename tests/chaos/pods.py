@@ -1,0 +1,235 @@
+"""Play matches on a fleet of simulated pods, while the API of their cluster, the pods and the replicas fail.
+
+The judge believes only what the receivers of callbacks and the cluster saw: one outcome per match, lost only where its
+pod was deleted, never two pods for one match for long, and no pod left allocated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
+from tests.chaos.cluster import PATIENT_SPEED, Cluster
+from tests.chaos.plan import GameSpec
+from tests.chaos.receivers import Receivers
+from tests.chaos.stores import PostgresServer
+from tests.contract.agones_api import FLEET, NAMESPACE, FakeAgones, Fault
+from tests.contract.agones_cluster import agones_cluster
+from tests.contract.agones_game_servers import SECRET
+
+REGION = "cluster"
+SPEED = 60
+POLL_S = 0.25
+OUTAGE_S = 2.0
+DOUBLE_S = 15.0
+"""Two pods of one match are allowed for this long: a late answer may allocate a second one, which is deleted."""
+STALL_S = 180.0
+QUIET_S = 150.0
+"""A pod without a match is found by a sweep, once a minute."""
+KILL_EVERY = 12
+"""Every so many faults a replica is killed."""
+ALLOCATE = "create gameserverallocations"
+DELETE = "delete gameservers"
+ALLOCATION_FAULTS = (
+    *(Fault.HANG_AFTER, Fault.CLOSE, Fault.CLOSE_AFTER, Fault.LATE, Fault.TEXT_500, Fault.TEXT_500_AFTER),
+    *(Fault.TEXT_503, Fault.GARBAGE, Fault.CONTENTION, Fault.UNALLOCATED),
+)
+DELETION_FAULTS = (Fault.CLOSE, Fault.CLOSE_AFTER, Fault.TEXT_503)
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How many matches are played, and on how many pods."""
+
+    matches: int = 300
+    pods: int = 50
+    replicas: int = 2
+
+
+class Trial:
+    """One run: what was done to the cluster, and what was seen."""
+
+    def __init__(self, cluster: Cluster, api: FakeAgones, receivers: Receivers, *, seed: int) -> None:
+        self.cluster = cluster
+        self.api = api
+        self.receivers = receivers
+        self.random = Random(seed)
+        self.faults: Counter[str] = Counter()
+        self.violations: list[str] = []
+        self.outcomes: Counter[str] = Counter()
+        self._names: dict[str, str] = {}
+        self._deleted: set[str] = set()
+        self._double_since: dict[str, float] = {}
+
+    async def run(self, matches: int, say: Callable[[str], None]) -> None:
+        """Create all matches, inject faults until all have ended, and judge."""
+        creating = asyncio.create_task(self._create_all(matches))
+        began_s = progress_s = time.monotonic()
+        ended = 0
+        while ended < matches:
+            await asyncio.sleep(POLL_S)
+            self._check_pods()
+            await self._inject()
+            now, before = time.monotonic(), ended
+            ended = sum(bool(self.receivers.at(name)) for name in self._names.values())
+            if ended != before:
+                progress_s = now
+                say(f"{now - began_s:.0f} s: {ended} of {matches} matches ended, {self.faults.total()} faults")
+            elif now - progress_s > STALL_S:
+                self.violations.append(f"{matches - ended} matches did not end")
+                break
+        await creating
+        self.api.faults.clear()
+        await self._wait_until_quiet()
+        self._judge()
+
+    async def _create_all(self, matches: int) -> None:
+        for number in range(matches):
+            name = f"match-{number}"
+            body = {
+                **GameSpec("duel", number).body(speed=SPEED, is_lockstep=False),
+                "region": REGION,
+                "externalMatchId": name,
+                "callbackUrl": self.receivers.url(name),
+            }
+            while True:
+                answer = await self.cluster.call("POST", "/api/v1/matches", body, **{"Idempotency-Key": name})
+                if answer.status == 201:
+                    break
+                await asyncio.sleep(POLL_S)  # no replica is ready, or the cluster is unreachable at the moment
+            self._names[answer.json["serverId"]] = name
+
+    # --- faults ---------------------------------------------------------------------------------------------------
+
+    async def _inject(self) -> None:
+        kind = self.random.choice(("allocate", "allocate", "delete", "watch", "expire", "pod", "pod", "outage", "none"))
+        if (self.faults.total() + 1) % KILL_EVERY == 0:
+            kind = "kill"
+        match kind:
+            case "allocate":
+                self.api.faults.setdefault(ALLOCATE, []).append(self.random.choice(ALLOCATION_FAULTS))
+            case "delete":
+                self.api.faults.setdefault(DELETE, []).append(self.random.choice(DELETION_FAULTS))
+            case "watch":
+                self.api.close_watches()
+            case "expire":
+                self.api.expire_versions()
+            case "pod" if not self._delete_a_pod():
+                return
+            case "outage":
+                self.api.outage = self.random.choice((Fault.TEXT_503, Fault.CLOSE))
+                await asyncio.sleep(OUTAGE_S)
+                self.api.outage = None
+            case "kill":
+                await self.random.choice(self.cluster.replicas).kill()
+            case "none":
+                return
+        self.faults[kind] += 1
+
+    def _delete_a_pod(self) -> bool:
+        """Delete the pod of a match in any phase; few enough that most matches are played to their end."""
+        pods = self._pods()
+        if len(self._deleted) * 6 > len(self._names) or not pods:
+            return False
+        server_id = self.random.choice(sorted(pods))
+        self._deleted.add(server_id)
+        for name in pods[server_id]:
+            (self.api.delete if self.random.random() < 0.5 else self.api.fail)(name)
+        return True
+
+    # --- judging --------------------------------------------------------------------------------------------------
+
+    def _pods(self) -> dict[str, list[str]]:
+        """The pods of each match that are not being deleted."""
+        found: dict[str, list[str]] = {}
+        for name, server in self.api.objects.items():
+            server_id = server["metadata"]["labels"].get(SERVER_LABEL)
+            if server_id and "deletionTimestamp" not in server["metadata"]:
+                found.setdefault(server_id, []).append(name)
+        return found
+
+    def _check_pods(self) -> None:
+        now = time.monotonic()
+        double = {server_id for server_id, names in self._pods().items() if len(names) > 1}
+        self._double_since = {server_id: self._double_since.get(server_id, now) for server_id in double}
+        for server_id, since in self._double_since.items():
+            if now - since > DOUBLE_S:
+                self.violations.append(f"{server_id} has two pods")
+
+    async def _wait_until_quiet(self) -> None:
+        deadline = time.monotonic() + QUIET_S
+        while self._pods() and time.monotonic() < deadline:
+            await asyncio.sleep(POLL_S)
+        self.violations += [f"pods are left for {server_id}: {names}" for server_id, names in self._pods().items()]
+        self.violations += [f"{name} is allocated" for name in self.api.names("Allocated")]
+
+    def _judge(self) -> None:
+        for server_id, name in self._names.items():
+            arrivals = self.receivers.at(name)
+            if len({arrival.request.body for arrival in arrivals}) > 1:
+                self.violations.append(f"{name} has two outcomes")
+            if not arrivals:
+                continue
+            body = msgspec.json.decode(arrivals[0].request.body, type=dict[str, object])
+            outcome = str(body.get("reason", body["eventType"]))
+            self.outcomes[outcome] += 1
+            is_allowed = outcome == "match_over" or (outcome == "server_lost" and server_id in self._deleted)
+            if not is_allowed:
+                self.violations.append(f"{name} ({server_id}) ended with {outcome}")
+        if stray := self.receivers.stray():
+            self.violations.append(f"callbacks of no match: {stray}")
+
+
+async def play_on_pods(folder: Path, size: Size, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Run a trial on PostgreSQL; return whether nothing was violated, and the figures."""
+    server = PostgresServer(folder / "postgres")
+    try:
+        store = await server.create_store()
+        began_s = time.monotonic()
+        async with agones_cluster(folder, replicas=size.pods) as pods, Receivers() as receivers:
+            secret = folder / "fleet.secret"
+            secret.write_bytes(SECRET)
+            regions = _region(pods.kubeconfig, secret)
+            async with Cluster(folder, store, replicas=size.replicas, regions=regions) as cluster:
+                trial = Trial(cluster, pods.api, receivers, seed=seed)
+                await trial.run(size.matches, say)
+    finally:
+        server.close()
+    for violation in trial.violations:
+        say(f"VIOLATION: {violation}")
+    rows = [
+        ("matches", size.matches),
+        ("pods", size.pods),
+        ("replicas", size.replicas),
+        ("seconds", round(time.monotonic() - began_s)),
+        *((f"fault: {kind}", count) for kind, count in sorted(trial.faults.items())),
+        *((f"outcome: {outcome}", count) for outcome, count in sorted(trial.outcomes.items())),
+        ("callbacks received", receivers.count),
+        ("violations", len(trial.violations)),
+    ]
+    return not trial.violations, ["| | |", "|---|---:|", *(f"| {name} | {value:,} |" for name, value in rows)]
+
+
+def _region(kubeconfig: Path, secret: Path) -> str:
+    return "\n".join(
+        (
+            "[[regions]]",
+            f'code = "{REGION}"',
+            f"speed = {PATIENT_SPEED}",
+            "allows_simulator = true",
+            "[regions.fleet]",
+            'kind = "agones"',
+            f'fleet = "{FLEET}"',
+            f'namespace = "{NAMESPACE}"',
+            f'kubeconfig = "{kubeconfig}"',
+            f'secret_file = "{secret}"',
+            'address_types = ["InternalIP"]',
+            "",
+        )
+    )
