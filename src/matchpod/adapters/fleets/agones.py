@@ -1,0 +1,292 @@
+"""Provide game servers from a Fleet of Agones, each allocated to one match and deleted afterwards.
+
+The cluster decides which match gets a server, so there are no slots; `slot` is the name of the GameServer. All that
+this fleet knows is in the cluster: labels say which match a server belongs to, so that any process can find it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from matchpod.adapters.fleets.agones_allocation import Allocations
+from matchpod.adapters.fleets.agones_cache import DELETED, ServerCache
+from matchpod.adapters.fleets.agones_console import ConsoleAddress, first_password, take_over
+from matchpod.adapters.fleets.agones_faults import (
+    DELETE_SERVER,
+    LIST_SERVERS,
+    READ_FLEET,
+    RIGHTS,
+    missing_fleet,
+    sentence_of,
+    unavailable,
+)
+from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name, secret_fault
+from matchpod.adapters.fleets.agones_servers import (
+    Place,
+    choose_address,
+    choose_port,
+    gone_reason,
+    has_labels,
+    match_labels,
+    owner_labels,
+    server_id_of,
+)
+from matchpod.adapters.kubernetes.api_errors import (
+    ClusterConfigError,
+    ConflictError,
+    ForbiddenError,
+    KubernetesError,
+    NotFoundError,
+    RejectedError,
+)
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.server_watch import watch_servers
+from matchpod.ports import Capacity, Consoles, FleetError, FleetUnavailableError, GameServer, ServerOrder
+
+GONE_POLL_S = 5.0
+"""How often a server that the watch does not show is asked for."""
+
+FLEET_POLL_S = 30.0
+"""How often to check that the Fleet exists."""
+
+MISSING_FLEET_POLL_S = 5.0
+"""The same while it does not."""
+
+RELEASE_PAUSE_S = 0.5
+"""Pause before a failed deletion is repeated."""
+
+_log = logging.getLogger(__name__)
+
+
+class AgonesFleet:
+    """Allocates, follows and deletes the game servers of one Fleet."""
+
+    def __init__(self, options: AgonesOptions, client: KubernetesClient, consoles: Consoles) -> None:
+        self._options = options
+        self._client = client
+        self._consoles = consoles
+        self._allocations = Allocations(client, options)
+        self._cache = ServerCache(owner_labels(options), self._allocations.notice)
+        self._allocations.cache = self._cache
+
+    @property
+    def slots(self) -> None:
+        """None: the cluster decides which match gets a server."""
+        return None
+
+    @property
+    def fault(self) -> str | None:
+        """Why the fleet cannot be used at present, while it is followed; None if it can."""
+        return self._cache.fault
+
+    async def check(self) -> Sequence[str]:
+        """Return what is wrong: the secret, the connection, the Fleet, our rights."""
+        fault = secret_fault(self._options.secret)
+        faults = [f"The fleet secret cannot be used: {fault}."] if fault else []
+        try:
+            await self._client.fleet(self._options.fleet)
+        except NotFoundError as exc:
+            if exc.is_missing_api:
+                return [*faults, sentence_of(exc, READ_FLEET)]
+            faults.append(f"{await self._missing_fleet()}{await self._known_fleets()}")
+        except ForbiddenError:
+            pass  # reported with the other rights
+        except KubernetesError as exc:
+            return [*faults, sentence_of(exc, READ_FLEET)]
+        return [*faults, *await self._missing_rights()]
+
+    async def follow(self, on_change: Callable[[], None]) -> None:
+        """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
+        self._cache.on_change = on_change
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(watch_servers(self._client, self._options.server_labels, self._cache))
+                tasks.create_task(self._follow_fleet())
+        finally:
+            self._cache.disconnect()
+
+    async def capacity(self) -> Capacity:
+        """Count the game servers: those that the watch shows, or those in the status of the Fleet."""
+        if self._cache.is_current:
+            return self._cache.capacity()
+        try:
+            status = (await self._client.fleet(self._options.fleet)).status
+        except NotFoundError as exc:
+            raise FleetUnavailableError(await self._missing_fleet()) from exc
+        except KubernetesError as exc:
+            raise unavailable(exc, READ_FLEET) from exc
+        return Capacity(ready=status.ready_replicas, allocated=status.allocated_replicas, total=status.replicas)
+
+    async def allocate(self, order: ServerOrder) -> GameServer | None:
+        """Find or allocate the server of a match, and give it the password of the match; None if none is free.
+
+        After a FleetError a server may be held: release it by the id of the match.
+        """
+        if not is_label_value(order.server_id):
+            raise FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
+        obtained = await self._allocations.obtain(order)
+        if obtained is None:
+            return None
+        place, is_found = obtained
+        server = self._game_server(place, order)
+        address = ConsoleAddress(
+            server.rcon_host,
+            server.rcon_port,
+            first_password=first_password(self._options.secret, place.name),
+            match_password=order.rcon_password,
+        )
+        try:
+            await take_over(self._consoles, address, is_found=is_found, timeout_s=self._options.console_s)
+        except FleetError as exc:
+            raise FleetError(f"GameServer {place.name}: {exc}") from exc
+        return server
+
+    async def wait_gone(self, server_id: str, slot: str) -> str:
+        """Wait until the server is deleted, is being deleted or has failed, and return which of them."""
+        while True:
+            with self._cache.waiting_for(slot) as gone:
+                reason = await self._known_reason(server_id, slot)
+                if reason is not None:
+                    return reason
+                # The pause is only needed if the watch does not show this server.
+                done, _ = await asyncio.wait([gone], timeout=GONE_POLL_S * random.uniform(0.8, 1.2))
+                if done:
+                    return gone.result()
+
+    async def is_alive(self, server_id: str, slot: str) -> bool:
+        """False if the server is known to be gone or to have failed."""
+        return await self._known_reason(server_id, slot) is None
+
+    async def release(self, server_id: str, slot: str) -> None:
+        """Delete all servers of the match, found by its id, and confirm that each is gone or being deleted.
+
+        Usually that is one, of the name `slot`. FleetError if it cannot be confirmed.
+        """
+        if not is_label_value(server_id):
+            return
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._options.release_s
+        for number in count():
+            cause: KubernetesError | None = None
+            try:
+                if not await self._delete_all(server_id):
+                    self._allocations.forget(server_id)
+                    return
+            except (RejectedError, ClusterConfigError) as exc:
+                raise unavailable(exc, DELETE_SERVER) from exc
+            except KubernetesError as exc:
+                cause = exc
+            if loop.time() >= deadline_s:
+                raise FleetError(
+                    f"the deletion of GameServer {slot} is not confirmed: {cause or 'it still exists'}"
+                ) from cause
+            if cause is not None or number:  # the first deletion is confirmed at once
+                await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
+
+    async def servers(self) -> Sequence[str]:
+        """Return the ids of all matches with a server that is not being deleted."""
+        try:
+            listed = await self._client.servers(owner_labels(self._options))
+        except KubernetesError as exc:
+            raise unavailable(exc, LIST_SERVERS) from exc
+        usable = (one for one in listed.items or () if one.metadata.deletion_timestamp is None)
+        return sorted({server_id for one in usable if (server_id := server_id_of(one))})
+
+    async def close(self) -> None:
+        """Close the connections to the cluster; the game servers stay."""
+        await self._allocations.close()
+        await self._client.close()
+
+    def _game_server(self, place: Place, order: ServerOrder) -> GameServer:
+        options = self._options
+        host = choose_address(place, options.address_types)
+        console_host = choose_address(place, options.console_address_types or options.address_types)
+        port = choose_port(place, options.port_name, "udp")
+        console_port = choose_port(place, options.console_port_name or options.port_name, "tcp")
+        if host is None or console_host is None:
+            raise FleetError(f"GameServer {place.name} has no address of type {', '.join(options.address_types)}")
+        if port is None or console_port is None:
+            raise FleetError(f"GameServer {place.name} has no port")
+        return GameServer(
+            ip=host,
+            port=port,
+            rcon_host=console_host,
+            rcon_port=console_port,
+            rcon_password=order.rcon_password,
+            slot=place.name,
+        )
+
+    async def _known_reason(self, server_id: str, slot: str) -> str | None:
+        """Return why the server is gone; None if it is not, or if that is not known."""
+        known = self._cache.find(server_id, slot)
+        if known is not None:
+            return gone_reason(known)
+        try:
+            return await self._read_reason(server_id, slot)
+        except KubernetesError as exc:
+            _log.info("server state unknown", extra={"server_id": server_id, "slot": slot, "error": str(exc)})
+            return None
+
+    async def _read_reason(self, server_id: str, slot: str) -> str | None:
+        if not is_label_value(server_id) or (slot and not is_object_name(slot)):
+            return "there is no such GameServer"
+        labels = match_labels(self._options, server_id)
+        if not slot:
+            reasons = [gone_reason(one) for one in (await self._client.servers(labels)).items or ()]
+            return None if None in reasons else next(iter(reasons), DELETED)
+        try:
+            server = await self._client.server(slot)
+        except NotFoundError as exc:
+            if exc.is_missing_api:
+                raise
+            return DELETED
+        return gone_reason(server) if has_labels(server, labels) else "the GameServer belongs to no or another match"
+
+    async def _delete_all(self, server_id: str) -> bool:
+        """Delete the servers of a match that are not being deleted; False if there were none."""
+        listed = await self._client.servers(match_labels(self._options, server_id))
+        left = [one.metadata for one in listed.items or () if one.metadata.deletion_timestamp is None]
+        for server in left:
+            try:
+                await self._client.delete_server(server.name, uid=server.uid)
+            except (NotFoundError, ConflictError):  # it is gone, or another one has its name
+                continue
+        return bool(left)
+
+    async def _missing_fleet(self) -> str:
+        return missing_fleet(self._options.fleet, await self._client.namespace())
+
+    async def _known_fleets(self) -> str:
+        try:
+            names = [fleet.metadata.name for fleet in (await self._client.fleets()).items or ()]
+        except KubernetesError:
+            return ""
+        return f" Fleets there: {', '.join(sorted(names))}." if names else " It has none."
+
+    async def _missing_rights(self) -> list[str]:
+        try:
+            missing = [right for right in RIGHTS if not await self._client.may(right.verb, right.group, right.resource)]
+        except KubernetesError:
+            return []  # whether we have them shows when they are used
+        return [f"The account of the service lacks the right to {right}." for right in missing]
+
+    async def _follow_fleet(self) -> None:
+        """Record whether the Fleet exists: Agones answers an allocation from a missing one as if it were full."""
+        while True:
+            pause_s = FLEET_POLL_S
+            try:
+                await self._client.fleet(self._options.fleet)
+                self._cache.set_fleet_fault(None)
+            except NotFoundError as exc:
+                pause_s = MISSING_FLEET_POLL_S
+                if not exc.is_missing_api:
+                    self._cache.set_fleet_fault(await self._missing_fleet())
+            except KubernetesError:
+                pause_s = MISSING_FLEET_POLL_S  # the watch reports it
+            except Exception:  # noqa: BLE001 - the loop must survive
+                _log.exception("fleet check failed")
+            await asyncio.sleep(pause_s)

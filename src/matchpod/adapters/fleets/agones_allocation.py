@@ -1,0 +1,185 @@
+"""Allocate game servers in Agones, one per match, although a failed call may have allocated one.
+
+Nothing tells a call that failed before it had an effect from one that failed afterwards. So every allocation puts the
+id of the match into a label, and after a failure the server with this label is searched before another is allocated.
+A call that was given up may still succeed later: then a match has two servers, and the one it does not use is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from matchpod.adapters.fleets.agones_cache import ServerCache
+from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, missing_fleet, unavailable
+from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.fleets.agones_servers import (
+    Place,
+    is_allocated,
+    kept_server,
+    match_labels,
+    place_of_allocation,
+    place_of_server,
+    server_id_of,
+)
+from matchpod.adapters.kubernetes.api_errors import (
+    ClusterConfigError,
+    ConflictError,
+    KubernetesError,
+    NotFoundError,
+    RejectedError,
+)
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.objects import AgonesServer, AllocationState, AllocationStatus
+from matchpod.ports import FleetUnavailableError, ServerOrder
+
+FIRST_PAUSE_S = 0.1
+MAX_PAUSE_S = 1.0
+"""Pause before an allocation is repeated, with jitter: exponential backoff."""
+
+LOOKUPS = 4
+"""How often a server is searched after a failure, spread over the time to settle."""
+
+_log = logging.getLogger(__name__)
+
+
+class Allocations:
+    """The allocations of one fleet."""
+
+    def __init__(self, client: KubernetesClient, options: AgonesOptions) -> None:
+        self._client = client
+        self._options = options
+        self.cache: ServerCache | None = None
+        # Matches for which a call was sent whose outcome is not known, so that a late server may appear.
+        self._unsure: set[str] = set()
+        # The servers that these matches use.
+        self._kept: dict[str, str] = {}
+        self._deletions: set[asyncio.Task[None]] = set()
+
+    async def obtain(self, order: ServerOrder) -> tuple[Place, bool] | None:
+        """Find or allocate the server of a match, and say whether it was found; None if none is free."""
+        if order.is_repeated or order.slot or order.server_id in self._unsure:
+            found = await self._find(order.server_id, order.slot)
+            if found is not None:
+                return found, True
+        return await self._allocate(order.server_id)
+
+    def forget(self, server_id: str) -> None:
+        """Forget a match whose servers were all released."""
+        self._unsure.discard(server_id)
+        self._kept.pop(server_id, None)
+
+    def notice(self, server: AgonesServer) -> None:
+        """Delete a server that a call allocated after it was given up, if its match uses another one."""
+        kept = self._kept.get(server_id_of(server) or "")
+        if kept is not None and kept != server.metadata.name and is_allocated(server):
+            task = asyncio.create_task(self._delete(server))
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
+
+    async def close(self) -> None:
+        """Stop all deletions; the release of a match repeats them."""
+        for task in tuple(self._deletions):
+            task.cancel()
+        await asyncio.gather(*self._deletions, return_exceptions=True)
+
+    async def _allocate(self, server_id: str) -> tuple[Place, bool] | None:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._options.retry_s
+        self._kept.pop(server_id, None)  # it is gone, and the new one must not be deleted
+        tries = 0
+        while True:
+            status = None
+            try:
+                status = await self._send(server_id)
+            except KubernetesError as exc:
+                _log.warning("allocation failed", extra={"server_id": server_id, "error": str(exc)})
+                found = await self._find_late(server_id)
+                if found is not None:
+                    return found, True
+                if loop.time() >= deadline_s:
+                    raise unavailable(exc, ALLOCATE) from exc
+            if status is not None and status.state is AllocationState.ALLOCATED:
+                return await self._settled(server_id, place_of_allocation(status))
+            if status is not None and not await self._may_try_again(deadline_s):
+                return None
+            tries += 1
+            await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 8)) * random.uniform(0.5, 1.0))
+
+    async def _send(self, server_id: str) -> AllocationStatus:
+        """Send one allocation. FleetUnavailableError if it was rejected; a KubernetesError leaves its outcome open."""
+        was_unsure = server_id in self._unsure
+        self._unsure.add(server_id)  # also if this call is cancelled
+        labels = match_labels(self._options, server_id)
+        try:
+            allocation = await self._client.allocate(selector=self._options.server_labels, labels=labels)
+        except (RejectedError, ClusterConfigError) as exc:
+            if not was_unsure:
+                self._unsure.discard(server_id)
+            raise unavailable(exc, ALLOCATE) from exc
+        if not was_unsure:
+            self._unsure.discard(server_id)
+        return allocation.status
+
+    async def _settled(self, server_id: str, place: Place) -> tuple[Place, bool]:
+        """Return the server to use: after an earlier call without an answer there may be two."""
+        if server_id not in self._unsure:
+            return place, False
+        try:
+            found = await self._find(server_id, "")
+        except FleetUnavailableError:
+            found = None  # the other one is deleted when it is seen, or when the match ends
+        self._kept.setdefault(server_id, place.name)
+        return (place, False) if found is None or found.name == place.name else (found, True)
+
+    async def _may_try_again(self, deadline_s: float) -> bool:
+        """True if servers are ready although none was allocated. FleetUnavailableError if there is no such Fleet."""
+        cache = self.cache
+        ready = cache.capacity().ready if cache is not None and cache.is_current else None
+        if not ready:
+            try:
+                fleet = await self._client.fleet(self._options.fleet)
+            except NotFoundError as exc:
+                raise FleetUnavailableError(missing_fleet(self._options.fleet, await self._client.namespace())) from exc
+            except KubernetesError:
+                return False  # that none is free is known; the watch reports what else is wrong
+            ready = fleet.status.ready_replicas if ready is None else ready
+        return ready > 0 and asyncio.get_running_loop().time() < deadline_s
+
+    async def _find_late(self, server_id: str) -> Place | None:
+        """Search the server of a call that failed: it may be allocated a moment later."""
+        for number in range(LOOKUPS):
+            if number:
+                await asyncio.sleep(self._options.settle_s / (LOOKUPS - 1))
+            found = await self._find(server_id, "")
+            if found is not None:
+                return found
+        return None
+
+    async def _find(self, server_id: str, preferred: str) -> Place | None:
+        """Return the server that is allocated to a match. If there are several, one is kept and the others deleted."""
+        try:
+            listed = await self._client.servers(match_labels(self._options, server_id))
+        except KubernetesError as exc:
+            raise unavailable(exc, LIST_SERVERS) from exc
+        servers = [server for server in listed.items or () if is_allocated(server)]
+        if not servers:
+            return None
+        kept = kept_server(servers, preferred or self._kept.get(server_id, ""))
+        if server_id in self._unsure or len(servers) > 1:
+            self._kept[server_id] = kept.metadata.name
+        for server in servers:
+            if server is not kept:
+                await self._delete(server)
+        return place_of_server(kept)
+
+    async def _delete(self, server: AgonesServer) -> None:
+        about = {"server_id": server_id_of(server), "slot": server.metadata.name}
+        _log.warning("deleting second server of a match", extra=about)
+        try:
+            await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
+        except (NotFoundError, ConflictError):
+            return
+        except KubernetesError as exc:  # the release of the match deletes all its servers
+            _log.warning("second server not deleted", extra={**about, "error": str(exc)})

@@ -1,0 +1,119 @@
+"""Take over the console of a game server that waited for a match: replace its password by that of the match.
+
+A waiting server starts before its match exists. Its first password follows from its name and the fleet secret, which
+only the service and the servers know; nothing secret is in labels, annotations or arguments. The game prints console
+commands to its output, so that of a pod contains the password of its match: read access to it must be restricted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+
+import msgspec
+
+from matchpod.cs2.console_commands import set_command
+from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError, Consoles, FleetError
+
+PAUSE_S = 0.5
+"""Pause before a console that does not answer is opened again."""
+
+MAX_REJECTED = 3
+"""Wrong passwords that may be sent: after five within half a minute the game bans our address."""
+
+
+def first_password(secret: bytes, name: str) -> str:
+    """Return the password that a game server of this name has before it gets a match."""
+    digest = hmac.new(secret, name.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+class ConsoleAddress(msgspec.Struct, frozen=True):
+    """Where the console of a server is, and the passwords it may have."""
+
+    host: str
+    port: int
+    first_password: str
+    match_password: str
+
+    def __repr__(self) -> str:
+        """Omit the passwords."""
+        return f"ConsoleAddress({self.host!r}, {self.port})"
+
+
+async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float) -> None:
+    """Set the password of the match, and prove that it works; FleetError if that fails.
+
+    `is_found`: an earlier attempt may have set it already.
+    """
+    try:
+        command = set_command("rcon_password", address.match_password)
+    except ValueError as exc:
+        raise FleetError(f"the RCON password cannot be set: {exc}") from exc
+    taking = _TakeOver(consoles, address, command, may_be_set=is_found)
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not await taking.try_once():
+                await asyncio.sleep(PAUSE_S)
+    except TimeoutError as exc:
+        raise FleetError(f"the console did not answer within {timeout_s:g} s: {taking.last_fault}") from (
+            taking.last_error or exc
+        )
+
+
+class _TakeOver:
+    def __init__(self, consoles: Consoles, address: ConsoleAddress, command: str, *, may_be_set: bool) -> None:
+        self._consoles = consoles
+        self._address = address
+        self._command = command
+        self._may_be_set = may_be_set
+        self._rejected = 0
+        self.last_error: ConsoleError | None = None
+
+    @property
+    def last_fault(self) -> str:
+        return str(self.last_error) if self.last_error else "it was not reached"
+
+    async def try_once(self) -> bool:
+        """Return True if the password of the match works; False if the console does not answer."""
+        try:
+            if self._may_be_set and await self._opens(self._address.match_password):
+                return True
+            await self._set()
+            return await self._opens(self._address.match_password)
+        except ConsoleLostError as exc:
+            self.last_error = exc
+            return False
+
+    async def _set(self) -> None:
+        console = None
+        try:
+            console = await self._consoles.open(self._address.host, self._address.port, self._address.first_password)
+            self._may_be_set = True
+            await console.run(self._command)
+        except ConsoleAuthError as exc:
+            raise FleetError(
+                f"the console rejected the password that follows from the fleet secret; "
+                f"does the server have the same secret? ({exc})"
+            ) from exc
+        except ConsoleLostError:
+            # A changed password closes all connections, perhaps before the answer.
+            if console is None:
+                raise
+        finally:
+            if console is not None:
+                await console.close()
+
+    async def _opens(self, password: str) -> bool:
+        try:
+            console = await self._consoles.open(self._address.host, self._address.port, password)
+        except ConsoleAuthError as exc:
+            self._rejected += 1
+            self.last_error = exc
+            if self._rejected >= MAX_REJECTED:
+                raise FleetError(f"the console does not accept the password that was set: {exc}") from exc
+            return False
+        await console.close()
+        return True

@@ -1,0 +1,66 @@
+"""Say in one sentence why a call to the cluster failed, for operators."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.adapters.kubernetes.api_errors import (
+    ClusterConfigError,
+    ForbiddenError,
+    InvalidError,
+    KubernetesError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from matchpod.ports import FleetUnavailableError
+
+
+class Right(msgspec.Struct, frozen=True):
+    """A right in the namespace of the game servers."""
+
+    verb: str
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        """Return it as a rule would name it."""
+        return f"{self.verb} {self.resource}.{self.group}"
+
+
+ALLOCATE = Right("create", "allocation.agones.dev", "gameserverallocations")
+READ_SERVER = Right("get", "agones.dev", "gameservers")
+LIST_SERVERS = Right("list", "agones.dev", "gameservers")
+WATCH_SERVERS = Right("watch", "agones.dev", "gameservers")
+DELETE_SERVER = Right("delete", "agones.dev", "gameservers")
+READ_FLEET = Right("get", "agones.dev", "fleets")
+
+RIGHTS = (ALLOCATE, READ_SERVER, LIST_SERVERS, WATCH_SERVERS, DELETE_SERVER, READ_FLEET)
+"""All rights that a fleet needs."""
+
+
+def sentence_of(error: KubernetesError, right: Right) -> str:
+    """Return the sentence for an error of a call that needs this right."""
+    match error:
+        case ForbiddenError():
+            return f"The account of the service lacks the right to {right}: {error}."
+        case UnauthorizedError():
+            return f"The cluster rejected the credentials of the service: {error}."
+        case NotFoundError() if error.is_missing_api:
+            return f"The cluster does not know {right.group}; is Agones installed there? {error}."
+        case InvalidError():
+            return f"The cluster rejected the selector or labels of the fleet: {error}."
+        case ClusterConfigError() | UnreachableError():
+            return f"{error}."
+        case _:
+            return f"The cluster could not {right}: {error}."
+
+
+def missing_fleet(fleet: str, namespace: str) -> str:
+    """Return the sentence for a Fleet that does not exist. A namespace that does not exist looks the same."""
+    return f"There is no Fleet {fleet} in the namespace {namespace}."
+
+
+def unavailable(error: KubernetesError, right: Right) -> FleetUnavailableError:
+    """Return the fleet's error for an error of the cluster."""
+    return FleetUnavailableError(sentence_of(error, right))

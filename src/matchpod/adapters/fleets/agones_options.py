@@ -1,0 +1,104 @@
+"""Options of a fleet in Agones, and the rules for their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+FLEET_LABEL = "agones.dev/fleet"
+"""Label that Agones gives to the game servers of a Fleet."""
+
+ADDRESS_TYPES = ("ExternalIP", "ExternalDNS", "InternalIP")
+"""Types of node addresses, the preferred one first."""
+
+MIN_SECRET_BYTES = 16
+"""Shortest fleet secret: the passwords of all waiting servers follow from it."""
+
+RETRY_S = 10.0
+"""How long an allocation is repeated while servers are ready."""
+
+SETTLE_S = 2.0
+"""How long to look for the server of an allocation that failed without an answer; it may still be on its way."""
+
+CONSOLE_S = 30.0
+"""How long the console of an allocated server may take to answer."""
+
+RELEASE_S = 20.0
+"""How long the deletion of a server is repeated."""
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which game servers belong to a fleet, how they are reached, and how long things may take."""
+
+    fleet: str
+    """Name of the Fleet."""
+    region: str
+    secret: bytes
+    """The passwords of servers without a match are derived from it."""
+    owner: str = "matchpod"
+    """Tells installations that share a namespace apart: none touches servers with another owner or region."""
+    selector: Mapping[str, str] = {}
+    """Labels of the game servers; those of the Fleet if empty."""
+    address_types: tuple[str, ...] = ADDRESS_TYPES
+    """Types of addresses for players, the preferred one first."""
+    console_address_types: tuple[str, ...] = ()
+    """Types of addresses for consoles; as for players if empty."""
+    port_name: str = "game"
+    console_port_name: str = ""
+    """Name of the port for consoles; that of the game if empty."""
+    retry_s: float = RETRY_S
+    settle_s: float = SETTLE_S
+    console_s: float = CONSOLE_S
+    release_s: float = RELEASE_S
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value that Kubernetes would reject."""
+        if not is_object_name(self.fleet):
+            raise ValueError(f"`{self.fleet}` is not a valid name of a Fleet")
+        for name, value in (("region", self.region), ("owner", self.owner)):
+            if not is_label_value(value):
+                raise ValueError(f"the {name} `{value}` is not a valid value of a label in Kubernetes")
+
+    def __repr__(self) -> str:
+        """Omit the secret, so that it does not end up in a log."""
+        return f"AgonesOptions(fleet={self.fleet!r}, region={self.region!r})"
+
+    @property
+    def server_labels(self) -> Mapping[str, str]:
+        """The labels that select the game servers of the fleet."""
+        return self.selector or {FLEET_LABEL: self.fleet}
+
+
+def is_label_value(text: str) -> bool:
+    """True if a text may be the value of a label, and is not empty."""
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_object_name(text: str) -> bool:
+    """True if a text may be the name of an object."""
+    return _OBJECT_NAME.fullmatch(text) is not None
+
+
+def read_fleet_secret(file: Path) -> bytes:
+    """Return the secret in a file, without white space around it; ValueError says what is wrong."""
+    try:
+        secret = file.read_bytes().strip()
+    except OSError as exc:
+        raise ValueError(f"The fleet secret {file} cannot be read: {exc.strerror}.") from exc
+    fault = secret_fault(secret)
+    if fault is not None:
+        raise ValueError(f"The fleet secret {file} cannot be used: {fault}.")
+    return secret
+
+
+def secret_fault(secret: bytes) -> str | None:
+    """Return what is wrong with a secret, or None."""
+    if len(secret) < MIN_SECRET_BYTES:
+        return f"it has {len(secret)} bytes, at least {MIN_SECRET_BYTES} are needed"
+    return None

@@ -1,0 +1,118 @@
+"""Read game servers of Agones: whose they are, whether they are gone, and where they are reached. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.kubernetes.objects import (
+    AgonesServer,
+    AllocationStatus,
+    NodeAddress,
+    ServerState,
+    StatusPort,
+)
+
+SERVER_LABEL = "matchpod.dev/server-id"
+REGION_LABEL = "matchpod.dev/region"
+OWNER_LABEL = "matchpod.dev/owner"
+
+LAST_ALLOCATED = "agones.dev/last-allocated"
+"""Annotation with the time of the last allocation."""
+
+_END_STATES = frozenset({ServerState.SHUTDOWN, ServerState.ERROR, ServerState.UNHEALTHY})
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An allocated game server: its name, and where it is reached."""
+
+    name: str
+    address: str
+    addresses: tuple[NodeAddress, ...]
+    ports: tuple[StatusPort, ...]
+
+
+def owner_labels(options: AgonesOptions) -> dict[str, str]:
+    """Return the labels of all servers that were allocated for this fleet."""
+    return {REGION_LABEL: options.region, OWNER_LABEL: options.owner}
+
+
+def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
+    """Return the labels of the server of one match."""
+    return {**owner_labels(options), SERVER_LABEL: server_id}
+
+
+def has_labels(server: AgonesServer, labels: Mapping[str, str]) -> bool:
+    """True if a server has all these labels."""
+    own = server.metadata.labels or {}
+    return all(own.get(name) == value for name, value in labels.items())
+
+
+def server_id_of(server: AgonesServer) -> str | None:
+    """Return the id of the match that a server was allocated for; None if there is none."""
+    return (server.metadata.labels or {}).get(SERVER_LABEL)
+
+
+def gone_reason(server: AgonesServer) -> str | None:
+    """Return why a server can no longer be used, or None."""
+    if server.metadata.deletion_timestamp is not None:
+        return "the GameServer is being deleted"
+    if server.status.state in _END_STATES:
+        return f"the GameServer is in state {server.status.state}"
+    return None
+
+
+def is_ready(server: AgonesServer) -> bool:
+    """True if a server can be allocated."""
+    return server.status.state == ServerState.READY and server.metadata.deletion_timestamp is None
+
+
+def is_allocated(server: AgonesServer) -> bool:
+    """True if a server is allocated and can be used."""
+    return server.status.state == ServerState.ALLOCATED and server.metadata.deletion_timestamp is None
+
+
+def kept_server(servers: Sequence[AgonesServer], preferred: str) -> AgonesServer:
+    """Return the one of several servers of a match that it keeps: the preferred one, or that of the first allocation.
+
+    Every process chooses the same one.
+    """
+    return min(servers, key=lambda one: (one.metadata.name != preferred, _allocated_at(one), one.metadata.name))
+
+
+def place_of_server(server: AgonesServer) -> Place:
+    """Return where a game server is reached."""
+    status = server.status
+    return Place(server.metadata.name, status.address, status.addresses or (), status.ports or ())
+
+
+def place_of_allocation(status: AllocationStatus) -> Place:
+    """Return where a server that was just allocated is reached."""
+    return Place(status.game_server_name, status.address, status.addresses or (), status.ports or ())
+
+
+def choose_address(place: Place, types: Sequence[str]) -> str | None:
+    """Return the address of the first type that a server has; else the one that Agones chose, if any."""
+    for wanted in types:
+        for one in place.addresses:
+            if one.type == wanted and one.address:
+                return one.address
+    return place.address or None
+
+
+def choose_port(place: Place, name: str, protocol: str) -> int | None:
+    """Return the port of this name: `NAME-PROTOCOL` (half of a TCPUDP port), then `NAME`, then the first of all."""
+    for wanted in (f"{name}-{protocol}", name):
+        for one in place.ports:
+            if one.name == wanted:
+                return one.port
+    return place.ports[0].port if place.ports else None
+
+
+def _allocated_at(server: AgonesServer) -> tuple[str, str]:
+    # The time has up to nine digits after the point, without trailing zeros: fill them up to compare texts.
+    text = (server.metadata.annotations or {}).get(LAST_ALLOCATED, "").removesuffix("Z")
+    seconds, _, fraction = text.partition(".")
+    return seconds, fraction.ljust(9, "0")

@@ -1,0 +1,120 @@
+"""Errors of the Kubernetes API: an HTTP answer that is not a success becomes a typed error with a readable message.
+
+The API answers errors as a JSON object of kind Status, but what stands behind or in front of it (the extensions of
+Agones, a proxy, an unknown path) answers plain text.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+MAX_MESSAGE_CHARS = 300
+"""Characters of an error that are kept; a proxy may answer a whole page."""
+
+
+class KubernetesError(Exception):
+    """A call of the Kubernetes API failed; the message says why. It is not known whether it had an effect."""
+
+
+class ClusterConfigError(KubernetesError):
+    """The settings of the connection cannot be used: nothing was sent."""
+
+
+class UnreachableError(KubernetesError):
+    """No answer: no connection, a lost one, or a timeout."""
+
+
+class MalformedAnswerError(KubernetesError):
+    """The answer is not what the API promises."""
+
+
+class ApiError(KubernetesError):
+    """The API answered with an error; `reason` is its own word for it, empty if it was plain text."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{message} (HTTP {status})")
+        self.status = status
+        self.reason = reason
+
+
+class RejectedError(ApiError):
+    """A 4xx answer: the call had no effect."""
+
+
+class UnauthorizedError(RejectedError):
+    """401: the credentials are missing, invalid or expired."""
+
+
+class ForbiddenError(RejectedError):
+    """403: a right is missing."""
+
+
+class NotFoundError(RejectedError):
+    """404: there is no such object, or (without a reason) no such API."""
+
+    @property
+    def is_missing_api(self) -> bool:
+        """True if the path is unknown: Agones is not installed."""
+        return not self.reason
+
+
+class ConflictError(RejectedError):
+    """409: the object changed, or is not the one that was meant."""
+
+
+class GoneError(RejectedError):
+    """410: the resource version is too old; list again."""
+
+
+class InvalidError(RejectedError):
+    """422: a value is not valid."""
+
+
+_TYPES = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    422: InvalidError,
+}
+
+_UNDECIDED = frozenset({408, 429})
+"""4xx answers of a busy or slow server, which may come after the request was passed on."""
+
+
+class _Status(msgspec.Struct):
+    """The fields of a Status object that are read."""
+
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+def error_of(status: int, body: bytes) -> ApiError:
+    """Return the error for an answer with this HTTP status."""
+    reason, message = "", ""
+    try:
+        decoded = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = body.decode("utf-8", errors="replace")
+    else:
+        if decoded.kind == "Status":
+            reason, message = decoded.reason, decoded.message
+    return _error(status, reason, message)
+
+
+def error_of_event(raw_status: bytes) -> ApiError:
+    """Return the error for the object of an ERROR event in a watch."""
+    try:
+        decoded = msgspec.json.decode(raw_status, type=_Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        decoded = _Status()
+    return _error(decoded.code or 500, decoded.reason, decoded.message)
+
+
+def _error(status: int, reason: str, message: str) -> ApiError:
+    readable = "".join(character if character.isprintable() else " " for character in message[:MAX_MESSAGE_CHARS])
+    kind = _TYPES.get(status) or (RejectedError if 400 <= status < 500 and status not in _UNDECIDED else ApiError)
+    return kind(status, reason, " ".join(readable.split()) or "no message")

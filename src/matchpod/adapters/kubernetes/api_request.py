@@ -1,0 +1,21 @@
+"""A request to the Kubernetes API, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send, and how long it may take; `body` is JSON."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = JSON
+    timeout_s: float

@@ -1,0 +1,240 @@
+"""Call the Kubernetes API of a cluster with Agones: allocate, read, watch and delete game servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from matchpod.adapters.kubernetes.api_errors import MalformedAnswerError, error_of_event
+from matchpod.adapters.kubernetes.api_request import JSON, MERGE_PATCH, ApiRequest
+from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
+from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.objects import (
+    AccessReview,
+    AgonesServer,
+    Allocation,
+    FleetList,
+    FleetObject,
+    ServerList,
+    WatchEvent,
+)
+
+if TYPE_CHECKING:
+    from matchpod.adapters.kubernetes.transport import HttpTransport
+
+CALL_S = 10.0
+"""Time limit of a call."""
+
+LIST_S = 20.0
+"""Time limit of a list, which may be some megabytes."""
+
+ALLOCATE_S = 15.0
+"""Time limit of an allocation. Agones collects requests for half a second, and retries conflicts itself."""
+
+WATCH_S = 30
+"""How long the server keeps a watch open. Short, because a lost connection may go unnoticed until then."""
+
+WATCH_GRACE_S = 10.0
+"""How much later than that a watch is given up."""
+
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+"""Longest line of a watch; Kubernetes stores objects of at most 1.5 MB."""
+
+ERROR_EVENT = "ERROR"
+
+_AGONES = "/apis/agones.dev/v1"
+_ALLOCATION = "/apis/allocation.agones.dev/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+_Decoded = TypeVar("_Decoded")
+
+
+def load_cluster(source: ClusterSource, environment: Mapping[str, str]) -> Cluster:
+    """Return the cluster that a source describes; ClusterConfigError says what is wrong."""
+    if source.kubeconfig is not None:
+        return read_kubeconfig(source.kubeconfig, source.context)
+    return cluster_of_pod(source.account_folder, environment)
+
+
+def selector_text(labels: Mapping[str, str]) -> str:
+    """Return labels as a selector in a query."""
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+class KubernetesClient:
+    """Calls one cluster. Its settings are read by the first call, and again by the next one if they cannot be used."""
+
+    def __init__(
+        self,
+        source: ClusterSource,
+        *,
+        namespace: str | None = None,
+        call_s: float = CALL_S,
+        allocate_s: float = ALLOCATE_S,
+        watch_s: int = WATCH_S,
+    ) -> None:
+        """`namespace` is that of the game servers; None for that of the context or pod."""
+        self._source = source
+        self._own_namespace = namespace
+        self._call_s = call_s
+        self._allocate_s = allocate_s
+        self._watch_s = watch_s
+        self._transport: HttpTransport | None = None
+        self._namespace = namespace or ""
+
+    async def namespace(self) -> str:
+        """Return the namespace of the game servers."""
+        await self._connect()
+        return self._namespace
+
+    async def allocate(self, *, selector: Mapping[str, str], labels: Mapping[str, str]) -> Allocation:
+        """Allocate a ready server that the selector matches, and give it the labels."""
+        spec = {
+            "selectors": [{"matchLabels": selector, "gameServerState": "Ready"}],
+            "scheduling": "Packed",
+            "metadata": {"labels": labels},
+        }
+        body = {"apiVersion": "allocation.agones.dev/v1", "kind": "GameServerAllocation", "spec": spec}
+        await self._connect()
+        path = f"{_ALLOCATION}/namespaces/{self._namespace}/gameserverallocations"
+        return await self._call("POST", path, body=body, timeout_s=self._allocate_s, answer=Allocation)
+
+    async def server(self, name: str) -> AgonesServer:
+        """Return a game server; NotFoundError if it does not exist."""
+        return await self._call("GET", await self._servers_path(name), answer=AgonesServer)
+
+    async def servers(self, labels: Mapping[str, str]) -> ServerList:
+        """Return the game servers with these labels, as they are now."""
+        query = {"labelSelector": selector_text(labels)}
+        path = await self._servers_path()
+        return await self._call("GET", path, query=query, timeout_s=max(self._call_s, LIST_S), answer=ServerList)
+
+    async def patch_server(self, name: str, changes: Mapping[str, object]) -> AgonesServer:
+        """Change a game server by a merge patch, such as its labels."""
+        path = await self._servers_path(name)
+        return await self._call("PATCH", path, body=changes, content_type=MERGE_PATCH, answer=AgonesServer)
+
+    async def delete_server(self, name: str, *, uid: str) -> None:
+        """Delete a game server. ConflictError if one of that name has another uid, NotFoundError if there is none."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        await self._call("DELETE", await self._servers_path(name), body=body, answer=msgspec.Raw)
+
+    @asynccontextmanager
+    async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """Yield the changes since a version of the list. GoneError if the version is too old: list again.
+
+        The events end when the server closes the watch; then watch again from the last version.
+        """
+        query = {
+            "labelSelector": selector_text(labels),
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(self._watch_s),
+        }
+        path = await self._servers_path()
+        request = ApiRequest(method="GET", path=path, query=query, timeout_s=self.watch_limit_s)
+        transport = await self._connect()
+        async with transport.stream(request) as response:
+            yield _events(transport.chunks(response))
+
+    @property
+    def watch_limit_s(self) -> float:
+        """The time after which a watch must have ended."""
+        return self._watch_s + WATCH_GRACE_S
+
+    async def fleet(self, name: str) -> FleetObject:
+        """Return a Fleet; NotFoundError if it does not exist."""
+        await self._connect()
+        return await self._call("GET", f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
+
+    async def fleets(self) -> FleetList:
+        """Return all Fleets of the namespace."""
+        await self._connect()
+        return await self._call("GET", f"{_AGONES}/namespaces/{self._namespace}/fleets", answer=FleetList)
+
+    async def may(self, verb: str, group: str, resource: str) -> bool:
+        """True if our account has a right in the namespace."""
+        await self._connect()
+        attributes = {"namespace": self._namespace, "verb": verb, "group": group, "resource": resource}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        review = await self._call("POST", _REVIEWS, body=body, answer=AccessReview)
+        return review.status.allowed
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def _servers_path(self, name: str | None = None) -> str:
+        await self._connect()
+        path = f"{_AGONES}/namespaces/{self._namespace}/gameservers"
+        return path if name is None else f"{path}/{quote(name, safe='')}"
+
+    async def _connect(self) -> HttpTransport:
+        if self._transport is None:
+            cluster = await asyncio.to_thread(load_cluster, self._source, os.environ)
+            # Here, so that only a service with such a region pays for importing httpx.
+            from matchpod.adapters.kubernetes.transport import HttpTransport
+
+            if self._transport is None:
+                self._transport = HttpTransport(cluster)
+                self._namespace = self._own_namespace or cluster.namespace
+        return self._transport
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        answer: type[_Decoded],
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, object] | None = None,
+        content_type: str = JSON,
+        timeout_s: float | None = None,
+    ) -> _Decoded:
+        transport = await self._connect()
+        encoded = None if body is None else msgspec.json.encode(body)
+        request = ApiRequest(
+            method=method,
+            path=path,
+            query=query or {},
+            body=encoded,
+            content_type=content_type,
+            timeout_s=timeout_s or self._call_s,
+        )
+        return _decode(await transport.send(request), answer)
+
+
+async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
+    """Yield the events of a watch, one per line; an ERROR event is raised as its error."""
+    rest = bytearray()
+    async for chunk in chunks:
+        rest += chunk
+        while (end := rest.find(b"\n")) >= 0:
+            line = bytes(rest[:end])
+            del rest[: end + 1]
+            if line.strip():
+                event = _decode(line, WatchEvent)
+                if event.type == ERROR_EVENT:
+                    raise error_of_event(bytes(event.object))
+                yield event
+        if len(rest) > MAX_EVENT_BYTES:
+            raise MalformedAnswerError("an event of a watch is too long")
+
+
+def _decode(body: bytes, answer: type[_Decoded]) -> _Decoded:
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise MalformedAnswerError(f"the answer cannot be read: {exc}") from exc

@@ -1,0 +1,102 @@
+"""How a cluster is reached, and by which credentials: values, and those of the pod that the service runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
+
+ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""The folder of a pod with the token, certificate authority and namespace of its service account."""
+
+DEFAULT_NAMESPACE = "default"
+
+
+class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the connection is described: a kubeconfig file, or without one the pod that the service runs in."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    """A context of the kubeconfig; None for its current one."""
+    account_folder: Path = ACCOUNT_FOLDER
+
+
+class PemSource(msgspec.Struct, frozen=True):
+    """Certificates or a key: the text itself, or a file that is read at each use."""
+
+    text: str | None = None
+    file: Path | None = None
+
+    def __repr__(self) -> str:
+        """Omit the text, which may be a private key."""
+        return f"PemSource(file={self.file!r})"
+
+
+class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that prints credentials."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    api_version: str
+    install_hint: str = ""
+    cluster_info: bytes | None = None
+    """The description of the cluster as JSON, if the program wants it."""
+
+    def __repr__(self) -> str:
+        """Omit arguments and environment, which may contain secrets."""
+        return f"ExecPlugin({self.command!r})"
+
+
+class UserAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """How we prove who we are: at most one kind of token, and perhaps a client certificate."""
+
+    token: str | None = None
+    token_file: Path | None = None
+    exec_plugin: ExecPlugin | None = None
+    certificate: PemSource | None = None
+    key: PemSource | None = None
+
+    def __repr__(self) -> str:
+        """Omit the token."""
+        return f"UserAccount(token_file={self.token_file!r}, exec_plugin={self.exec_plugin!r})"
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster: its URL, how its certificate is verified, and our account there."""
+
+    server: str
+    account: UserAccount
+    namespace: str = DEFAULT_NAMESPACE
+    authority: PemSource | None = None
+    """The certificates that may sign that of the server; None for those of the system."""
+    skips_verification: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+
+
+def cluster_of_pod(folder: Path, environment: Mapping[str, str]) -> Cluster:
+    """Return the cluster of the pod that this process runs in."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise ClusterConfigError(
+            "This process does not run in a Kubernetes pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are "
+            "not set): name a kubeconfig file"
+        )
+    token_file, authority_file = folder / "token", folder / "ca.crt"
+    for file in (token_file, authority_file):
+        if not file.is_file():
+            raise ClusterConfigError(f"The file {file} of the pod's service account does not exist")
+    try:
+        namespace = (folder / "namespace").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        namespace = ""
+    return Cluster(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        account=UserAccount(token_file=token_file),
+        namespace=namespace or DEFAULT_NAMESPACE,
+        authority=PemSource(file=authority_file),
+    )

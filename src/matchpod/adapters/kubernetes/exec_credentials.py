@@ -1,0 +1,116 @@
+"""Run the program that prints credentials for a cluster, as kubectl does (`exec` of a kubeconfig, v1 and v1beta1)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+
+from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, UnreachableError
+from matchpod.adapters.kubernetes.cluster import ExecPlugin
+
+EXEC_S = 30.0
+"""Time limit of the program; those of cloud vendors call a token service."""
+
+SHOWN_CHARS = 300
+"""Characters of its error output that are shown."""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    expiration_timestamp: datetime | None = None
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+    status: _Status | None = None
+
+
+class ExecCredentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program printed: a token or a client certificate with its key, and until when they are valid."""
+
+    token: str | None
+    certificate_pem: str | None
+    key_pem: str | None
+    expires_at: datetime | None
+
+    def __repr__(self) -> str:
+        """Omit the secrets."""
+        return f"ExecCredentials(expires_at={self.expires_at!r})"
+
+
+async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCredentials:
+    """Run the program and return its credentials; ClusterConfigError or UnreachableError says why there are none."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": exec_info(plugin)},
+        )
+    except OSError as exc:
+        hint = f" ({plugin.install_hint})" if plugin.install_hint else ""
+        message = f"The credentials program {plugin.command} cannot be started: {exc.strerror}{hint}"
+        raise ClusterConfigError(message) from exc
+    try:
+        async with asyncio.timeout(timeout_s):
+            output, errors = await process.communicate()
+    except TimeoutError as exc:
+        raise UnreachableError(
+            f"The credentials program {plugin.command} did not finish within {timeout_s:g} s"
+        ) from exc
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        shown = " ".join(errors.decode("utf-8", errors="replace").split())[:SHOWN_CHARS]
+        message = f"The credentials program {plugin.command} failed with status {process.returncode}: {shown}"
+        raise UnreachableError(message)
+    return read_credentials(output, plugin)
+
+
+def exec_info(plugin: ExecPlugin) -> str:
+    """Return the description of the request that the program reads from its environment."""
+    spec: Mapping[str, object] = {"interactive": False}
+    if plugin.cluster_info is not None:
+        spec = {**spec, "cluster": msgspec.Raw(plugin.cluster_info)}
+    info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    return msgspec.json.encode(info).decode()
+
+
+def read_credentials(output: bytes, plugin: ExecPlugin) -> ExecCredentials:
+    """Return the credentials in the output of the program."""
+    try:
+        credential = msgspec.json.decode(output, type=_ExecCredential)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise ClusterConfigError(f"The credentials program {plugin.command} printed no ExecCredential") from exc
+    if credential.kind != "ExecCredential" or credential.api_version != plugin.api_version:
+        raise ClusterConfigError(
+            f"The credentials program {plugin.command} printed {credential.api_version} {credential.kind}, "
+            f"not {plugin.api_version} ExecCredential"
+        )
+    status = credential.status or _Status()
+    has_certificate = bool(status.client_certificate_data)
+    if has_certificate != bool(status.client_key_data) or not (status.token or has_certificate):
+        raise ClusterConfigError(
+            f"The credentials program {plugin.command} printed neither a token nor a certificate with its key"
+        )
+    expires_at = status.expiration_timestamp
+    return ExecCredentials(
+        token=status.token or None,
+        certificate_pem=status.client_certificate_data or None,
+        key_pem=status.client_key_data or None,
+        # A time without a zone would be compared with one that has it.
+        expires_at=expires_at.replace(tzinfo=expires_at.tzinfo or UTC) if expires_at else None,
+    )

@@ -1,0 +1,141 @@
+"""Objects of the Kubernetes API, with the fields that are read.
+
+Lists may be null, as Go writes an empty one. Everything else in an object is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class AllocationState(StrEnum):
+    """What became of an allocation."""
+
+    ALLOCATED = "Allocated"
+    UNALLOCATED = "UnAllocated"
+    """No server is ready; also if the namespace or the fleet does not exist."""
+    CONTENTION = "Contention"
+    """The chosen server was allocated by another process at the same time."""
+
+
+class ServerState(StrEnum):
+    """The states of a GameServer that mean something to us; there are others before Ready."""
+
+    READY = "Ready"
+    ALLOCATED = "Allocated"
+    SHUTDOWN = "Shutdown"
+    ERROR = "Error"
+    UNHEALTHY = "Unhealthy"
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata of an object."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
+
+
+class StatusPort(msgspec.Struct, frozen=True):
+    """A port of a server. A port of protocol TCPUDP appears as two, `NAME-tcp` and `NAME-udp`."""
+
+    port: int
+    name: str = ""
+
+
+class NodeAddress(msgspec.Struct, frozen=True):
+    """An address of the node of a server; the type is that of Kubernetes, such as `ExternalIP`."""
+
+    type: str = ""
+    address: str = ""
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """The status of a GameServer."""
+
+    state: str = ""
+    ports: tuple[StatusPort, ...] | None = None
+    address: str = ""
+    addresses: tuple[NodeAddress, ...] | None = None
+
+
+class AgonesServer(msgspec.Struct, frozen=True):
+    """A GameServer."""
+
+    metadata: ObjectMeta
+    status: ServerStatus = ServerStatus()
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata of a list: the version from which to watch."""
+
+    resource_version: str = ""
+
+
+class ServerList(msgspec.Struct, frozen=True):
+    """A list of game servers."""
+
+    metadata: ListMeta
+    items: tuple[AgonesServer, ...] | None = None
+
+
+class WatchEvent(msgspec.Struct, frozen=True):
+    """One line of a watch; the object is a GameServer, or a Status if the type is ERROR."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class AllocationStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The status of a GameServerAllocation."""
+
+    state: AllocationState
+    game_server_name: str = ""
+    ports: tuple[StatusPort, ...] | None = None
+    address: str = ""
+    addresses: tuple[NodeAddress, ...] | None = None
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """A GameServerAllocation."""
+
+    status: AllocationStatus
+
+
+class FleetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The status of a Fleet."""
+
+    replicas: int = 0
+    ready_replicas: int = 0
+    allocated_replicas: int = 0
+
+
+class FleetObject(msgspec.Struct, frozen=True):
+    """A Fleet."""
+
+    metadata: ObjectMeta
+    status: FleetStatus = FleetStatus()
+
+
+class FleetList(msgspec.Struct, frozen=True):
+    """A list of fleets."""
+
+    items: tuple[FleetObject, ...] | None = None
+
+
+class AccessStatus(msgspec.Struct, frozen=True):
+    """The status of a SelfSubjectAccessReview."""
+
+    allowed: bool = False
+
+
+class AccessReview(msgspec.Struct, frozen=True):
+    """A SelfSubjectAccessReview: whether we may do something."""
+
+    status: AccessStatus

@@ -1,0 +1,53 @@
+"""Build the TLS settings for a cluster: which certificate it must show, and which one we show."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
+from matchpod.adapters.kubernetes.cluster import Cluster, PemSource
+from matchpod.adapters.kubernetes.credentials import Login
+
+
+def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
+    """Return the settings; ClusterConfigError says which certificate cannot be used."""
+    context = ssl.create_default_context()
+    if cluster.skips_verification:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif cluster.authority is not None:
+        # Only this authority, not also those of the system.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            context.load_verify_locations(cadata=_text(cluster.authority, "certificate authority"))
+        except ssl.SSLError as exc:
+            raise ClusterConfigError(f"The certificate authority of {cluster.server} is not a PEM certificate") from exc
+    if login.certificate is not None and login.key is not None:
+        _load_pair(context, login.certificate, login.key)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, certificate: PemSource, key: PemSource) -> None:
+    pair = _text(certificate, "client certificate") + "\n" + _text(key, "client key")
+    # The module reads files only. The folder is private, and gone right afterwards.
+    with TemporaryDirectory(prefix="matchpod-") as folder:
+        file = Path(folder) / "pair.pem"
+        file.touch(mode=0o600)
+        file.write_text(pair, encoding="ascii")
+        try:
+            # An empty password: otherwise an encrypted key would ask for one on the terminal.
+            context.load_cert_chain(file, password="")
+        except ssl.SSLError as exc:
+            raise ClusterConfigError("The client certificate and its key cannot be used together") from exc
+
+
+def _text(source: PemSource, what: str) -> str:
+    if source.file is None:
+        return source.text or ""
+    try:
+        return source.file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not a PEM text"
+        raise ClusterConfigError(f"The {what} {source.file} cannot be read: {reason}") from exc
