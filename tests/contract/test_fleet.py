@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +22,7 @@ from matchpod.adapters.rcon_client import RconConsoles, probe_port
 from matchpod.cs2.console_answers import StatusPlayer, parse_status
 from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
+from tests.contract.agones_cluster import agones_cluster
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
@@ -32,7 +33,7 @@ COMMAND = (
 
 
 class FleetHarness:
-    """A fleet under test, with functions to create another instance of it and to kill one of its servers."""
+    """A fleet under test with two servers, and functions to create another instance of it and to kill a server."""
 
     def __init__(self, create: Callable[[], Fleet], kill: Callable[[str], None], *, is_owner: bool) -> None:
         self.create = create
@@ -43,10 +44,9 @@ class FleetHarness:
 
 
 def order(fleet: Fleet, server_id: str = "srv_1", slot: int = 0) -> ServerOrder:
-    assert fleet.slots is not None
     return ServerOrder(
         server_id=server_id,
-        slot=fleet.slots[slot],
+        slot=fleet.slots[slot] if fleet.slots is not None else "",
         map_name="de_nuke",
         game_type=0,
         game_mode=1,
@@ -54,10 +54,16 @@ def order(fleet: Fleet, server_id: str = "srv_1", slot: int = 0) -> ServerOrder:
     )
 
 
-async def allocate(fleet: Fleet, server_order: ServerOrder) -> GameServer:
+async def allocated(fleet: Fleet, server_order: ServerOrder) -> tuple[GameServer, str]:
+    """Allocate a server that is free, and return it with its slot: a fleet without slots names it."""
     server = await fleet.allocate(server_order)
     assert server is not None
-    return server
+    assert (server.slot is None) == (fleet.slots is not None)
+    return server, server_order.slot if server.slot is None else server.slot
+
+
+def repeated(server_order: ServerOrder) -> ServerOrder:
+    return msgspec.structs.replace(server_order, is_repeated=True)
 
 
 def running_pids(folder: Path) -> list[int]:
@@ -116,10 +122,19 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     assert left == []
 
 
-@pytest.fixture(params=["processes", "static"])
-def harness(request: pytest.FixtureRequest, folder: Path) -> Iterator[FleetHarness]:
-    with process_harness(folder) if request.param == "processes" else static_harness() as created:
-        yield created
+@asynccontextmanager
+async def agones_harness(tmp_path: Path) -> AsyncIterator[FleetHarness]:
+    async with agones_cluster(tmp_path, replicas=2) as cluster:
+        yield FleetHarness(cluster.create, kill=cluster.kill, is_owner=True)
+
+
+@pytest.fixture(params=["processes", "static", "agones"])
+async def harness(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> AsyncIterator[FleetHarness]:
+    async with AsyncExitStack() as stack:
+        if request.param == "agones":
+            yield await stack.enter_async_context(agones_harness(tmp_path))
+        else:
+            yield stack.enter_context(process_harness(folder) if request.param == "processes" else static_harness())
 
 
 async def answer_of(server: GameServer, command: str) -> str:
@@ -144,67 +159,68 @@ async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:
 
 async def test_allocated_server_can_be_reached_and_is_listed_until_it_is_released(harness: FleetHarness) -> None:
     fleet = harness.fleet
-    server_order = order(fleet)
-    server = await allocate(fleet, server_order)
+    server, slot = await allocated(fleet, order(fleet))
     assert "hello" in await answer_of(server, "echo hello")
-    assert await fleet.is_alive("srv_1", server_order.slot)
+    assert await fleet.is_alive("srv_1", slot)
     assert list(await fleet.servers()) == (["srv_1"] if harness.is_owner else [])
-    await fleet.release("srv_1", server_order.slot)
+    await fleet.release("srv_1", slot)
     assert list(await fleet.servers()) == []
     await fleet.close()
 
 
 async def test_repeated_allocation_finds_the_same_server(harness: FleetHarness) -> None:
     server_order = order(harness.fleet)
-    first = await allocate(harness.fleet, server_order)
+    first, slot = await allocated(harness.fleet, server_order)
     await answer_of(first, "hostname the_same_one")
-    assert await allocate(harness.fleet, server_order) == first
+    assert await harness.fleet.allocate(repeated(server_order)) == first
     other = harness.create()
-    assert await allocate(other, server_order) == first
+    assert await other.allocate(repeated(server_order)) == first
     assert "the_same_one" in await answer_of(first, "hostname")
-    await other.release("srv_1", server_order.slot)
+    await other.release("srv_1", slot)
 
 
 async def test_two_matches_have_different_servers(harness: FleetHarness) -> None:
     orders = [order(harness.fleet, f"srv_{slot}", slot) for slot in range(2)]
-    servers = await asyncio.gather(*(allocate(harness.fleet, one) for one in orders))
-    assert servers[0].port != servers[1].port
-    await harness.fleet.release("srv_0", orders[0].slot)
-    assert await harness.fleet.is_alive("srv_1", orders[1].slot)
+    (first, first_slot), (second, second_slot) = await asyncio.gather(
+        *(allocated(harness.fleet, one) for one in orders)
+    )
+    assert first.port != second.port
+    await harness.fleet.release("srv_0", first_slot)
+    assert await harness.fleet.is_alive("srv_1", second_slot)
     assert list(await harness.fleet.servers()) == (["srv_1"] if harness.is_owner else [])
-    await harness.fleet.release("srv_1", orders[1].slot)
+    await harness.fleet.release("srv_1", second_slot)
 
 
 async def test_release_can_be_repeated_and_an_unknown_server_can_be_released(harness: FleetHarness) -> None:
     server_order = order(harness.fleet)
     await harness.fleet.release("srv_1", server_order.slot)
     await harness.fleet.release("srv_1", "no such slot")
-    await allocate(harness.fleet, server_order)
-    await harness.fleet.release("srv_1", server_order.slot)
-    await harness.fleet.release("srv_1", server_order.slot)
+    _, slot = await allocated(harness.fleet, server_order)
+    await harness.fleet.release("srv_1", slot)
+    await harness.fleet.release("srv_1", slot)
 
 
 async def test_server_is_released_without_its_slot_only_if_the_fleet_owns_it(harness: FleetHarness) -> None:
-    server_order = order(harness.fleet)
-    await allocate(harness.fleet, server_order)
+    _, slot = await allocated(harness.fleet, order(harness.fleet))
     await harness.fleet.release("srv_1", "")
     assert list(await harness.fleet.servers()) == []
-    assert await harness.fleet.is_alive("srv_1", server_order.slot) is not harness.is_owner
+    assert await harness.fleet.is_alive("srv_1", slot) is not harness.is_owner
 
 
 async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
-    server_order = order(harness.fleet)
-    await allocate(harness.fleet, server_order)
+    _, slot = await allocated(harness.fleet, order(harness.fleet))
     harness.kill("srv_1")
-    await until_gone(harness.fleet, "srv_1", server_order.slot)
-    await harness.fleet.release("srv_1", server_order.slot)
+    await until_gone(harness.fleet, "srv_1", slot)
+    await harness.fleet.release("srv_1", slot)
     assert list(await harness.fleet.servers()) == []
 
 
 async def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
+    if harness.fleet.slots is None:
+        pytest.skip("this fleet has no slots")
     unknown_slot = msgspec.structs.replace(order(harness.fleet), slot="192.0.2.1:1")
     with pytest.raises(FleetError):
-        await allocate(harness.fleet, unknown_slot)
+        await harness.fleet.allocate(unknown_slot)
 
 
 # --- processes ----------------------------------------------------------------------------------------------------
@@ -212,20 +228,20 @@ async def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
 
 async def test_repeated_allocation_and_a_second_fleet_find_the_same_process(folder: Path) -> None:
     fleet = process_fleet(folder, ports := free_ports(1))
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     pid = recorded_pid(folder)
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     await fleet.close()
     successor = process_fleet(folder, ports)
     assert list(await successor.servers()) == ["srv_1"]
-    await allocate(successor, order(successor))
+    await successor.allocate(order(successor))
     assert running_pids(folder) == [pid]
     await successor.release("srv_1", successor.slots[0])
 
 
 async def test_records_do_not_contain_the_password(folder: Path) -> None:
     fleet = process_fleet(folder)
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     texts = [path.read_text() for path in folder.iterdir()]
     await fleet.release("srv_1", fleet.slots[0])
     assert len(texts) == 2
@@ -236,12 +252,12 @@ async def test_records_do_not_contain_the_password(folder: Path) -> None:
 async def test_crashed_server_is_started_again(folder: Path) -> None:
     fleet = process_fleet(folder)
     server_order = order(fleet)
-    await allocate(fleet, server_order)
+    await fleet.allocate(server_order)
     pid = recorded_pid(folder)
     os.kill(pid, signal.SIGSEGV)
     await until_gone(fleet, "srv_1", server_order.slot)
     assert not Path(f"/proc/{pid}").exists()  # reaped
-    server = await allocate(fleet, server_order)
+    server = await fleet.allocate(server_order)
     assert recorded_pid(folder) != pid
     assert "de_nuke" in await answer_of(server, "status")
     await fleet.release("srv_1", server_order.slot)
@@ -250,7 +266,7 @@ async def test_crashed_server_is_started_again(folder: Path) -> None:
 async def test_simulated_server_has_its_id_as_seed(folder: Path) -> None:
     fleet = process_fleet(folder)
     for slot, server_id in enumerate(("srv_1", "srv_2")):
-        server = await allocate(fleet, order(fleet, server_id, slot))
+        server = await fleet.allocate(order(fleet, server_id, slot))
         assert await answer_of(server, "sim_seed") == f"sim_seed = {server_id}\n"
         await fleet.release(server_id, fleet.slots[slot])
 
@@ -258,11 +274,11 @@ async def test_simulated_server_has_its_id_as_seed(folder: Path) -> None:
 async def test_running_server_without_recorded_pid_is_stopped_before_another_is_started(folder: Path) -> None:
     fleet = process_fleet(folder)
     server_order = order(fleet)
-    await allocate(fleet, server_order)
+    await fleet.allocate(server_order)
     pid = recorded_pid(folder)
     RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=server_order.slot))
     assert list(await fleet.servers()) == ["srv_1"]
-    await allocate(fleet, server_order)
+    await fleet.allocate(server_order)
     assert running_pids(folder) == [recorded_pid(folder)] != [pid]
     await fleet.release("srv_1", server_order.slot)
 
@@ -270,7 +286,7 @@ async def test_running_server_without_recorded_pid_is_stopped_before_another_is_
 async def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Path) -> None:
     fleet = process_fleet(folder)
     server_order = order(fleet)
-    await allocate(fleet, server_order)
+    await fleet.allocate(server_order)
     pid = recorded_pid(folder)
     records = RecordFolder(folder)
     record = records.read("srv_1")
@@ -298,7 +314,7 @@ async def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Pat
 async def test_failed_start_is_reported_with_the_output(folder: Path, command: tuple[str, ...], message: str) -> None:
     fleet = process_fleet(folder, command=command, start_s=3.0 if "sleep" in command[-1] else 60.0)
     with pytest.raises(FleetError) as failed:
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
     assert message in str(failed.value)
     assert PASSWORD not in str(failed.value)
     assert not await fleet.is_alive("srv_1", fleet.slots[0])
@@ -311,7 +327,7 @@ async def test_port_used_by_another_program_is_rejected(folder: Path) -> None:
     port = other_program.sockets[0].getsockname()[1]
     fleet = process_fleet(folder, (port,))
     with pytest.raises(FleetError, match="in use by another program"):
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
     other_program.close()
     await other_program.wait_closed()
 
@@ -323,7 +339,7 @@ async def test_server_that_ignores_sigterm_is_killed_with_its_children(folder: P
         " signal.signal(signal.SIGTERM, signal.SIG_IGN); s = socket.create_server(('{ip}', {port})); time.sleep(600)"
     )
     fleet = process_fleet(folder, command=(sys.executable, "-c", program))
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     assert len(running_pids(folder)) == 2
     await fleet.release("srv_1", fleet.slots[0])
     assert running_pids(folder) == []
@@ -336,7 +352,7 @@ def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
 
     async def start() -> None:
         fleet = process_fleet(folder, ports, environment={"FROM_FLEET": "1"})
-        await allocate(fleet, msgspec.structs.replace(order(fleet), environment={"FROM_ORDER": "2"}))
+        await fleet.allocate(msgspec.structs.replace(order(fleet), environment={"FROM_ORDER": "2"}))
 
     async def end() -> None:
         fleet = process_fleet(folder, ports)
@@ -360,7 +376,7 @@ async def test_server_of_a_cancelled_allocation_is_reused(folder: Path) -> None:
         await asyncio.sleep(0.01)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     assert running_pids(folder) == [recorded_pid(folder)]
     await fleet.release("srv_1", fleet.slots[0])
 
@@ -386,7 +402,7 @@ async def test_concurrent_allocations_and_releases_leave_no_unrecorded_process(f
 async def test_memory_limit_is_applied_to_the_server(folder: Path) -> None:
     program = "import socket, time; s = socket.create_server(('{ip}', {port})); time.sleep(600)"
     fleet = process_fleet(folder, command=(sys.executable, "-c", program), memory_bytes=2**30)
-    await allocate(fleet, order(fleet))
+    await fleet.allocate(order(fleet))
     limits = Path(f"/proc/{recorded_pid(folder)}/limits").read_text()
     await fleet.release("srv_1", fleet.slots[0])
     (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
@@ -396,14 +412,14 @@ async def test_memory_limit_is_applied_to_the_server(folder: Path) -> None:
 async def test_server_is_stopped_if_its_memory_limit_cannot_be_set(folder: Path) -> None:
     fleet = process_fleet(folder, memory_bytes=2**64)  # too large for the system
     with pytest.raises(FleetError, match="cannot be started"):
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
     assert running_pids(folder) == []
 
 
 async def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
     fleet = process_fleet(folder)
     with pytest.raises(FleetError):
-        await allocate(fleet, order(fleet, "../srv_1"))
+        await fleet.allocate(order(fleet, "../srv_1"))
     assert not await fleet.is_alive("../srv_1", fleet.slots[0])
     await fleet.release("../srv_1", fleet.slots[0])
 
@@ -413,14 +429,14 @@ async def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path)
     (folder / "srv_1.json").mkdir(parents=True)
     assert await fleet.is_alive("srv_1", fleet.slots[0])
     with pytest.raises(FleetError):
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
     with pytest.raises(FleetError):
         await fleet.release("srv_1", fleet.slots[0])
 
 
 async def test_password_is_in_the_environment_of_a_server_and_not_on_its_command_line(folder: Path) -> None:
     fleet = process_fleet(folder)
-    server = await allocate(fleet, order(fleet))
+    server = await fleet.allocate(order(fleet))
     assert "de_nuke" in await answer_of(server, "status")
     process = Path(f"/proc/{recorded_pid(folder)}")
     assert PASSWORD.encode() not in (process / "cmdline").read_bytes()
@@ -430,18 +446,18 @@ async def test_password_is_in_the_environment_of_a_server_and_not_on_its_command
 
 async def test_password_on_the_command_line_still_works(folder: Path) -> None:
     fleet = process_fleet(folder, command=(*COMMAND, "+rcon_password", "{rcon_password}"))
-    assert "de_nuke" in await answer_of(await allocate(fleet, order(fleet)), "status")
+    assert "de_nuke" in await answer_of(await fleet.allocate(order(fleet)), "status")
     await fleet.release("srv_1", fleet.slots[0])
 
 
 async def test_password_that_looks_like_an_option_is_rejected_on_a_command_line_only(folder: Path) -> None:
     hidden = process_fleet(folder)
-    server = await allocate(hidden, msgspec.structs.replace(order(hidden), rcon_password="-secret"))
+    server = await hidden.allocate(msgspec.structs.replace(order(hidden), rcon_password="-secret"))
     assert "de_nuke" in await answer_of(server, "status")
     await hidden.release("srv_1", hidden.slots[0])
     fleet = process_fleet(folder, command=(*COMMAND, "+rcon_password", "{rcon_password}"))
     with pytest.raises(FleetError, match="begins like an option"):
-        await allocate(fleet, msgspec.structs.replace(order(fleet), rcon_password="-secret"))
+        await fleet.allocate(msgspec.structs.replace(order(fleet), rcon_password="-secret"))
 
 
 CFG_SERVER = """
@@ -472,7 +488,7 @@ async def test_server_reads_its_secrets_from_a_file_of_its_own(
     before = os.umask(0)
     try:
         fleet = cfg_fleet(folder, tmp_path, steam_tokens=tokens)
-        await allocate(fleet, order(fleet, slot=1))
+        await fleet.allocate(order(fleet, slot=1))
     finally:
         os.umask(before)
     password, *token, status = (tmp_path / "seen").read_text().splitlines()
@@ -489,7 +505,7 @@ async def test_file_that_cannot_be_written_is_reported_without_its_content(folde
     fleet = cfg_fleet(folder, tmp_path)
     (tmp_path / "cfg").rmdir()
     with pytest.raises(FleetError, match=r"the file with its secrets cannot be written: .*matchpod_srv_1") as failed:
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
     assert PASSWORD not in str(failed.value)
 
 
@@ -519,7 +535,7 @@ async def test_servers_run_as_another_user_who_can_read_their_secrets(folder: Pa
         (shared / "seen").touch()
         for path in (shared / "cfg", shared / "seen"):
             os.chown(path, OTHER_UID, OTHER_UID)
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
         status = (shared / "seen").read_text().splitlines()[-1]
         assert status.split() == ["0o100600", "True", str(OTHER_UID)]
         assert await fleet.is_alive("srv_1", fleet.slots[0])
@@ -536,7 +552,7 @@ async def test_program_that_the_user_may_not_run_is_reported(folder: Path, tmp_p
     program.chmod(0o700)
     fleet = process_fleet(folder, command=(str(program), "{port}"), user=str(OTHER_UID), working_directory=Path("/"))
     with pytest.raises(FleetError, match=f"cannot be started as user {OTHER_UID}: .*Permission denied"):
-        await allocate(fleet, order(fleet))
+        await fleet.allocate(order(fleet))
 
 
 # --- static servers -----------------------------------------------------------------------------------------------
@@ -545,7 +561,7 @@ async def test_program_that_the_user_may_not_run_is_reported(folder: Path, tmp_p
 async def test_released_static_server_is_cleaned_up() -> None:
     with SimulatorProcess() as one:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
-        server = await allocate(fleet, order(fleet))
+        server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
         await answer_of(server, 'logaddress_add_http "http://127.0.0.1:9/"')
         while len(await players_on(server)) < 10:
@@ -560,9 +576,9 @@ async def test_released_static_server_is_cleaned_up() -> None:
 async def test_static_server_can_be_cleaned_up_by_another_process() -> None:
     with SimulatorProcess() as one:
         first, second = (StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles()) for _ in range(2))
-        await allocate(first, order(first, "srv_1"))
+        await first.allocate(order(first, "srv_1"))
         await second.release("srv_1", one.address)  # as if the second process had claimed the ended match
-        server = await allocate(second, order(second, "srv_2"))
+        server = await second.allocate(order(second, "srv_2"))
         await answer_of(server, "sv_password secret")
         await first.release("srv_2", one.address)
         assert "secret" not in await answer_of(server, "sv_password")
@@ -571,7 +587,7 @@ async def test_static_server_can_be_cleaned_up_by_another_process() -> None:
 async def test_static_servers_are_not_swept() -> None:
     with SimulatorProcess() as one:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
-        server = await allocate(fleet, order(fleet))
+        server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
         assert list(await fleet.servers()) == []
         await fleet.release("srv_1", "")  # like a sweep, which does not know the slot
@@ -582,7 +598,7 @@ async def test_static_server_with_wrong_password_is_not_allocated_but_can_be_rel
     with SimulatorProcess() as one:
         fleet = StaticFleet([StaticServer(one.address, "another")], RconConsoles())
         with pytest.raises(FleetError):
-            await allocate(fleet, order(fleet))
+            await fleet.allocate(order(fleet))
         await fleet.release("srv_1", one.address)
         assert await fleet.is_alive("srv_1", one.address)
 
@@ -591,7 +607,7 @@ async def test_hanging_static_server_counts_as_alive_and_can_be_released() -> No
     with SimulatorProcess() as one:
         servers = [StaticServer(one.address, PASSWORD)]
         patient = StaticFleet(servers, RconConsoles())
-        await allocate(patient, order(patient))
+        await patient.allocate(order(patient))
         one.freeze()
         fleet = StaticFleet(servers, RconConsoles(open_s=0.3), clean_pause_s=0.1)
         assert await fleet.is_alive("srv_1", one.address)

@@ -83,6 +83,16 @@ class AgonesFleet:
         """Why the fleet cannot be used at present, while it is followed; None if it can."""
         return self._cache.fault
 
+    @property
+    def is_followed(self) -> bool:
+        """True while changes of the game servers arrive."""
+        return self._cache.is_current
+
+    @property
+    def capacity_now(self) -> Capacity:
+        """The game servers that the watch shows."""
+        return self._cache.capacity()
+
     async def check(self) -> Sequence[str]:
         """Return what is wrong: the secret, the connection, the Fleet, our rights."""
         fault = secret_fault(self._options.secret)
@@ -111,8 +121,8 @@ class AgonesFleet:
 
     async def capacity(self) -> Capacity:
         """Count the game servers: those that the watch shows, or those in the status of the Fleet."""
-        if self._cache.is_current:
-            return self._cache.capacity()
+        if self.is_followed:
+            return self.capacity_now
         try:
             status = (await self._client.fleet(self._options.fleet)).status
         except NotFoundError as exc:

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from matchpod.adapters.kubernetes.transport import HttpTransport
 
 CALL_S = 10.0
-"""Time limit of a call."""
-
-LIST_S = 20.0
-"""Time limit of a list, which may be some megabytes."""
+"""Time limit of a call; a list, which may be some megabytes, has twice as long."""
 
 ALLOCATE_S = 15.0
 """Time limit of an allocation. Agones collects requests for half a second, and retries conflicts itself."""
@@ -78,6 +75,7 @@ class KubernetesClient:
         call_s: float = CALL_S,
         allocate_s: float = ALLOCATE_S,
         watch_s: int = WATCH_S,
+        watch_grace_s: float = WATCH_GRACE_S,
     ) -> None:
         """`namespace` is that of the game servers; None for that of the context or pod."""
         self._source = source
@@ -85,6 +83,7 @@ class KubernetesClient:
         self._call_s = call_s
         self._allocate_s = allocate_s
         self._watch_s = watch_s
+        self._watch_grace_s = watch_grace_s
         self._transport: HttpTransport | None = None
         self._namespace = namespace or ""
 
@@ -113,7 +112,7 @@ class KubernetesClient:
         """Return the game servers with these labels, as they are now."""
         query = {"labelSelector": selector_text(labels)}
         path = await self._servers_path()
-        return await self._call("GET", path, query=query, timeout_s=max(self._call_s, LIST_S), answer=ServerList)
+        return await self._call("GET", path, query=query, timeout_s=2 * self._call_s, answer=ServerList)
 
     async def patch_server(self, name: str, changes: Mapping[str, object]) -> AgonesServer:
         """Change a game server by a merge patch, such as its labels."""
@@ -147,7 +146,7 @@ class KubernetesClient:
     @property
     def watch_limit_s(self) -> float:
         """The time after which a watch must have ended."""
-        return self._watch_s + WATCH_GRACE_S
+        return self._watch_s + self._watch_grace_s
 
     async def fleet(self, name: str) -> FleetObject:
         """Return a Fleet; NotFoundError if it does not exist."""

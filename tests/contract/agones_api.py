@@ -1,0 +1,370 @@
+"""A fake of the Kubernetes API with Agones: real HTTP on the loopback address, game servers that really listen.
+
+It answers as the real one was seen to answer, including what is odd, and it can be told to fail in every way that the
+real one may fail. It knows what the fleet uses and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from enum import StrEnum
+
+from tests.contract.agones_game_servers import GameServers
+from tests.contract.agones_http import HOST, Call, HangUpError, Object, Reply, ReplyError, status_object
+
+NAMESPACE = "default"
+FLEET = "cs2-eu"
+HIDDEN_S = 0.05
+"""Time between two steps of a game server's life."""
+
+_LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+
+
+class Fault(StrEnum):
+    """What goes wrong with a call. AFTER: the call has had its effect by then."""
+
+    HANG = "no answer"
+    HANG_AFTER = "no answer, after the effect"
+    CLOSE = "connection closed"
+    CLOSE_AFTER = "connection closed, after the effect"
+    LATE = "connection closed, the effect comes later"
+    TEXT_500 = "could not update the selected GameServer"
+    TEXT_500_AFTER = "failed, after the effect"
+    TEXT_503 = "error trying to reach service: dial tcp 10.0.0.1:443: connect: connection refused"
+    GARBAGE = "an answer that is no JSON"
+    CONTENTION = "another process was faster"
+    UNALLOCATED = "no server, although one is ready"
+
+
+_AFTER = {Fault.HANG_AFTER: Fault.HANG, Fault.CLOSE_AFTER: Fault.CLOSE, Fault.TEXT_500_AFTER: Fault.TEXT_500}
+
+
+class FakeAgones:
+    """The state of the cluster, and what goes wrong in it."""
+
+    def __init__(self, game_servers: GameServers) -> None:
+        self.game_servers = game_servers
+        self.objects: dict[str, Object] = {}
+        self.fleets: dict[str, int] = {FLEET: 0}
+        """Names of the Fleets, with the number of game servers that each keeps."""
+        self.calls: list[Call] = []
+        self.faults: dict[str, list[Fault]] = {}
+        """What goes wrong with the next calls, by right such as `create gameserverallocations`; one each."""
+        self.outage: Fault | None = None
+        """What goes wrong with all calls."""
+        self.forbidden: set[str] = set()
+        self.tokens: set[str] | None = None
+        """The accepted tokens; None for no authentication."""
+        self.allocate_s = 0.0
+        """How long an allocation takes, as Agones collects requests for some time."""
+        self.late_s = 0.3
+        self.finalize_s = HIDDEN_S
+        """Time between the deletion of a game server and its end."""
+        self.start_s = HIDDEN_S
+        self.bookmark_s = 0.2
+        self.are_watches_frozen = False
+        """Open watches send nothing and do not end, like a connection that is half open."""
+        self.is_gone_an_event = True
+        """Whether an old version is answered as an ERROR event, or as status 410."""
+        self.watches_opened = 0
+        self._history: list[tuple[int, str, Object]] = []
+        self._oldest = 0
+        self._numbers = itertools.count(1)
+        self._version = 100
+        self._changed = asyncio.Event()
+        self._watch_generation = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- what tests do ------------------------------------------------------------------------------------------------
+
+    async def scale(self, replicas: int, fleet: str = FLEET) -> None:
+        """Set the size of a Fleet, and wait until so many game servers exist and are ready."""
+        self.fleets[fleet] = replicas
+        while len(self._of_fleet(fleet)) < replicas:
+            await self._start_server(fleet)
+
+    def close_watches(self) -> None:
+        """Close the connections of all watches."""
+        self._watch_generation += 1
+        self._wake()
+
+    def expire_versions(self) -> None:
+        """Forget all history, and close the watches: they cannot go on where they were."""
+        self._version += 1
+        self._oldest = self._version
+        self._history.clear()
+        self.close_watches()
+
+    def delete(self, name: str) -> None:
+        """Begin the deletion of a game server, as a node drain or an operator does."""
+        server = self.objects[name]
+        if "deletionTimestamp" not in server["metadata"]:
+            server["metadata"]["deletionTimestamp"] = _timestamp()
+            self._record("MODIFIED", server)
+            self._begin(self._finalize(name))
+
+    def remove_silently(self, name: str) -> None:
+        """Remove a game server without an event, as while no watch is open and the history is lost."""
+        del self.objects[name]
+        self.game_servers.stop(name)
+
+    def set_state(self, name: str, state: str) -> None:
+        self.objects[name]["status"]["state"] = state
+        self._record("MODIFIED", self.objects[name])
+
+    def fail(self, name: str) -> None:
+        """Let a game server crash: it is Unhealthy, and then deleted."""
+        self.game_servers.stop(name)
+        self.set_state(name, "Unhealthy")
+        self.set_state(name, "Shutdown")
+        self.delete(name)
+
+    def names(self, state: str) -> list[str]:
+        """Return the names of the game servers in a state that are not being deleted."""
+        return sorted(
+            name
+            for name, one in self.objects.items()
+            if one["status"]["state"] == state and "deletionTimestamp" not in one["metadata"]
+        )
+
+    def count_calls(self, right: str) -> int:
+        return sum(call.right == right for call in self.calls)
+
+    # --- game servers -------------------------------------------------------------------------------------------------
+
+    def _of_fleet(self, fleet: str) -> list[Object]:
+        return [one for one in self.objects.values() if one["metadata"]["labels"].get("agones.dev/fleet") == fleet]
+
+    async def _start_server(self, fleet: str) -> None:
+        name = f"{fleet}-vbrtd-{next(self._numbers):05d}"
+        labels = {"agones.dev/fleet": fleet, "agones.dev/gameserverset": f"{fleet}-vbrtd"}
+        metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "labels": labels}
+        # Go writes an empty list as null.
+        status: Object = {"state": "Scheduled", "ports": None, "address": "", "addresses": None}
+        self.objects[name] = {
+            "apiVersion": "agones.dev/v1",
+            "kind": "GameServer",
+            "metadata": metadata,
+            "status": status,
+        }
+        self._record("ADDED", self.objects[name])
+        port = await self.game_servers.start(name)
+        addresses = [("InternalIP", HOST), ("Hostname", "node-a"), ("PodIP", "10.1.2.3")]
+        status |= {
+            "state": "Ready",
+            "ports": [{"name": "game-tcp", "port": port}, {"name": "game-udp", "port": port}],
+            "address": "node-a.example",
+            "addresses": [{"type": kind, "address": address} for kind, address in addresses],
+            "nodeName": "node-a",
+        }
+        self._record("MODIFIED", self.objects[name])
+
+    async def _finalize(self, name: str) -> None:
+        await asyncio.sleep(self.finalize_s)
+        server = self.objects.pop(name)
+        self.game_servers.stop(name)
+        self._record("DELETED", server)
+        fleet = server["metadata"]["labels"].get("agones.dev/fleet", "")
+        await asyncio.sleep(self.start_s)
+        if len(self._of_fleet(fleet)) < self.fleets.get(fleet, 0):
+            await self._start_server(fleet)
+
+    def _record(self, event: str, server: Object) -> None:
+        self._version += 1
+        server["metadata"]["resourceVersion"] = str(self._version)
+        self._history.append((self._version, event, copy.deepcopy(server)))
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.game_servers.close()
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    async def answer(self, call: Call) -> Reply:
+        """Answer a call that is no watch; raise HangUpError to close its connection."""
+        self.calls.append(call)
+        if self.tokens is not None and call.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
+            return Reply(401, status_object(401, "Unauthorized", "Unauthorized"))
+        queue = self.faults.get(call.right)
+        fault = self.outage or (queue.pop(0) if queue else None)
+        if fault is Fault.LATE:
+            self._begin(self._answer_late(call))
+            raise HangUpError
+        if fault is not None and fault not in _AFTER:
+            await self._fail(fault)
+        try:
+            reply = await self._answer(call)
+        except ReplyError as raised:
+            reply = raised.reply
+        if fault is not None:
+            await self._fail(_AFTER[fault])
+        return reply
+
+    async def _fail(self, fault: Fault) -> None:
+        match fault:
+            case Fault.HANG:
+                await asyncio.sleep(3600)
+            case Fault.CLOSE:
+                raise HangUpError
+            case Fault.GARBAGE:
+                raise ReplyError(Reply(200, "<html>"))
+            case Fault.CONTENTION | Fault.UNALLOCATED:
+                state = "Contention" if fault is Fault.CONTENTION else "UnAllocated"
+                raise ReplyError(Reply(201, _allocation({"state": state, "gameServerName": "", "source": ""})))
+            case _:
+                raise ReplyError(Reply(503 if fault is Fault.TEXT_503 else 500, f"{fault}\n"))
+
+    async def _answer_late(self, call: Call) -> None:
+        await asyncio.sleep(self.late_s)
+        with suppress(ReplyError):
+            await self._answer(call)
+
+    async def _answer(self, call: Call) -> Reply:
+        if call.path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+            wanted = json.loads(call.body)["spec"]["resourceAttributes"]
+            is_allowed = f"{wanted['verb']} {wanted['resource']}" not in self.forbidden
+            return Reply(201, {"kind": "SelfSubjectAccessReview", "status": {"allowed": is_allowed}})
+        self.check_right(call)
+        if call.kind == "gameserverallocations":
+            return await self._allocate(call)
+        if call.kind == "fleets":
+            return self._read_fleets(call)
+        if call.verb == "watch" and int(call.query["resourceVersion"]) < self._oldest and not self.is_gone_an_event:
+            return Reply(410, self._gone(int(call.query["resourceVersion"])))
+        if call.kind == "gameservers":
+            return self._list(call) if not call.name else self._use_server(call)
+        return Reply(404, "404 page not found\n")
+
+    def check_right(self, call: Call) -> None:
+        if call.right in self.forbidden:
+            message = (
+                f'{call.kind}.{call.group} is forbidden: User "system:serviceaccount:default:matchpod" cannot '
+                f'{call.verb} resource "{call.kind}" in API group "{call.group}" in the namespace "{call.namespace}"'
+            )
+            raise ReplyError(Reply(403, status_object(403, "Forbidden", message)))
+
+    async def _allocate(self, call: Call) -> Reply:
+        if call.method != "POST":
+            return Reply(405, "method not allowed\n")
+        if not call.headers.get("content-type", "").startswith("application/json"):
+            return Reply(500, "error parsing mediatype from a request header: mime: no media type\n")
+        await asyncio.sleep(self.allocate_s)
+        try:
+            spec = json.loads(call.body)["spec"]
+            selector, labels = spec["selectors"][0]["matchLabels"], spec["metadata"]["labels"]
+        except (ValueError, LookupError):
+            return Reply(500, "error converting to a GameServerAllocation\n")
+        if not all(_LABEL.fullmatch(value) for value in (*selector.values(), *labels.values())):
+            return Reply(422, status_object(422, "Invalid", "GameServerAllocation is invalid: spec.metadata.labels"))
+        for name in self.names("Ready") if call.namespace == NAMESPACE else ():
+            server = self.objects[name]
+            if selector.items() <= server["metadata"]["labels"].items():
+                server["metadata"]["labels"] |= labels
+                server["metadata"]["annotations"] = {"agones.dev/last-allocated": _timestamp(is_exact=True)}
+                server["status"]["state"] = "Allocated"
+                self._record("MODIFIED", server)
+                status = {**server["status"], "gameServerName": name, "source": "local"}
+                return Reply(201, _allocation({**status, "metadata": {"labels": server["metadata"]["labels"]}}))
+        return Reply(201, _allocation({"state": "UnAllocated", "gameServerName": "", "source": ""}))
+
+    def _read_fleets(self, call: Call) -> Reply:
+        fleets = {name: self._fleet(name) for name in self.fleets} if call.namespace == NAMESPACE else {}
+        if not call.name:
+            return Reply(200, {"kind": "FleetList", "items": list(fleets.values())})
+        if call.name not in fleets:
+            return _not_found(call)
+        return Reply(200, fleets[call.name])
+
+    def _fleet(self, name: str) -> Object:
+        states = [one["status"]["state"] for one in self._of_fleet(name)]
+        status = {"replicas": len(states), "readyReplicas": states.count("Ready")}
+        status |= {"allocatedReplicas": states.count("Allocated"), "reservedReplicas": 0}
+        return {"kind": "Fleet", "metadata": {"name": name, "namespace": NAMESPACE}, "status": status}
+
+    def _list(self, call: Call) -> Reply:
+        items = [one for one in self.objects.values() if call.namespace == NAMESPACE and _is_selected(one, call)]
+        metadata = {"resourceVersion": str(self._version)}
+        return Reply(200, {"kind": "GameServerList", "metadata": metadata, "items": items or None})
+
+    def _use_server(self, call: Call) -> Reply:
+        server = self.objects.get(call.name)
+        if server is None or call.namespace != NAMESPACE:
+            return _not_found(call)
+        if call.method == "DELETE":
+            uid = json.loads(call.body or b"{}").get("preconditions", {}).get("uid")
+            if uid not in (None, server["metadata"]["uid"]):
+                return Reply(409, status_object(409, "Conflict", f"Precondition failed: UID in precondition: {uid}"))
+            self.delete(call.name)
+        elif call.method == "PATCH":
+            changes = json.loads(call.body)
+            server["metadata"]["labels"] |= changes.get("metadata", {}).get("labels", {})
+            self._record("MODIFIED", server)
+        return Reply(200, server)
+
+    def _gone(self, version: int) -> Object:
+        return status_object(410, "Expired", f"too old resource version: {version} ({self._oldest})")
+
+    async def watch(self, call: Call) -> AsyncIterator[Object]:
+        """Yield the events of a watch until it ends."""
+        version = int(call.query["resourceVersion"])
+        if version < self._oldest:
+            yield {"type": "ERROR", "object": self._gone(version)}
+            return
+        self.watches_opened += 1
+        generation = self._watch_generation
+        end_s = time.monotonic() + float(call.query["timeoutSeconds"])
+        is_idle = False
+        while time.monotonic() < end_s or self.are_watches_frozen:
+            if generation != self._watch_generation:
+                return
+            changed = self._changed
+            if not self.are_watches_frozen:
+                for number, event, server in self._history:
+                    if number > version and _is_selected(server, call):
+                        version = number
+                        yield {"type": event, "object": server}
+                if is_idle and call.query.get("allowWatchBookmarks"):
+                    version = self._version
+                    bookmark = {"kind": "GameServer", "metadata": {"resourceVersion": str(version)}}
+                    yield {"type": "BOOKMARK", "object": bookmark}
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), self.bookmark_s)
+            is_idle = not changed.is_set()
+
+
+def _allocation(status: Object) -> Object:
+    return {"kind": "GameServerAllocation", "apiVersion": "allocation.agones.dev/v1", "metadata": {}, "status": status}
+
+
+def _not_found(call: Call) -> Reply:
+    return Reply(404, status_object(404, "NotFound", f'{call.kind}.{call.group} "{call.name}" not found'))
+
+
+def _is_selected(server: Object, call: Call) -> bool:
+    wanted = dict(one.split("=", 1) for one in call.query.get("labelSelector", "").split(",") if one)
+    return bool(wanted.items() <= server["metadata"]["labels"].items())
+
+
+def _timestamp(*, is_exact: bool = False) -> str:
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{text}.{nanoseconds:09d}".rstrip("0").rstrip(".") + "Z" if is_exact else f"{text}Z"

@@ -1,0 +1,109 @@
+"""A cluster for tests of a fleet in Agones: the fake API with game servers, and fleets that use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from matchpod.adapters.fleets.agones import AgonesFleet
+from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster import ClusterSource
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.ports import Consoles
+from tests.contract.agones_api import FLEET, NAMESPACE, FakeAgones
+from tests.contract.agones_game_servers import SECRET, GameServers
+from tests.contract.agones_http import serve
+
+TOKEN = "a-token"
+OPTIONS = AgonesOptions(
+    fleet=FLEET, region="eu", secret=SECRET, address_types=("InternalIP",), retry_s=3.0, settle_s=0.2, console_s=10.0
+)
+
+
+class AgonesCluster:
+    """The fake API, and fleets that use it."""
+
+    def __init__(self, api: FakeAgones, kubeconfig: Path) -> None:
+        self.api = api
+        self.kubeconfig = kubeconfig
+        self._fleets: list[AgonesFleet] = []
+
+    def create(self, *, consoles: Consoles | None = None, **changes: object) -> AgonesFleet:
+        """Return another fleet, as if of another process."""
+        fleet = AgonesFleet(msgspec.structs.replace(OPTIONS, **changes), self.client(), consoles or RconConsoles())
+        self._fleets.append(fleet)
+        return fleet
+
+    def client(self) -> KubernetesClient:
+        source = ClusterSource(kubeconfig=self.kubeconfig)
+        return KubernetesClient(source, call_s=5.0, allocate_s=2.0, watch_s=2, watch_grace_s=1.0)
+
+    def names_of(self, server_id: str) -> list[str]:
+        """Return the names of all game servers of a match that are not being deleted."""
+        return sorted(
+            name
+            for name, server in self.api.objects.items()
+            if server["metadata"]["labels"].get(SERVER_LABEL) == server_id
+            and "deletionTimestamp" not in server["metadata"]
+        )
+
+    def kill(self, server_id: str) -> None:
+        """Let the server of a match crash."""
+        (name,) = self.names_of(server_id)
+        self.api.fail(name)
+
+    async def close(self) -> None:
+        for fleet in self._fleets:
+            await fleet.close()
+
+
+@asynccontextmanager
+async def agones_cluster(folder: Path, *, replicas: int) -> AsyncIterator[AgonesCluster]:
+    """Serve a cluster with one Fleet of this size."""
+    api = FakeAgones(GameServers())
+    async with serve(api) as url:
+        api.tokens = {TOKEN}
+        cluster = AgonesCluster(api, write_kubeconfig(folder / "kubeconfig", url))
+        await api.scale(replicas)
+        try:
+            yield cluster
+        finally:
+            await cluster.close()
+
+
+@asynccontextmanager
+async def following(fleet: AgonesFleet) -> AsyncIterator[asyncio.Event]:
+    """Follow a fleet; the event is set at each change. Begins when the watch is open."""
+    changed = asyncio.Event()
+    task = asyncio.create_task(fleet.follow(changed.set))
+    try:
+        while not (fleet.is_followed or fleet.fault):
+            await asyncio.sleep(0.01)
+        yield changed
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def write_kubeconfig(path: Path, url: str, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
+    path.write_text(
+        f"""
+apiVersion: v1
+kind: Config
+current-context: test
+clusters:
+- {{name: fake, cluster: {{server: "{url}"}}}}
+users:
+- {{name: matchpod, user: {{token: "{token}"}}}}
+contexts:
+- {{name: test, context: {{cluster: fake, user: matchpod, namespace: {namespace}}}}}
+""",
+        encoding="utf-8",
+    )
+    return path

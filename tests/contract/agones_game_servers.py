@@ -1,0 +1,53 @@
+"""Simulated servers in this process that stand for the pods of a fleet: each listens on a port of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from matchpod.adapters.fleets.agones_console import first_password
+from matchpod.simulator.machine import Machine
+from matchpod.simulator.options import ServerOptions
+from matchpod.simulator.wire.http_client import HttpClient
+from matchpod.simulator.wire.pacer import Pacer
+from matchpod.simulator.wire.server import SimulatedServer
+
+SECRET = b"a secret of the whole fleet"
+
+
+class GameServers:
+    """The simulated servers, by the name of their GameServer."""
+
+    def __init__(self, secret: bytes = SECRET) -> None:
+        self.secret = secret
+        self.running: dict[str, SimulatedServer] = {}
+        self._client = HttpClient()
+        self._pacer = Pacer()
+
+    async def start(self, name: str) -> int:
+        """Start a server with the first password of its name; return its port."""
+        server = SimulatedServer(
+            ServerOptions(port=0, rcon_password=first_password(self.secret, name), seed=name),
+            self._client,
+            self._pacer,
+            make_machine=Machine,
+            start_ms=time.time_ns() // 1_000_000,
+            instance_token=f"{len(self.running):016x}",
+            on_exit=lambda _server: None,
+        )
+        await server.bind()
+        server.boot()
+        self.running[name] = server
+        return server.options.port
+
+    def stop(self, name: str) -> None:
+        """Kill a server, if it runs."""
+        server = self.running.pop(name, None)
+        if server is not None:
+            server.close(is_abrupt=True)
+
+    async def close(self) -> None:
+        for name in tuple(self.running):
+            self.stop(name)
+        await self._client.close()
+        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop

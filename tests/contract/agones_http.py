@@ -1,0 +1,163 @@
+"""HTTP for the fake API: requests as calls of Kubernetes, answers, watches, and connections that are closed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+HOST = "127.0.0.1"
+
+Object = dict[str, Any]
+
+_PATH = re.compile(
+    r"/apis/(?P<group>[a-z.0-9]+)/v1/namespaces/(?P<namespace>[^/]+)/(?P<kind>[a-z]+)(/(?P<name>[^/]+))?"
+)
+
+
+class Reply:
+    """An answer: an object, or a plain text."""
+
+    def __init__(self, status: int, body: Object | str) -> None:
+        self.status = status
+        self.body = body if isinstance(body, str) else json.dumps(body)
+        self.content_type = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
+
+
+class ReplyError(Exception):
+    """The call ends here with this answer."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+
+
+class HangUpError(Exception):
+    """The connection is closed without an answer."""
+
+
+def status_object(code: int, reason: str, message: str) -> Object:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+
+
+class Call:
+    """A request; `verb` is that of Kubernetes."""
+
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        url = urlsplit(target)
+        self.method, self.path, self.headers, self.body = method, url.path, headers, body
+        self.query = dict(parse_qsl(url.query))
+        found = _PATH.fullmatch(url.path)
+        parts = found.groupdict() if found else {}
+        self.group, self.namespace, self.kind = (parts.get(name) or "" for name in ("group", "namespace", "kind"))
+        self.name = unquote(parts.get("name") or "")
+        read = "get" if self.name else "watch" if self.query.get("watch") else "list"
+        self.verb = {"GET": read, "POST": "create", "PATCH": "patch", "DELETE": "delete"}.get(method, method)
+
+    @property
+    def right(self) -> str:
+        return f"{self.verb} {self.kind}"
+
+
+class Api(Protocol):
+    """What is served."""
+
+    async def answer(self, call: Call) -> Reply:
+        """Answer a call; raise ReplyError, or HangUpError to close its connection."""
+
+    def watch(self, call: Call) -> AsyncIterator[Object]:
+        """Yield the events of a watch."""
+
+    async def close(self) -> None:
+        """End everything."""
+
+
+@asynccontextmanager
+async def serve(api: Api, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve the API, and yield its URL."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_serve_connection(api, reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(accept, HOST, 0, ssl=tls)
+    try:
+        yield f"{'https' if tls else 'http'}://{HOST}:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in tuple(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await api.close()
+
+
+async def _serve_connection(api: Api, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while call := await _read_call(reader):
+            if call.verb == "watch":
+                await _serve_watch(api, call, writer)
+                return
+            await _send(await _answer(api, call), writer)
+    except HangUpError:
+        writer.transport.abort()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        writer.close()
+
+
+async def _read_call(reader: asyncio.StreamReader) -> Call | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    method, target, _ = first.split(" ")
+    return Call(method, target, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+
+
+async def _serve_watch(api: Api, call: Call, writer: asyncio.StreamWriter) -> None:
+    reply = await _answer(api, call)  # its list is not used, but a fault or a missing right counts here too
+    if reply.status >= 400:
+        await _send(reply, writer)
+        return
+    writer.write(_head(200, "application/json", "Transfer-Encoding: chunked"))
+    await writer.drain()
+    async for event in api.watch(call):
+        line = json.dumps(event).encode() + b"\n"
+        writer.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+
+
+async def _answer(api: Api, call: Call) -> Reply:
+    try:
+        return await api.answer(call)
+    except ReplyError as raised:
+        return raised.reply
+
+
+async def _send(reply: Reply, writer: asyncio.StreamWriter) -> None:
+    body = reply.body.encode()
+    writer.write(_head(reply.status, reply.content_type, f"Content-Length: {len(body)}") + body)
+    await writer.drain()
+
+
+def _head(status: int, content_type: str, length: str) -> bytes:
+    return f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\n{length}\r\n\r\n".encode()
