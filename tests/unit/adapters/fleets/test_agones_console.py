@@ -1,0 +1,30 @@
+"""The first password of a waiting game server follows from its name and the fleet secret."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+from matchpod.adapters.fleets.agones_console import ConsoleAddress, first_password
+
+
+def test_first_password_is_a_keyed_hash_in_url_characters_without_padding() -> None:
+    password = first_password(b"a fleet secret", "cs2-eu-vbrtd-dg6x8")
+    digest = hmac.new(b"a fleet secret", b"cs2-eu-vbrtd-dg6x8", hashlib.sha256).digest()
+    assert base64.urlsafe_b64decode(password + "=") == digest
+    assert len(password) == 43
+
+
+def test_first_password_is_a_known_text() -> None:
+    assert first_password(b"a fleet secret", "cs2-eu-1") == "89NrddsMrTjDYiLz1FL4Mpk-AGNJzfeVlupWIuRquzQ"
+
+
+def test_servers_and_secrets_have_different_passwords() -> None:
+    passwords = {first_password(secret, name) for secret in (b"one", b"two") for name in ("a", "b")}
+    assert len(passwords) == 4
+
+
+def test_passwords_are_not_shown() -> None:
+    address = ConsoleAddress("192.0.2.1", 27015, first_password="hidden", match_password="hidden")
+    assert "hidden" not in repr(address)

@@ -1,0 +1,63 @@
+"""Options of a fleet in Agones are checked, and its secret is read and hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from matchpod.adapters.fleets.agones_options import (
+    FLEET_LABEL,
+    AgonesOptions,
+    is_label_value,
+    is_object_name,
+    read_fleet_secret,
+)
+
+SECRET = b"sixteen bytes or more"
+
+
+def test_servers_are_selected_by_the_label_of_the_fleet_unless_labels_are_given() -> None:
+    assert AgonesOptions(fleet="cs2", region="eu", secret=SECRET).server_labels == {FLEET_LABEL: "cs2"}
+    options = AgonesOptions(fleet="cs2", region="eu", secret=SECRET, selector={"tier": "a"})
+    assert options.server_labels == {"tier": "a"}
+
+
+@pytest.mark.parametrize("value", ["srv_01hx2m3n4p5q6r7s8t9v0w1x2y", "a", "A.b-c_d", "x" * 63])
+def test_valid_label_values(value: str) -> None:
+    assert is_label_value(value)
+
+
+@pytest.mark.parametrize("value", ["", "-a", "a-", "_a", "a b", "a/b", "ä", "a\n", "x" * 64])
+def test_invalid_label_values(value: str) -> None:
+    assert not is_label_value(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"), [("cs2-eu-x7k2p", True), ("CS2", False), ("../x", False), ("a?b", False)]
+)
+def test_names_of_objects(name: str, is_valid: bool) -> None:
+    assert is_object_name(name) is is_valid
+
+
+@pytest.mark.parametrize("changes", [{"fleet": "CS 2"}, {"region": "eu west"}, {"owner": ""}])
+def test_option_that_kubernetes_would_reject_is_rejected(changes: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="not a valid"):
+        AgonesOptions(**{"fleet": "cs2", "region": "eu", "secret": SECRET, **changes})  # type: ignore[arg-type]
+
+
+def test_secret_is_not_shown() -> None:
+    assert "sixteen" not in repr(AgonesOptions(fleet="cs2", region="eu", secret=SECRET))
+
+
+def test_secret_is_read_without_white_space_around_it(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(SECRET + b"\n")
+    assert read_fleet_secret(tmp_path / "secret") == SECRET
+
+
+def test_unusable_secret_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"The fleet secret .*/secret cannot be read: No such file"):
+        read_fleet_secret(tmp_path / "secret")
+    (tmp_path / "secret").write_bytes(b"short\n")
+    with pytest.raises(ValueError, match="it has 5 bytes, at least 16 are needed"):
+        read_fleet_secret(tmp_path / "secret")

@@ -1,0 +1,77 @@
+"""Answers of the Kubernetes API that are no success become typed errors with a readable message."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.adapters.kubernetes.api_errors import (
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    RejectedError,
+    UnauthorizedError,
+    error_of,
+    error_of_event,
+)
+
+STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is so","reason":"Because","code":422}'
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, RejectedError),
+        (401, UnauthorizedError),
+        (403, ForbiddenError),
+        (404, NotFoundError),
+        (405, RejectedError),
+        (408, ApiError),
+        (409, ConflictError),
+        (410, GoneError),
+        (422, InvalidError),
+        (429, ApiError),
+        (500, ApiError),
+        (503, ApiError),
+    ],
+)
+def test_status_decides_the_type(status: int, kind: type[ApiError]) -> None:
+    error = error_of(status, STATUS)
+    assert type(error) is kind
+    assert (error.status, error.reason) == (status, "Because")
+    assert str(error) == f"it is so (HTTP {status})"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            b"error trying to reach service: dial tcp 10.0.0.1:443\n",
+            "error trying to reach service: dial tcp 10.0.0.1:443",
+        ),
+        (b"", "no message"),
+        (b"\xff\x00\r\nodd", "\ufffd odd"),
+        (b'{"kind":"GameServer"}', "no message"),
+        (b"x" * 5000, "x" * 300),
+    ],
+)
+def test_plain_text_is_the_message(body: bytes, message: str) -> None:
+    error = error_of(503, body)
+    assert error.reason == ""
+    assert str(error) == f"{message} (HTTP 503)"
+
+
+def test_unknown_path_is_told_apart_from_a_missing_object() -> None:
+    unknown, missing = error_of(404, b"404 page not found\n"), error_of(404, STATUS)
+    assert isinstance(unknown, NotFoundError)
+    assert unknown.is_missing_api
+    assert isinstance(missing, NotFoundError)
+    assert not missing.is_missing_api
+
+
+def test_error_event_of_a_watch_has_its_own_code() -> None:
+    gone = b'{"kind":"Status","message":"too old resource version: 1 (9)","reason":"Expired","code":410}'
+    assert isinstance(error_of_event(gone), GoneError)
+    assert error_of_event(b"[]").status == 500
