@@ -85,7 +85,7 @@ class FakeAgones:
     # --- what tests do ------------------------------------------------------------------------------------------------
 
     async def scale(self, replicas: int, fleet: str = FLEET) -> None:
-        """Set the size of a Fleet, and wait until so many game servers exist and are ready."""
+        """Set the size of a Fleet, and start the missing game servers."""
         self.fleets[fleet] = replicas
         while len(self._of_fleet(fleet)) < replicas:
             await self._start_server(fleet)
@@ -246,6 +246,8 @@ class FakeAgones:
         self.check_right(call)
         if call.kind == "gameserverallocations":
             return await self._allocate(call)
+        if call.kind in ("fleets", "gameservers") and call.method == "POST":
+            return self._create(call)
         if call.kind == "fleets":
             return self._read_fleets(call)
         if call.verb == "watch" and int(call.query["resourceVersion"]) < self._oldest and not self.is_gone_an_event:
@@ -286,12 +288,29 @@ class FakeAgones:
                 return Reply(201, _allocation({**status, "metadata": {"labels": server["metadata"]["labels"]}}))
         return Reply(201, _allocation({"state": "UnAllocated", "gameServerName": "", "source": ""}))
 
+    def _create(self, call: Call) -> Reply:
+        """Create a Fleet without game servers, or a development server, which is ready at once without a pod."""
+        created: Object = json.loads(call.body)
+        name = created["metadata"]["name"]
+        if call.kind == "fleets":
+            self.fleets[name] = created["spec"]["replicas"]
+            return Reply(201, self._fleet(name))
+        address = created["metadata"]["annotations"]["agones.dev/dev-address"]
+        ports = [{"name": port["name"], "port": port["hostPort"]} for port in created["spec"]["ports"]]
+        created["metadata"] |= {"uid": f"uid-{name}", "namespace": NAMESPACE}
+        created["status"] = {"state": "Ready", "ports": ports, "address": address, "addresses": None}
+        self.objects[name] = created
+        self._record("ADDED", created)
+        return Reply(201, created)
+
     def _read_fleets(self, call: Call) -> Reply:
         fleets = {name: self._fleet(name) for name in self.fleets} if call.namespace == NAMESPACE else {}
         if not call.name:
             return Reply(200, {"kind": "FleetList", "items": list(fleets.values())})
         if call.name not in fleets:
             return _not_found(call)
+        if call.method == "DELETE":
+            del self.fleets[call.name]
         return Reply(200, fleets[call.name])
 
     def _fleet(self, name: str) -> Object:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from matchpod.cs2.console_answers import StatusPlayer, parse_status
 from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.agones_cluster import agones_cluster
+from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
@@ -35,7 +36,7 @@ COMMAND = (
 class FleetHarness:
     """A fleet under test with two servers, and functions to create another instance of it and to kill a server."""
 
-    def __init__(self, create: Callable[[], Fleet], kill: Callable[[str], None], *, is_owner: bool) -> None:
+    def __init__(self, create: Callable[[], Fleet], kill: Callable[[str], Awaitable[None]], *, is_owner: bool) -> None:
         self.create = create
         self.kill = kill
         self.is_owner = is_owner
@@ -94,22 +95,22 @@ def process_fleet(folder: Path, ports: tuple[int, ...] | None = None, **changes:
 @contextmanager
 def process_harness(folder: Path) -> Iterator[FleetHarness]:
     ports = free_ports(2)
-    yield FleetHarness(
-        lambda: process_fleet(folder, ports),
-        kill=lambda server_id: os.kill(recorded_pid(folder, server_id), signal.SIGKILL),
-        is_owner=True,
-    )
+
+    async def kill(server_id: str) -> None:
+        os.kill(recorded_pid(folder, server_id), signal.SIGKILL)
+
+    yield FleetHarness(lambda: process_fleet(folder, ports), kill=kill, is_owner=True)
 
 
 @contextmanager
 def static_harness() -> Iterator[FleetHarness]:
     with SimulatorProcess() as first, SimulatorProcess() as second:
         servers = [StaticServer(one.address, PASSWORD) for one in (first, second)]
-        yield FleetHarness(
-            lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1),
-            kill=lambda _id: first.kill(),
-            is_owner=False,
-        )
+
+        async def kill(_server_id: str) -> None:
+            first.kill()
+
+        yield FleetHarness(lambda: StaticFleet(servers, RconConsoles(), clean_pause_s=0.1), kill=kill, is_owner=False)
 
 
 @pytest.fixture
@@ -125,16 +126,32 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @asynccontextmanager
 async def agones_harness(tmp_path: Path) -> AsyncIterator[FleetHarness]:
     async with agones_cluster(tmp_path, replicas=2) as cluster:
-        yield FleetHarness(cluster.create, kill=cluster.kill, is_owner=True)
+
+        async def kill(server_id: str) -> None:
+            cluster.kill(server_id)
+
+        yield FleetHarness(cluster.create, kill=kill, is_owner=True)
 
 
-@pytest.fixture(params=["processes", "static", "agones"])
+@asynccontextmanager
+async def cluster_harness() -> AsyncIterator[FleetHarness]:
+    """Use the cluster of a kubeconfig, if one is given."""
+    async with dev_servers(given_kubeconfig(), number=2) as servers:
+        yield FleetHarness(servers.create, kill=servers.kill, is_owner=True)
+
+
+@pytest.fixture(params=["processes", "static", "agones", "cluster"])
 async def harness(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> AsyncIterator[FleetHarness]:
     async with AsyncExitStack() as stack:
-        if request.param == "agones":
-            yield await stack.enter_async_context(agones_harness(tmp_path))
-        else:
-            yield stack.enter_context(process_harness(folder) if request.param == "processes" else static_harness())
+        match request.param:
+            case "processes":
+                yield stack.enter_context(process_harness(folder))
+            case "static":
+                yield stack.enter_context(static_harness())
+            case "agones":
+                yield await stack.enter_async_context(agones_harness(tmp_path))
+            case _:
+                yield await stack.enter_async_context(cluster_harness())
 
 
 async def answer_of(server: GameServer, command: str) -> str:
@@ -209,7 +226,7 @@ async def test_server_is_released_without_its_slot_only_if_the_fleet_owns_it(har
 
 async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
     _, slot = await allocated(harness.fleet, order(harness.fleet))
-    harness.kill("srv_1")
+    await harness.kill("srv_1")
     await until_gone(harness.fleet, "srv_1", slot)
     await harness.fleet.release("srv_1", slot)
     assert list(await harness.fleet.servers()) == []

@@ -33,7 +33,7 @@ class Time:
 
 def counting_plugin(folder: Path, expires_at: str | None = None) -> ExecPlugin:
     """Return a program that prints a new token at each run."""
-    status: dict[str, object] = {"token": "token-N"} | ({"expirationTimestamp": expires_at} if expires_at else {})
+    status = {"token": "token-N"} | ({"expirationTimestamp": expires_at} if expires_at else {})
     printed = json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": status})
     runs = folder / "runs"
     script = (

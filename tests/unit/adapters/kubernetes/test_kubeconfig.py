@@ -16,11 +16,13 @@ from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 EXEC = {"command": "login", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
 
 
-def write(folder: Path, user: object = None, cluster: dict[str, object] | None = None, **changes: object) -> Path:
+def write(
+    folder: Path, user: object = None, cluster: dict[str, object] | None = None, *, current_context: str = "eu"
+) -> Path:
     content: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": "eu",
+        "current-context": current_context,
         "clusters": [{"name": "c-eu", "cluster": {"server": "https://eu.example:6443/", **(cluster or {})}}],
         "users": [{"name": "u-eu", "user": {"token": "secret"} if user is None else user}],
         "contexts": [
@@ -29,7 +31,6 @@ def write(folder: Path, user: object = None, cluster: dict[str, object] | None =
             {"name": "no-user", "context": {"cluster": "c-eu", "user": "u-us"}},
             {"name": "plain", "context": {"cluster": "c-eu", "user": "u-eu"}},
         ],
-        **changes,
     }
     path = folder / "kubeconfig"
     path.write_bytes(msgspec.yaml.encode(content))
@@ -148,7 +149,7 @@ def test_missing_file_is_reported(tmp_path: Path) -> None:
 
 def test_file_without_a_current_context_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ClusterConfigError, match="it has no current context: name one"):
-        read_kubeconfig(write(tmp_path, **{"current-context": ""}))
+        read_kubeconfig(write(tmp_path, current_context=""))
 
 
 def test_cluster_without_a_server_is_reported(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""Game servers in any cluster with Agones, without pods: each stands for a simulated server in this process.
+
+Agones calls them development servers: an annotation gives their address, and they are ready at once. So the fleet can
+be tested against a real control plane that has no nodes, if it runs on this machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.adapters.fleets.agones import AgonesFleet
+from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
+from matchpod.adapters.kubernetes.api_errors import NotFoundError
+from matchpod.adapters.kubernetes.api_request import ApiRequest
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster import ClusterSource
+from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.transport import HttpTransport
+from matchpod.adapters.rcon_client import RconConsoles
+from tests.contract.agones_game_servers import SECRET, GameServers
+
+VARIABLE = "MATCHPOD_TEST_KUBECONFIG"
+HOST = "127.0.0.1"
+RUN_LABEL = "matchpod.dev/test-run"
+
+
+def given_kubeconfig() -> Path:
+    """Return the kubeconfig of the cluster to test against; skip the test if none is given."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        pytest.skip(f"{VARIABLE} names no kubeconfig of a cluster with Agones")
+    return Path(path)
+
+
+class DevServers:
+    """The game servers of one test, and fleets that use them."""
+
+    def __init__(self, kubeconfig: Path, game_servers: GameServers) -> None:
+        self.run = f"mp-{secrets.token_hex(4)}"
+        self._source = ClusterSource(kubeconfig=kubeconfig)
+        self.client = KubernetesClient(self._source)
+        cluster = read_kubeconfig(kubeconfig)
+        self._path = f"/apis/agones.dev/v1/namespaces/{cluster.namespace}"
+        self._transport = HttpTransport(cluster)
+        self._game_servers = game_servers
+        self._numbers = itertools.count(1)
+        self._fleets: list[AgonesFleet] = []
+
+    def create(self, **changes: object) -> AgonesFleet:
+        """Return another fleet, as if of another process."""
+        options = AgonesOptions(
+            fleet=self.run, region="test", owner=self.run, secret=SECRET, selector={RUN_LABEL: self.run}, retry_s=5.0
+        )
+        client = KubernetesClient(self._source)
+        fleet = AgonesFleet(msgspec.structs.replace(options, **changes), client, RconConsoles())
+        self._fleets.append(fleet)
+        return fleet
+
+    async def start(self, number: int) -> None:
+        """Create a Fleet of this name without game servers of its own, and development servers."""
+        template = {"spec": {"template": {"spec": {"containers": [{"name": "cs2", "image": "none"}]}}}}
+        await self._post("fleets", {"spec": {"replicas": 0, "template": template}, "metadata": {"name": self.run}})
+        for _ in range(number):
+            await self.add()
+
+    async def add(self) -> str:
+        """Create a development server for a new simulated one, and return its name."""
+        name = f"{self.run}-{next(self._numbers)}"
+        port = await self._game_servers.start(name)
+        ports = [
+            {"name": "game", "portPolicy": "Static", "protocol": "TCPUDP", "containerPort": port, "hostPort": port}
+        ]
+        metadata = {
+            "name": name,
+            "labels": {RUN_LABEL: self.run},
+            "annotations": {"agones.dev/dev-address": HOST},
+        }
+        template = {"spec": {"containers": [{"name": "cs2", "image": "none"}]}}
+        await self._post("gameservers", {"metadata": metadata, "spec": {"ports": ports, "template": template}})
+        return name
+
+    async def kill(self, server_id: str) -> None:
+        """Kill the server of a match, and delete its GameServer as Agones would."""
+        for server in (await self.client.servers({RUN_LABEL: self.run, SERVER_LABEL: server_id})).items or ():
+            self._game_servers.stop(server.metadata.name)
+            await self.client.delete_server(server.metadata.name, uid=server.metadata.uid)
+
+    async def names(self, server_id: str) -> list[str]:
+        """Return the names of the game servers of a match that are not being deleted."""
+        servers = (await self.client.servers({RUN_LABEL: self.run, SERVER_LABEL: server_id})).items or ()
+        return sorted(one.metadata.name for one in servers if one.metadata.deletion_timestamp is None)
+
+    async def close(self) -> None:
+        """Delete everything that this test created."""
+        for server in (await self.client.servers({RUN_LABEL: self.run})).items or ():
+            with suppress(NotFoundError):
+                await self.client.delete_server(server.metadata.name, uid=server.metadata.uid)
+        path = f"{self._path}/fleets/{self.run}"
+        with suppress(NotFoundError):
+            await self._transport.send(ApiRequest(method="DELETE", path=path, timeout_s=20))
+        for fleet in self._fleets:
+            await fleet.close()
+        await self.client.close()
+        await self._transport.close()
+        await self._game_servers.close()
+
+    async def _post(self, kind: str, content: dict[str, object]) -> None:
+        name = {"fleets": "Fleet", "gameservers": "GameServer"}[kind]
+        body = msgspec.json.encode({"apiVersion": "agones.dev/v1", "kind": name, **content})
+        await self._transport.send(ApiRequest(method="POST", path=f"{self._path}/{kind}", body=body, timeout_s=20))
+
+
+@asynccontextmanager
+async def dev_servers(kubeconfig: Path, *, number: int) -> AsyncIterator[DevServers]:
+    """Provide development servers in the cluster of a kubeconfig, and delete them afterwards."""
+    servers = DevServers(kubeconfig, GameServers())
+    try:
+        await servers.start(number)
+        yield servers
+    finally:
+        await servers.close()

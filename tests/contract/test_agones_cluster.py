@@ -1,0 +1,113 @@
+"""A fleet in Agones behaves the same with the fake API and with the cluster of a kubeconfig, if one is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matchpod.adapters.kubernetes.api_errors import ConflictError, NotFoundError
+from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
+from tests.contract.agones_api import FakeAgones
+from tests.contract.agones_cluster import following, write_kubeconfig
+from tests.contract.agones_dev_servers import DevServers, dev_servers, given_kubeconfig
+from tests.contract.agones_game_servers import GameServers
+from tests.contract.agones_http import serve
+from tests.contract.test_fleet import allocated, answer_of
+
+
+@pytest.fixture(params=["fake", "cluster"])
+async def servers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DevServers]:
+    if request.param == "cluster":
+        async with dev_servers(given_kubeconfig(), number=2) as created:
+            yield created
+    else:
+        async with (
+            serve(FakeAgones(GameServers())) as url,
+            dev_servers(write_kubeconfig(tmp_path / "kubeconfig", url), number=2) as created,
+        ):
+            yield created
+
+
+def order(server_id: str = "srv_1", **changes: object) -> ServerOrder:
+    plain = ServerOrder(
+        server_id=server_id, slot="", map_name="de_nuke", game_type=0, game_mode=1, rcon_password="sesame"
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+async def test_servers_are_allocated_until_none_is_left_and_a_new_one_wakes(servers: DevServers) -> None:
+    fleet = servers.create()
+    async with following(fleet) as changed:
+        matches = [await allocated(fleet, order(f"srv_{number}")) for number in range(2)]
+        assert len({slot for _, slot in matches}) == 2
+        assert "hello" in await answer_of(matches[0][0], "echo hello")
+        while (await fleet.capacity()) != Capacity(ready=0, allocated=2, total=2):
+            await asyncio.sleep(0.01)
+        assert await fleet.allocate(order("srv_2")) is None
+        changed.clear()
+        await servers.add()
+        async with asyncio.timeout(30):
+            await changed.wait()
+        assert await fleet.allocate(order("srv_2")) is not None
+
+
+async def test_missing_fleet_is_told_apart_from_a_full_one(servers: DevServers) -> None:
+    with pytest.raises(FleetUnavailableError, match="There is no Fleet missing in the namespace"):
+        await servers.create(fleet="missing", selector={}).allocate(order())
+
+
+async def test_rejected_selector_is_reported(servers: DevServers) -> None:
+    with pytest.raises(FleetUnavailableError, match="rejected the selector or labels"):
+        await servers.create(selector={"tier": "not valid"}).allocate(order())
+
+
+async def test_one_of_two_servers_of_a_match_is_kept(servers: DevServers) -> None:
+    _, first = await allocated(servers.create(), order())
+    await allocated(servers.create(), order())
+    assert len(await servers.names("srv_1")) == 2
+    found = await servers.create().allocate(order(is_repeated=True))
+    assert found is not None
+    assert found.slot == first
+    assert await servers.names("srv_1") == [first]
+
+
+async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
+    fleet = servers.create()
+    _, slot = await allocated(fleet, order())
+    async with following(fleet):
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await servers.kill("srv_1")
+        async with asyncio.timeout(5):
+            assert await waiting
+        assert not await fleet.is_alive("srv_1", slot)
+
+
+async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: DevServers) -> None:
+    _, slot = await allocated(servers.create(), order())
+    with pytest.raises(ConflictError):
+        await servers.client.delete_server(slot, uid="00000000-0000-0000-0000-000000000000")
+    assert await servers.names("srv_1") == [slot]
+    with pytest.raises(NotFoundError) as failed:
+        await servers.client.delete_server("no-such-server", uid="x")
+    assert not failed.value.is_missing_api
+
+
+async def test_sweep_finds_servers_of_this_owner_only(servers: DevServers) -> None:
+    other = servers.create(owner="another")
+    await allocated(other, order("srv_other"))
+    fleet = servers.create()
+    await allocated(fleet, order("srv_1"))
+    assert list(await fleet.servers()) == ["srv_1"]
+    await fleet.release("srv_other", "")
+    await fleet.release("srv_1", "")
+    assert list(await fleet.servers()) == []
+    assert list(await other.servers()) == ["srv_other"]
+    await other.release("srv_other", "")
+
+
+async def test_check_finds_nothing_wrong(servers: DevServers) -> None:
+    assert list(await servers.create().check()) == []

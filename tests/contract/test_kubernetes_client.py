@@ -1,0 +1,393 @@
+"""The client of Kubernetes over real HTTP and TLS: who is trusted, who we are, and what answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import json
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from matchpod.adapters.kubernetes.api_errors import (
+    ClusterConfigError,
+    ConflictError,
+    GoneError,
+    MalformedAnswerError,
+    NotFoundError,
+    RejectedError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from matchpod.adapters.kubernetes.api_request import ApiRequest
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster import ACCOUNT_FOLDER, ClusterSource
+from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.transport import HttpTransport
+from tests.contract.agones_api import FLEET, FakeAgones, Fault
+from tests.contract.agones_cluster import AgonesCluster, agones_cluster
+from tests.contract.agones_game_servers import GameServers
+from tests.contract.agones_http import serve
+
+LABELS = {"agones.dev/fleet": FLEET}
+
+
+class Authority:
+    """A certificate authority that writes its files into a folder."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = self._signed(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
+        self.file = folder / f"{name}.crt"
+        self.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str, host: str = "127.0.0.1") -> tuple[Path, Path]:
+        """Issue a certificate, and return its file and that of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        address: x509.GeneralName
+        try:
+            address = x509.IPAddress(ipaddress.ip_address(host))
+        except ValueError:
+            address = x509.DNSName(host)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = self._signed(subject, key, x509.SubjectAlternativeName([address]))
+        files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
+        files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        files[1].write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        return files
+
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        builder = x509.CertificateBuilder(
+            issuer_name=self._name,
+            subject_name=subject,
+            public_key=key.public_key(),
+            serial_number=x509.random_serial_number(),
+            not_valid_before=now - timedelta(days=1),
+            not_valid_after=now + timedelta(days=1),
+        )
+        return builder.add_extension(extension, critical=False).sign(self._key, hashes.SHA256())
+
+
+@asynccontextmanager
+async def tls_api(
+    folder: Path, host: str = "127.0.0.1", *, wants_certificate: bool = False
+) -> AsyncIterator[tuple[FakeAgones, str, Authority]]:
+    """Serve the fake over TLS with a certificate for a host, signed by an authority of its own."""
+    authority = Authority(folder, "authority")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("server", host))
+    if wants_certificate:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.file)
+    api = FakeAgones(GameServers())
+    async with serve(api, context) as url:
+        yield api, url, authority
+
+
+def kubeconfig(folder: Path, url: str, cluster: object = None, user: object = None) -> Path:
+    assert cluster is None or isinstance(cluster, dict)
+    path = folder / "kubeconfig"
+    content = {
+        "current-context": "test",
+        "clusters": [{"name": "c", "cluster": {"server": url, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
+    }
+    path.write_bytes(msgspec.yaml.encode(content))
+    return path
+
+
+@asynccontextmanager
+async def connected(path: Path | None, account_folder: Path = ACCOUNT_FOLDER) -> AsyncIterator[KubernetesClient]:
+    source = ClusterSource(kubeconfig=path, account_folder=account_folder)
+    client = KubernetesClient(source, call_s=10.0)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def encoded(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()
+
+
+# --- TLS ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_inline", [False, True])
+async def test_certificate_of_the_server_is_verified_with_the_given_authority(tmp_path: Path, is_inline: bool) -> None:
+    async with tls_api(tmp_path) as (_, url, authority):
+        inline = {"certificate-authority-data": encoded(authority.file)}
+        trusted = inline if is_inline else {"certificate-authority": authority.file.name}
+        async with connected(kubeconfig(tmp_path, url, trusted)) as client:
+            assert (await client.fleet(FLEET)).metadata.name == FLEET
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+async def test_server_with_a_certificate_of_another_authority_is_not_trusted(tmp_path: Path, is_given: bool) -> None:
+    async with tls_api(tmp_path) as (api, url, _):
+        trusted = {"certificate-authority": str(Authority(tmp_path, "other").file)} if is_given else {}
+        async with connected(kubeconfig(tmp_path, url, trusted, {"token": "hidden"})) as client:
+            with pytest.raises(UnreachableError, match="certificate verify failed"):
+                await client.fleet(FLEET)
+        assert api.calls == []
+
+
+async def test_replaced_certificate_authority_is_read_again(tmp_path: Path) -> None:
+    async with tls_api(tmp_path) as (_, url, authority):
+        current = authority.file.read_bytes()
+        authority.file.write_bytes(Authority(tmp_path, "other").file.read_bytes())
+        trusted = {"certificate-authority": str(authority.file)}
+        async with connected(kubeconfig(tmp_path, url, trusted)) as client:
+            with pytest.raises(UnreachableError):
+                await client.fleet(FLEET)
+            authority.file.write_bytes(current)
+            await client.fleet(FLEET)
+
+
+async def test_verification_can_be_skipped(tmp_path: Path) -> None:
+    async with tls_api(tmp_path) as (_, url, _):
+        path = kubeconfig(tmp_path, url, {"insecure-skip-tls-verify": True})
+        async with connected(path) as client:
+            await client.fleet(FLEET)
+
+
+@pytest.mark.parametrize("name", ["api.example", None])
+async def test_name_in_the_certificate_may_be_given(tmp_path: Path, name: str | None) -> None:
+    async with tls_api(tmp_path, "api.example") as (_, url, authority):
+        trusted = {"certificate-authority": str(authority.file), "tls-server-name": name}
+        async with connected(kubeconfig(tmp_path, url, trusted)) as client:
+            if name is not None:
+                await client.fleet(FLEET)
+            else:
+                with pytest.raises(UnreachableError, match="IP address mismatch"):
+                    await client.fleet(FLEET)
+
+
+@pytest.mark.parametrize("kind", ["file", "inline", "exec", "none"])
+async def test_client_certificate_is_shown(tmp_path: Path, kind: str) -> None:
+    async with tls_api(tmp_path, wants_certificate=True) as (_, url, authority):
+        certificate, key = authority.issue("client")
+        status = {"clientCertificateData": certificate.read_text(), "clientKeyData": key.read_text()}
+        version = "client.authentication.k8s.io/v1"
+        printed = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+        users: dict[str, object] = {
+            "file": {"client-certificate": str(certificate), "client-key": str(key)},
+            "inline": {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)},
+            "exec": {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", f"print({printed!r})"]}},
+            "none": {},
+        }
+        trusted = {"certificate-authority": str(authority.file)}
+        async with connected(kubeconfig(tmp_path, url, trusted, users[kind])) as client:
+            if kind != "none":
+                await client.fleet(FLEET)
+            else:
+                with pytest.raises(UnreachableError):
+                    await client.fleet(FLEET)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"certificate-authority": "absent.crt"}, r"The certificate authority .*/absent\.crt cannot be read: No such"),
+        ({"certificate-authority": "kubeconfig"}, "The certificate authority of .* is not a PEM certificate"),
+        ({"proxy-url": "ftp://x"}, "The proxy-url of .* cannot be used"),
+    ],
+)
+async def test_unusable_connection_is_reported(tmp_path: Path, changes: dict[str, str], message: str) -> None:
+    async with connected(kubeconfig(tmp_path, "https://127.0.0.1:9", changes)) as client:
+        with pytest.raises(ClusterConfigError, match=message):
+            await client.fleet(FLEET)
+
+
+async def test_unusable_client_certificate_is_reported(tmp_path: Path) -> None:
+    certificate, _ = Authority(tmp_path, "one").issue("client")
+    _, other_key = Authority(tmp_path, "two").issue("other")
+    for key, message in (
+        (other_key, "cannot be used together"),
+        (tmp_path / "absent", "The client key .* cannot be read"),
+    ):
+        user = {"client-certificate": str(certificate), "client-key": str(key)}
+        async with connected(kubeconfig(tmp_path, "https://127.0.0.1:9", None, user)) as client:
+            with pytest.raises(ClusterConfigError, match=message):
+                await client.fleet(FLEET)
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------------
+
+
+async def test_pod_uses_its_service_account_and_reads_a_new_token_when_the_old_one_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with tls_api(tmp_path) as (api, url, authority):
+        host, port = url.removeprefix("https://").split(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        account = tmp_path / "account"
+        account.mkdir()
+        (account / "ca.crt").write_bytes(authority.file.read_bytes())
+        (account / "namespace").write_text("default")
+        (account / "token").write_text("first")
+        api.tokens = {"first"}
+        async with connected(None, account_folder=account) as client:
+            await client.fleet(FLEET)
+            assert await client.namespace() == "default"
+            (account / "token").write_text("second")
+            api.tokens = {"second"}
+            await client.fleet(FLEET)
+            assert [call.headers["authorization"] for call in api.calls] == [
+                "Bearer first",
+                "Bearer first",
+                "Bearer second",
+            ]
+            api.tokens = set()
+            with pytest.raises(UnauthorizedError):
+                await client.fleet(FLEET)
+
+
+async def test_settings_that_could_not_be_used_are_read_again(tmp_path: Path) -> None:
+    api = FakeAgones(GameServers())
+    async with serve(api) as url, connected(tmp_path / "kubeconfig") as client:
+        with pytest.raises(ClusterConfigError):
+            await client.fleet(FLEET)
+        kubeconfig(tmp_path, url)
+        await client.fleet(FLEET)
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
+    async with agones_cluster(tmp_path, replicas=2) as created:
+        yield created
+
+
+@pytest.fixture
+async def client(cluster: AgonesCluster) -> AsyncIterator[KubernetesClient]:
+    created = cluster.client()
+    yield created
+    await created.close()
+
+
+async def test_server_is_read_labelled_and_deleted(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    name = cluster.api.names("Ready")[0]
+    server = await client.server(name)
+    assert server.status.state == "Ready"
+    patched = await client.patch_server(name, {"metadata": {"labels": {"tier": "a"}}})
+    assert (patched.metadata.labels or {})["tier"] == "a"
+    assert [one.metadata.name for one in (await client.servers({"tier": "a"})).items or ()] == [name]
+    with pytest.raises(ConflictError):
+        await client.delete_server(name, uid="another")
+    await client.delete_server(name, uid=server.metadata.uid)
+    await client.delete_server(name, uid=server.metadata.uid)  # is being deleted
+    while name in cluster.api.objects:
+        await asyncio.sleep(0.01)
+    with pytest.raises(NotFoundError):
+        await client.delete_server(name, uid=server.metadata.uid)
+    with pytest.raises(NotFoundError):
+        await client.server(name)
+
+
+async def test_names_cannot_leave_their_path(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    with pytest.raises(NotFoundError):
+        await client.server("x/../../fleets/cs2-eu?watch=1")
+    assert cluster.api.calls[-1].kind == "gameservers"
+    assert cluster.api.calls[-1].query == {}
+
+
+async def test_empty_list_may_be_null(client: KubernetesClient) -> None:
+    assert (await client.servers({"tier": "none"})).items is None
+
+
+async def test_fleets_are_listed(client: KubernetesClient) -> None:
+    assert [fleet.metadata.name for fleet in (await client.fleets()).items or ()] == [FLEET]
+
+
+async def test_answer_that_is_no_object_is_reported(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    cluster.api.faults["get fleets"] = [Fault.GARBAGE]
+    with pytest.raises(MalformedAnswerError):
+        await client.fleet(FLEET)
+
+
+async def test_call_without_an_answer_ends_after_its_time(cluster: AgonesCluster) -> None:
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), call_s=0.5)
+    cluster.api.outage = Fault.HANG
+    with pytest.raises(UnreachableError, match=r"did not answer within 0\.5 s"):
+        await client.fleet(FLEET)
+    await client.close()
+
+
+async def watched_kinds(client: KubernetesClient, version: str) -> list[str]:
+    async with client.watch_servers(LABELS, version) as events:
+        return [event.type async for event in events]
+
+
+async def test_watch_from_an_old_version_is_gone(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    cluster.api.expire_versions()
+    for is_event in (False, True):
+        cluster.api.is_gone_an_event = is_event
+        with pytest.raises(GoneError):
+            await watched_kinds(client, "1")
+
+
+async def test_watch_sees_changes_and_bookmarks_and_ends(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    version = (await client.servers(LABELS)).metadata.resource_version
+    cluster.api.delete(cluster.api.names("Ready")[0])
+    kinds = await watched_kinds(client, version)
+    assert [kind for kind in kinds if kind != "BOOKMARK"] == ["MODIFIED", "DELETED", "ADDED", "MODIFIED"]
+    assert "BOOKMARK" in kinds
+
+
+# --- the fake answers as the real one was seen to -------------------------------------------------------------------
+
+
+async def raw(cluster: AgonesCluster, request: ApiRequest) -> bytes:
+    transport = HttpTransport(read_kubeconfig(cluster.kubeconfig))
+    try:
+        return await transport.send(request)
+    finally:
+        await transport.close()
+
+
+ALLOCATIONS = "/apis/allocation.agones.dev/v1/namespaces/default/gameserverallocations"
+
+
+async def test_allocation_without_a_content_type_fails_in_plain_text(cluster: AgonesCluster) -> None:
+    request = ApiRequest(method="POST", path=ALLOCATIONS, body=b"{}", content_type="text/plain", timeout_s=10)
+    with pytest.raises(Exception, match=r"error parsing mediatype .*HTTP 500"):
+        await raw(cluster, request)
+    malformed = ApiRequest(method="POST", path=ALLOCATIONS, body=b"{", timeout_s=10)
+    with pytest.raises(Exception, match="HTTP 500"):
+        await raw(cluster, malformed)
+
+
+async def test_allocations_cannot_be_read(cluster: AgonesCluster) -> None:
+    with pytest.raises(RejectedError, match="HTTP 405"):
+        await raw(cluster, ApiRequest(method="GET", path=ALLOCATIONS, timeout_s=10))
+
+
+async def test_path_without_agones_is_not_found_in_plain_text(cluster: AgonesCluster) -> None:
+    with pytest.raises(NotFoundError) as failed:
+        await raw(cluster, ApiRequest(method="GET", path="/apis/nothing/v1/namespaces/default/x", timeout_s=10))
+    assert failed.value.is_missing_api
