@@ -300,8 +300,8 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
 @pytest.mark.parametrize(
     ("fleet", "prefix"),
     [
-        ('kind = "cloud"', 'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process or static.'),
-        ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process or static."),
+        ('kind = "cloud"', 'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process, static or agones.'),
+        ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process, static or agones."),
         ('kind = "process"', "regions[1].fleet.ports in var/matchpod.toml is missing; it must be two ports"),
         (
             'kind = "process"\nports = "9-8"',

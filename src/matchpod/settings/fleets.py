@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -243,8 +243,13 @@ def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> Flee
     if reader is not None:
         return reader(table, raw, inside)
     problem = f"is {quoted(kind)}" if "kind" in raw else "is missing"
-    table.faults.append(f"{inside}kind{table.where} {problem}; it must be {' or '.join(READERS)}.")
+    table.faults.append(f"{inside}kind{table.where} {problem}; it must be {_one_of(READERS)}.")
     return None
+
+
+def _one_of(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}"
 
 
 def addresses(fleets: list[FleetSettings]) -> list[str]:
