@@ -33,8 +33,10 @@ DOUBLE_S = 15.0
 STALL_S = 180.0
 QUIET_S = 150.0
 """A pod without a match is found by a sweep, once a minute."""
-KILL_EVERY = 12
-"""Every so many faults a replica is killed."""
+FAULT_S = 1.0
+"""Mean time between two faults."""
+KILL_EVERY = 15
+"""One of this many faults is the death of a replica."""
 ALLOCATE = "create gameserverallocations"
 DELETE = "delete gameservers"
 ALLOCATION_FAULTS = (
@@ -66,6 +68,7 @@ class Trial:
         self._names: dict[str, str] = {}
         self._deleted: set[str] = set()
         self._double_since: dict[str, float] = {}
+        self._next_fault_s = 0.0
 
     async def run(self, matches: int, say: Callable[[str], None]) -> None:
         """Create all matches, inject faults until all have ended, and judge."""
@@ -108,9 +111,11 @@ class Trial:
     # --- faults ---------------------------------------------------------------------------------------------------
 
     async def _inject(self) -> None:
-        kind = self.random.choice(("allocate", "allocate", "delete", "watch", "expire", "pod", "pod", "outage", "none"))
-        if (self.faults.total() + 1) % KILL_EVERY == 0:
-            kind = "kill"
+        if time.monotonic() < self._next_fault_s:
+            return
+        self._next_fault_s = time.monotonic() + self.random.expovariate(1 / FAULT_S)
+        kinds = ("allocate", "allocate", "allocate", "delete", "delete", "watch", "expire", "pod", "pod", "outage")
+        kind = "kill" if (self.faults.total() + 1) % KILL_EVERY == 0 else self.random.choice(kinds)
         match kind:
             case "allocate":
                 self.api.faults.setdefault(ALLOCATE, []).append(self.random.choice(ALLOCATION_FAULTS))
@@ -128,8 +133,6 @@ class Trial:
                 self.api.outage = None
             case "kill":
                 await self.random.choice(self.cluster.replicas).kill()
-            case "none":
-                return
         self.faults[kind] += 1
 
     def _delete_a_pod(self) -> bool:

@@ -300,7 +300,10 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
 @pytest.mark.parametrize(
     ("fleet", "prefix"),
     [
-        ('kind = "cloud"', 'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process, static or agones.'),
+        (
+            'kind = "cloud"',
+            'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process, static or agones.',
+        ),
         ("", "regions[1].fleet.kind in var/matchpod.toml is missing; it must be process, static or agones."),
         ('kind = "process"', "regions[1].fleet.ports in var/matchpod.toml is missing; it must be two ports"),
         (
