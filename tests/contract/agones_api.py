@@ -62,6 +62,7 @@ class FakeAgones:
         self.forbidden: set[str] = set()
         self.tokens: set[str] | None = None
         """The accepted tokens; None for no authentication."""
+        self.has_agones = True
         self.allocate_s = 0.0
         """How long an allocation takes, as Agones collects requests for some time."""
         self.late_s = 0.3
@@ -71,6 +72,8 @@ class FakeAgones:
         self.bookmark_s = 0.2
         self.are_watches_frozen = False
         """Open watches send nothing and do not end, like a connection that is half open."""
+        self.watches_frozen = 0
+        """How many watches have noticed that."""
         self.is_gone_an_event = True
         """Whether an old version is answered as an ERROR event, or as status 410."""
         self.watches_opened = 0
@@ -243,6 +246,8 @@ class FakeAgones:
             wanted = json.loads(call.body)["spec"]["resourceAttributes"]
             is_allowed = f"{wanted['verb']} {wanted['resource']}" not in self.forbidden
             return Reply(201, {"kind": "SelfSubjectAccessReview", "status": {"allowed": is_allowed}})
+        if not self.has_agones:
+            return Reply(404, "404 page not found\n")
         self.check_right(call)
         if call.kind == "gameserverallocations":
             return await self._allocate(call)
@@ -351,7 +356,7 @@ class FakeAgones:
         self.watches_opened += 1
         generation = self._watch_generation
         end_s = time.monotonic() + float(call.query["timeoutSeconds"])
-        is_idle = False
+        is_idle = is_frozen = False
         while time.monotonic() < end_s or self.are_watches_frozen:
             if generation != self._watch_generation:
                 return
@@ -365,6 +370,9 @@ class FakeAgones:
                     version = self._version
                     bookmark = {"kind": "GameServer", "metadata": {"resourceVersion": str(version)}}
                     yield {"type": "BOOKMARK", "object": bookmark}
+            elif not is_frozen:
+                is_frozen = True
+                self.watches_frozen += 1
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), self.bookmark_s)
             is_idle = not changed.is_set()

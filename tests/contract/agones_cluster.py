@@ -22,7 +22,7 @@ from tests.contract.agones_http import serve
 
 TOKEN = "a-token"
 OPTIONS = AgonesOptions(
-    fleet=FLEET, region="eu", secret=SECRET, address_types=("InternalIP",), retry_s=3.0, settle_s=0.2, console_s=10.0
+    fleet=FLEET, region="eu", secret=SECRET, address_types=("InternalIP",), retry_s=30.0, settle_s=0.2, console_s=60.0
 )
 
 
@@ -32,6 +32,10 @@ class AgonesCluster:
     def __init__(self, api: FakeAgones, kubeconfig: Path) -> None:
         self.api = api
         self.kubeconfig = kubeconfig
+        self.call_s = 30.0
+        """Time limits of the next fleets; long, so that only a test that shortens them sees a timeout."""
+        self.allocate_s = 30.0
+        self.watch_grace_s = 30.0
         self._fleets: list[AgonesFleet] = []
 
     def create(self, *, consoles: Consoles | None = None, **changes: object) -> AgonesFleet:
@@ -41,8 +45,13 @@ class AgonesCluster:
         return fleet
 
     def client(self) -> KubernetesClient:
-        source = ClusterSource(kubeconfig=self.kubeconfig)
-        return KubernetesClient(source, call_s=5.0, allocate_s=2.0, watch_s=2, watch_grace_s=1.0)
+        return KubernetesClient(
+            ClusterSource(kubeconfig=self.kubeconfig),
+            call_s=self.call_s,
+            allocate_s=self.allocate_s,
+            watch_s=2,
+            watch_grace_s=self.watch_grace_s,
+        )
 
     def names_of(self, server_id: str) -> list[str]:
         """Return the names of all game servers of a match that are not being deleted."""

@@ -50,8 +50,7 @@ async def test_servers_are_allocated_until_none_is_left_and_a_new_one_wakes(serv
         assert await fleet.allocate(order("srv_2")) is None
         changed.clear()
         await servers.add()
-        async with asyncio.timeout(30):
-            await changed.wait()
+        await changed.wait()
         assert await fleet.allocate(order("srv_2")) is not None
 
 
@@ -81,8 +80,7 @@ async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
     async with following(fleet):
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
         await servers.kill("srv_1")
-        async with asyncio.timeout(5):
-            assert await waiting
+        assert await waiting
         assert not await fleet.is_alive("srv_1", slot)
 
 

@@ -35,10 +35,13 @@ from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ACCOUNT_FOLDER, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.transport import HttpTransport
+from matchpod.service.runner.machine_faults import is_machine_fault
 from tests.contract.agones_api import FLEET, FakeAgones, Fault
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
+from tests.contract.simulator_process import free_ports
+from tests.contract.test_process_fleet import no_file_can_be_opened
 
 LABELS = {"agones.dev/fleet": FLEET}
 
@@ -211,13 +214,54 @@ async def test_client_certificate_is_shown(tmp_path: Path, kind: str) -> None:
     [
         ({"certificate-authority": "absent.crt"}, r"The certificate authority .*/absent\.crt cannot be read: No such"),
         ({"certificate-authority": "kubeconfig"}, "The certificate authority of .* is not a PEM certificate"),
-        ({"proxy-url": "ftp://x"}, "The proxy-url of .* cannot be used"),
+        ({"proxy-url": "ftp://x"}, "The proxy-url of .* is not a URL of a proxy"),
     ],
 )
 async def test_unusable_connection_is_reported(tmp_path: Path, changes: dict[str, str], message: str) -> None:
     async with connected(kubeconfig(tmp_path, "https://127.0.0.1:9", changes)) as client:
         with pytest.raises(ClusterConfigError, match=message):
             await client.fleet(FLEET)
+
+
+async def test_cluster_that_refuses_connections_is_reported(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    async with connected(kubeconfig(tmp_path, f"https://127.0.0.1:{port}")) as client:
+        with pytest.raises(UnreachableError, match=f"https://127.0.0.1:{port} cannot be reached: Connection refused"):
+            await client.fleet(FLEET)
+
+
+async def test_cluster_without_open_files_is_a_fault_of_the_machine(tmp_path: Path) -> None:
+    async with connected(kubeconfig(tmp_path, "http://127.0.0.1:9")) as client:
+        with pytest.raises(UnreachableError):
+            await client.fleet(FLEET)
+        with no_file_can_be_opened(), pytest.raises(UnreachableError, match="Too many open files") as failed:
+            await client.fleet(FLEET)
+    assert is_machine_fault(failed.value)
+
+
+@pytest.mark.parametrize("url", ["https://[::", "https://a:b"])
+async def test_url_that_is_not_valid_is_reported(tmp_path: Path, url: str) -> None:
+    async with connected(kubeconfig(tmp_path, url)) as client:
+        with pytest.raises(ClusterConfigError, match="is not a valid URL of a cluster"):
+            await client.fleet(FLEET)
+
+
+async def test_token_that_cannot_be_sent_is_reported_without_it(tmp_path: Path) -> None:
+    async with connected(kubeconfig(tmp_path, "http://127.0.0.1:9", None, {"token": "hid\nden"})) as client:
+        with pytest.raises(ClusterConfigError) as failed:
+            await client.fleet(FLEET)
+    assert str(failed.value) == "The token contains characters that cannot be sent"
+
+
+async def test_connections_of_an_old_certificate_are_closed(tmp_path: Path) -> None:
+    async with tls_api(tmp_path) as (_, url, _):
+        path = kubeconfig(tmp_path, url, {"certificate-authority": str(Authority(tmp_path, "other").file)})
+        transport = HttpTransport(read_kubeconfig(path))
+        for _ in range(3):
+            with pytest.raises(UnreachableError):
+                await transport.send(ApiRequest(method="GET", path="/", timeout_s=10))
+        assert transport._pools == set()
+        await transport.close()
 
 
 async def test_unusable_client_certificate_is_reported(tmp_path: Path) -> None:

@@ -94,6 +94,9 @@ def set_up_logging(*, log_format: str, log_level: str, stream: TextIO) -> None:
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
+    # So are those of each request to a cluster.
+    logging.getLogger("httpx").setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
+    logging.getLogger("httpcore").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
 
 

@@ -244,12 +244,12 @@ def loggers() -> Iterator[None]:
     yield
     logging.captureWarnings(capture=False)
     root.handlers[:], root.level = kept
-    for name in ("asyncio", "asyncpg"):
+    for name in ("asyncio", "asyncpg", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.mark.usefixtures("loggers")
-def test_loggers_write_from_the_log_level_up_except_noise_of_the_database_driver() -> None:
+def test_loggers_write_from_the_log_level_up_except_noise_of_libraries() -> None:
     stream = io.StringIO()
     set_up_logging(log_format="json", log_level="info", stream=stream)
     logging.getLogger("matchpod.x").debug("hidden")
@@ -257,6 +257,7 @@ def test_loggers_write_from_the_log_level_up_except_noise_of_the_database_driver
     logging.getLogger("library").info("shown too")
     logging.getLogger("asyncpg.pool").warning("Failed to restore the pool connection floor; retrying")
     logging.getLogger("asyncio").debug("Using selector: EpollSelector")
+    logging.getLogger("httpx").info("HTTP Request: GET https://10.96.0.1/ 200 OK")
     assert [parse(line)["message"] for line in stream.getvalue().splitlines()] == [
         "shown",
         "shown too",

@@ -20,7 +20,8 @@ from matchpod.adapters.fleets.agones_faults import (
     LIST_SERVERS,
     READ_FLEET,
     RIGHTS,
-    missing_fleet,
+    fleet_sentence,
+    is_missing,
     sentence_of,
     unavailable,
 )
@@ -97,17 +98,17 @@ class AgonesFleet:
         """Return what is wrong: the secret, the connection, the Fleet, our rights."""
         fault = secret_fault(self._options.secret)
         faults = [f"The fleet secret cannot be used: {fault}."] if fault else []
+        unreadable: list[str] = []
         try:
             await self._client.fleet(self._options.fleet)
-        except NotFoundError as exc:
-            if exc.is_missing_api:
-                return [*faults, sentence_of(exc, READ_FLEET)]
-            faults.append(f"{await self._missing_fleet()}{await self._known_fleets()}")
-        except ForbiddenError:
-            pass  # reported with the other rights
+        except ForbiddenError as exc:
+            unreadable.append(sentence_of(exc, READ_FLEET))
         except KubernetesError as exc:
-            return [*faults, sentence_of(exc, READ_FLEET)]
-        return [*faults, *await self._missing_rights()]
+            faults.append(await self._fleet_sentence(exc))
+            if not is_missing(exc):
+                return faults
+            faults[-1] += await self._known_fleets()
+        return [*faults, *(await self._missing_rights() or unreadable)]
 
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
@@ -125,10 +126,8 @@ class AgonesFleet:
             return self.capacity_now
         try:
             status = (await self._client.fleet(self._options.fleet)).status
-        except NotFoundError as exc:
-            raise FleetUnavailableError(await self._missing_fleet()) from exc
         except KubernetesError as exc:
-            raise unavailable(exc, READ_FLEET) from exc
+            raise FleetUnavailableError(await self._fleet_sentence(exc)) from exc
         return Capacity(ready=status.ready_replicas, allocated=status.allocated_replicas, total=status.replicas)
 
     async def allocate(self, order: ServerOrder) -> GameServer | None:
@@ -238,7 +237,7 @@ class AgonesFleet:
         try:
             return await self._read_reason(server_id, slot)
         except KubernetesError as exc:
-            _log.info("server state unknown", extra={"server_id": server_id, "slot": slot, "error": str(exc)})
+            _log.debug("server state unknown", extra={"server_id": server_id, "slot": slot, "error": str(exc)})
             return None
 
     async def _read_reason(self, server_id: str, slot: str) -> str | None:
@@ -251,7 +250,7 @@ class AgonesFleet:
         try:
             server = await self._client.server(slot)
         except NotFoundError as exc:
-            if exc.is_missing_api:
+            if not is_missing(exc):
                 raise
             return DELETED
         return gone_reason(server) if has_labels(server, labels) else "the GameServer belongs to no or another match"
@@ -267,8 +266,10 @@ class AgonesFleet:
                 continue
         return bool(left)
 
-    async def _missing_fleet(self) -> str:
-        return missing_fleet(self._options.fleet, await self._client.namespace())
+    async def _fleet_sentence(self, error: KubernetesError) -> str:
+        # Without a connection there is no namespace, but its sentence does not need one either.
+        namespace = await self._client.namespace() if is_missing(error) else ""
+        return fleet_sentence(error, self._options.fleet, namespace)
 
     async def _known_fleets(self) -> str:
         try:
@@ -291,12 +292,10 @@ class AgonesFleet:
             try:
                 await self._client.fleet(self._options.fleet)
                 self._cache.set_fleet_fault(None)
-            except NotFoundError as exc:
+            except KubernetesError as exc:
                 pause_s = MISSING_FLEET_POLL_S
-                if not exc.is_missing_api:
-                    self._cache.set_fleet_fault(await self._missing_fleet())
-            except KubernetesError:
-                pause_s = MISSING_FLEET_POLL_S  # the watch reports it
+                if is_missing(exc):  # the watch reports anything else
+                    self._cache.set_fleet_fault(await self._fleet_sentence(exc))
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet check failed")
             await asyncio.sleep(pause_s)

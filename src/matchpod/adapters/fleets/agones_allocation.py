@@ -12,7 +12,7 @@ import logging
 import random
 
 from matchpod.adapters.fleets.agones_cache import ServerCache
-from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, missing_fleet, unavailable
+from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, fleet_sentence, is_missing, unavailable
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
     Place,
@@ -51,7 +51,9 @@ class Allocations:
         self._client = client
         self._options = options
         self.cache: ServerCache | None = None
-        # Matches for which a call was sent whose outcome is not known, so that a late server may appear.
+        # Matches that may have a server, because a call was sent for them.
+        self._tried: set[str] = set()
+        # Those with a call whose outcome is not known, so that a late server may appear.
         self._unsure: set[str] = set()
         # The servers that these matches use.
         self._kept: dict[str, str] = {}
@@ -59,7 +61,7 @@ class Allocations:
 
     async def obtain(self, order: ServerOrder) -> tuple[Place, bool] | None:
         """Find or allocate the server of a match, and say whether it was found; None if none is free."""
-        if order.is_repeated or order.slot or order.server_id in self._unsure:
+        if order.is_repeated or order.slot or order.server_id in self._tried:
             found = await self._find(order.server_id, order.slot)
             if found is not None:
                 return found, True
@@ -67,6 +69,7 @@ class Allocations:
 
     def forget(self, server_id: str) -> None:
         """Forget a match whose servers were all released."""
+        self._tried.discard(server_id)
         self._unsure.discard(server_id)
         self._kept.pop(server_id, None)
 
@@ -109,17 +112,20 @@ class Allocations:
 
     async def _send(self, server_id: str) -> AllocationStatus:
         """Send one allocation. FleetUnavailableError if it was rejected; a KubernetesError leaves its outcome open."""
-        was_unsure = server_id in self._unsure
-        self._unsure.add(server_id)  # also if this call is cancelled
+        was_tried = server_id in self._tried
+        self._tried.add(server_id)
         labels = match_labels(self._options, server_id)
         try:
             allocation = await self._client.allocate(selector=self._options.server_labels, labels=labels)
         except (RejectedError, ClusterConfigError) as exc:
-            if not was_unsure:
-                self._unsure.discard(server_id)
+            if not was_tried:
+                self._tried.discard(server_id)
             raise unavailable(exc, ALLOCATE) from exc
-        if not was_unsure:
-            self._unsure.discard(server_id)
+        except BaseException:  # also if this call is cancelled
+            self._unsure.add(server_id)
+            raise
+        if allocation.status.state is not AllocationState.ALLOCATED and not was_tried:
+            self._tried.discard(server_id)
         return allocation.status
 
     async def _settled(self, server_id: str, place: Place) -> tuple[Place, bool]:
@@ -140,10 +146,11 @@ class Allocations:
         if not ready:
             try:
                 fleet = await self._client.fleet(self._options.fleet)
-            except NotFoundError as exc:
-                raise FleetUnavailableError(missing_fleet(self._options.fleet, await self._client.namespace())) from exc
-            except KubernetesError:
-                return False  # that none is free is known; the watch reports what else is wrong
+            except KubernetesError as exc:
+                if not is_missing(exc):
+                    return False  # that none is free is known; the watch reports what else is wrong
+                namespace = await self._client.namespace()
+                raise FleetUnavailableError(fleet_sentence(exc, self._options.fleet, namespace)) from exc
             ready = fleet.status.ready_replicas if ready is None else ready
         return ready > 0 and asyncio.get_running_loop().time() < deadline_s
 

@@ -48,6 +48,8 @@ async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bo
 
     `is_found`: an earlier attempt may have set it already.
     """
+    if not address.match_password:
+        raise FleetError("the match has no RCON password")
     try:
         command = set_command("rcon_password", address.match_password)
     except ValueError as exc:

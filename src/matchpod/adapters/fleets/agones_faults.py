@@ -56,9 +56,16 @@ def sentence_of(error: KubernetesError, right: Right) -> str:
             return f"The cluster could not {right}: {error}."
 
 
-def missing_fleet(fleet: str, namespace: str) -> str:
-    """Return the sentence for a Fleet that does not exist. A namespace that does not exist looks the same."""
-    return f"There is no Fleet {fleet} in the namespace {namespace}."
+def fleet_sentence(error: KubernetesError, fleet: str, namespace: str) -> str:
+    """Return the sentence for a Fleet that cannot be read. A missing namespace looks like a missing Fleet."""
+    if is_missing(error):
+        return f"There is no Fleet {fleet} in the namespace {namespace}."
+    return sentence_of(error, READ_FLEET)
+
+
+def is_missing(error: KubernetesError) -> bool:
+    """True if the cluster knows the kind of object, but has none of this name."""
+    return isinstance(error, NotFoundError) and not error.is_missing_api
 
 
 def unavailable(error: KubernetesError, right: Right) -> FleetUnavailableError:

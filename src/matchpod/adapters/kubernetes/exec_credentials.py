@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,6 +19,10 @@ EXEC_S = 30.0
 
 SHOWN_CHARS = 300
 """Characters of its error output that are shown."""
+
+
+OWN_PREFIX = "MATCHPOD_"
+"""Variables of the service, which the program does not get."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -55,7 +60,8 @@ async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCred
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": exec_info(plugin)},
+            env={**_inherited(), **plugin.env, "KUBERNETES_EXEC_INFO": exec_info(plugin)},
+            start_new_session=True,
         )
     except OSError as exc:
         hint = f" ({plugin.install_hint})" if plugin.install_hint else ""
@@ -71,13 +77,18 @@ async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCred
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode != 0:
         shown = " ".join(errors.decode("utf-8", errors="replace").split())[:SHOWN_CHARS]
         message = f"The credentials program {plugin.command} failed with status {process.returncode}: {shown}"
         raise UnreachableError(message)
     return read_credentials(output, plugin)
+
+
+def _inherited() -> dict[str, str]:
+    # Programs of cloud vendors need variables of their own, but none of ours, which may hold secrets.
+    return {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX)}
 
 
 def exec_info(plugin: ExecPlugin) -> str:
@@ -108,7 +119,7 @@ def read_credentials(output: bytes, plugin: ExecPlugin) -> ExecCredentials:
         )
     expires_at = status.expiration_timestamp
     return ExecCredentials(
-        token=status.token or None,
+        token=status.token.strip() or None,
         certificate_pem=status.client_certificate_data or None,
         key_pem=status.client_key_data or None,
         # A time without a zone would be compared with one that has it.

@@ -168,7 +168,7 @@ class _Reader:
         if (certificate is None) != (key is None):
             raise self._fault(f"user {named.name} needs both a client certificate and its key")
         return UserAccount(
-            token=user.token or None,
+            token=user.token.strip() or None,
             token_file=self._beside(user.token_file) if user.token_file and not user.token else None,
             exec_plugin=self._exec(named.name, user.exec_entry, cluster) if user.exec_entry else None,
             certificate=certificate,

@@ -6,9 +6,12 @@ httpx's errors become ours here. Redirects are not followed, and proxies of the 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from socket import gaierror
 
 import httpx
 
@@ -24,6 +27,18 @@ CONNECT_S = 5.0
 MAX_CONNECTIONS = 64
 """Connections to one cluster; further requests wait, within their time limits."""
 
+_TOKEN = re.compile(r"[!-~]+")
+
+
+class _Pool:
+    """Connections with one TLS setting. A retired one is closed after its last request."""
+
+    def __init__(self, client: httpx.AsyncClient, pair: Login) -> None:
+        self.client = client
+        self.pair = pair
+        self.active = 0
+        self.is_retired = False
+
 
 class HttpTransport:
     """The connections to one cluster."""
@@ -31,9 +46,8 @@ class HttpTransport:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._credentials = Credentials(cluster.account)
-        self._client: httpx.AsyncClient | None = None
-        self._client_login = Login()
-        self._old_clients: list[httpx.AsyncClient] = []
+        self._pool: _Pool | None = None
+        self._pools: set[_Pool] = set()
 
     async def send(self, request: ApiRequest) -> bytes:
         """Send a request and return the body of a successful answer; otherwise raise a KubernetesError."""
@@ -50,14 +64,15 @@ class HttpTransport:
         """Send a request and yield a successful response whose body is still to be read with `chunks`."""
         for is_last in (False, True):
             login = await self._credentials.login()
-            response = await self._begin(request, login)
-            try:
-                if response.is_success:
-                    yield response
-                    return
-                error = error_of(response.status_code, await self._read(response))
-            finally:
-                await response.aclose()
+            async with self._pool_for(login) as pool:
+                response = await self._begin(request, login, pool)
+                try:
+                    if response.is_success:
+                        yield response
+                        return
+                    error = error_of(response.status_code, await self._read(response))
+                finally:
+                    await response.aclose()
             if is_last or not isinstance(error, UnauthorizedError):
                 raise error
             self._credentials.expire(login)
@@ -68,58 +83,78 @@ class HttpTransport:
             async for chunk in response.aiter_bytes():
                 yield chunk
         except httpx.HTTPError as exc:
-            raise self._unreachable(exc) from exc
+            raise self._unreachable(exc) from _root_of(exc)
 
     async def close(self) -> None:
         """Close all connections."""
-        for client in (*self._old_clients, *([self._client] if self._client else [])):
-            await client.aclose()
-        self._client = None
-        self._old_clients.clear()
+        self._pool = None
+        while self._pools:
+            await self._pools.pop().client.aclose()
 
     async def _read(self, response: httpx.Response) -> bytes:
         try:
             return await response.aread()
         except httpx.HTTPError as exc:
-            raise self._unreachable(exc) from exc
+            raise self._unreachable(exc) from _root_of(exc)
 
-    async def _begin(self, request: ApiRequest, login: Login) -> httpx.Response:
-        client = await self._client_for(login)
+    async def _begin(self, request: ApiRequest, login: Login, pool: _Pool) -> httpx.Response:
         headers = {"Accept": "application/json", "User-Agent": "matchpod"}
         if login.token:
+            if not _TOKEN.fullmatch(login.token):  # the message of httpx would contain it
+                raise ClusterConfigError("The token contains characters that cannot be sent")
             headers["Authorization"] = f"Bearer {login.token}"
         if request.body is not None:
             # Without it, Agones answers an allocation with 500.
             headers["Content-Type"] = request.content_type
-        built = client.build_request(
-            request.method,
-            self._cluster.server + request.path,
-            params=dict(request.query),
-            content=request.body,
-            headers=headers,
-            timeout=httpx.Timeout(request.timeout_s, connect=CONNECT_S),
-        )
-        if self._cluster.tls_server_name:
-            built.extensions["sni_hostname"] = self._cluster.tls_server_name
         try:
-            return await client.send(built, stream=True)
+            built = pool.client.build_request(
+                request.method,
+                self._cluster.server + request.path,
+                params=dict(request.query),
+                content=request.body,
+                headers=headers,
+                timeout=httpx.Timeout(request.timeout_s, connect=CONNECT_S),
+            )
+            if self._cluster.tls_server_name:
+                built.extensions["sni_hostname"] = self._cluster.tls_server_name
+            return await pool.client.send(built, stream=True)
+        except httpx.InvalidURL as exc:
+            raise ClusterConfigError(f"{self._cluster.server} is not a valid URL of a cluster") from exc
         except httpx.HTTPError as exc:
-            if _is_tls_fault(exc) and self._client is client:
-                self._retire()  # a certificate may have been replaced: read the files again
-            raise self._unreachable(exc) from exc
-        except UnicodeEncodeError as exc:
-            raise ClusterConfigError("The token contains characters that cannot be sent") from exc
+            if any(isinstance(cause, ssl.SSLError) for cause in _causes(exc)):
+                self._retire(pool)  # a certificate may have been replaced: read the files again
+            raise self._unreachable(exc) from _root_of(exc)
 
-    async def _client_for(self, login: Login) -> httpx.AsyncClient:
+    @asynccontextmanager
+    async def _pool_for(self, login: Login) -> AsyncIterator[_Pool]:
+        """Provide connections for a request; its end closes them if they were retired meanwhile."""
         pair = Login(None, login.certificate, login.key)
-        if self._client is not None and pair != self._client_login:
-            self._retire()
-        if self._client is None:
+        pool = self._pool
+        if pool is None or pool.pair != pair:
             context = await asyncio.to_thread(tls_context, self._cluster, login)
-            if self._client is None:
-                self._client = self._new_client(context)
-                self._client_login = pair
-        return self._client
+            old, pool = self._pool, self._pool
+            if pool is None or pool.pair != pair:
+                self._pool = pool = _Pool(self._new_client(context), pair)
+                self._pools.add(pool)
+            if old is not None and old is not pool:
+                old.is_retired = True
+                await self._close_unused(old)
+        pool.active += 1
+        try:
+            yield pool
+        finally:
+            pool.active -= 1
+            await self._close_unused(pool)
+
+    def _retire(self, pool: _Pool) -> None:
+        pool.is_retired = True
+        if self._pool is pool:
+            self._pool = None
+
+    async def _close_unused(self, pool: _Pool) -> None:
+        if pool.is_retired and pool.active == 0:
+            self._pools.discard(pool)
+            await pool.client.aclose()
 
     def _new_client(self, context: ssl.SSLContext) -> httpx.AsyncClient:
         try:
@@ -129,24 +164,28 @@ class HttpTransport:
                 trust_env=False,
                 limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS // 4),
             )
-        except (ValueError, ImportError, httpx.InvalidURL) as exc:
-            raise ClusterConfigError(f"The proxy-url of {self._cluster.server} cannot be used: {exc}") from exc
-
-    def _retire(self) -> None:
-        """Use another client from now on; requests in progress keep theirs."""
-        if self._client is not None:
-            self._old_clients.append(self._client)
-            self._client = None
+        except (ValueError, ImportError, httpx.InvalidURL) as exc:  # the message may contain a password
+            raise ClusterConfigError(f"The proxy-url of {self._cluster.server} is not a URL of a proxy") from exc
 
     def _unreachable(self, exc: httpx.HTTPError) -> UnreachableError:
-        reason = str(exc) or type(exc).__name__
+        root = _root_of(exc)
+        reason = _words(root) if isinstance(root, OSError) else str(exc) or type(exc).__name__
         return UnreachableError(f"{self._cluster.server} cannot be reached: {reason}")
 
 
-def _is_tls_fault(exc: BaseException) -> bool:
+def _root_of(exc: httpx.HTTPError) -> BaseException:
+    """Return the error of the system behind one of httpx, which has no words such as "Connection refused"."""
+    errors = [cause for cause in _causes(exc) if isinstance(cause, OSError) and cause.strerror]
+    return errors[-1] if errors else exc
+
+
+def _words(error: OSError) -> str:
+    has_own_numbers = isinstance(error, ssl.SSLError | gaierror)
+    return str(error.strerror) if has_own_numbers or not error.errno else os.strerror(error.errno)
+
+
+def _causes(exc: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = exc
     while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return True
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return False

@@ -34,6 +34,17 @@ async def test_program_gets_the_request_and_its_own_environment() -> None:
     assert credentials.token == "eu{'interactive': False, 'cluster': {'server': 'https://eu.example'}}"
 
 
+async def test_program_gets_no_variables_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MATCHPOD_SECRET", "hidden")
+    monkeypatch.setenv("CLOUD_PROFILE", "eu")
+    script = (
+        "import json, os; info = json.loads(os.environ['KUBERNETES_EXEC_INFO']); "
+        "token = os.environ['CLOUD_PROFILE'] + os.environ.get('MATCHPOD_SECRET', ''); "
+        "print(json.dumps({**info, 'status': {'token': token}}))"
+    )
+    assert (await run_exec(plugin(script))).token == "eu"
+
+
 def test_request_names_the_version() -> None:
     assert json.loads(exec_info(plugin())) == {
         "apiVersion": VERSION,
