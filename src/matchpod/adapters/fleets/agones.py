@@ -155,7 +155,12 @@ class AgonesFleet:
         return server
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is deleted, is being deleted or has failed, and return which of them."""
+        """Wait until the server is deleted, is being deleted or has failed, and return which of them.
+
+        Meanwhile other servers of the match are deleted: a call whose process died may allocate one later.
+        """
+        if slot:
+            self._allocations.keep(server_id, slot)
         while True:
             with self._cache.waiting_for(slot) as gone:
                 reason = await self._known_reason(server_id, slot)

@@ -67,6 +67,12 @@ class Allocations:
                 return found, True
         return await self._allocate(order.server_id)
 
+    def keep(self, server_id: str, name: str) -> None:
+        """Delete all other servers of a match from now on: it is played on this one."""
+        self._kept[server_id] = name
+        for server in self.cache.of_match(server_id) if self.cache is not None else ():
+            self.notice(server)
+
     def forget(self, server_id: str) -> None:
         """Forget a match whose servers were all released."""
         self._tried.discard(server_id)

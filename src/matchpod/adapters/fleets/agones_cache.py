@@ -61,6 +61,11 @@ class ServerCache:
         is_its = server is not None and has_labels(server, self._labels) and server_id_of(server) == server_id
         return server if is_its else None
 
+    def of_match(self, server_id: str) -> list[AgonesServer]:
+        """Return all servers that are known here to have the label of a match."""
+        servers = [server for server in self._servers.values() if has_labels(server, self._labels)]
+        return [server for server in servers if server_id_of(server) == server_id]
+
     @contextmanager
     def waiting_for(self, name: str) -> Iterator[asyncio.Future[str]]:
         """Provide a future that gets the reason when the server is gone."""
