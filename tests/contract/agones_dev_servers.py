@@ -6,10 +6,11 @@ be tested against a real control plane that has no nodes, if it runs on this mac
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -19,16 +20,20 @@ import pytest
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
-from matchpod.adapters.kubernetes.api_errors import NotFoundError
+from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, NotFoundError
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.client import KubernetesClient
-from matchpod.adapters.kubernetes.cluster import ClusterSource
+from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.objects import ServerState
 from matchpod.adapters.kubernetes.transport import HttpTransport
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.ports import Consoles
 from tests.contract.agones_game_servers import SECRET, GameServers
 
 VARIABLE = "MATCHPOD_TEST_KUBECONFIG"
+SET_UP = "set-up"
+"""The context whose account creates Fleets and game servers, so that the current one needs only the service's rights."""
 HOST = "127.0.0.1"
 RUN_LABEL = "matchpod.dev/test-run"
 
@@ -41,6 +46,14 @@ def given_kubeconfig() -> Path:
     return Path(path)
 
 
+def set_up_cluster(kubeconfig: Path) -> Cluster:
+    """Return the cluster with the account for the set-up, if the kubeconfig has one, else with its current one."""
+    try:
+        return read_kubeconfig(kubeconfig, SET_UP)
+    except ClusterConfigError:
+        return read_kubeconfig(kubeconfig)
+
+
 class DevServers:
     """The game servers of one test, and fleets that use them."""
 
@@ -48,20 +61,20 @@ class DevServers:
         self.run = f"mp-{secrets.token_hex(4)}"
         self._source = ClusterSource(kubeconfig=kubeconfig)
         self.client = KubernetesClient(self._source)
-        cluster = read_kubeconfig(kubeconfig)
+        cluster = set_up_cluster(kubeconfig)
         self._path = f"/apis/agones.dev/v1/namespaces/{cluster.namespace}"
         self._transport = HttpTransport(cluster)
         self._game_servers = game_servers
         self._numbers = itertools.count(1)
         self._fleets: list[AgonesFleet] = []
 
-    def create(self, **changes: object) -> AgonesFleet:
+    def create(self, *, consoles: Consoles | None = None, **changes: object) -> AgonesFleet:
         """Return another fleet, as if of another process."""
         options = AgonesOptions(
             fleet=self.run, region="test", owner=self.run, secret=SECRET, selector={RUN_LABEL: self.run}, retry_s=5.0
         )
         client = KubernetesClient(self._source)
-        fleet = AgonesFleet(msgspec.structs.replace(options, **changes), client, RconConsoles())
+        fleet = AgonesFleet(msgspec.structs.replace(options, **changes), client, consoles or RconConsoles())
         self._fleets.append(fleet)
         return fleet
 
@@ -73,20 +86,25 @@ class DevServers:
             await self.add()
 
     async def add(self) -> str:
-        """Create a development server for a new simulated one, and return its name."""
+        """Create a development server for a new simulated one, and return its name when it is ready."""
         name = f"{self.run}-{next(self._numbers)}"
-        port = await self._game_servers.start(name)
+        await self.register(name, await self._game_servers.start(name))
+        while (await self.client.server(name)).status.state != ServerState.READY:
+            await asyncio.sleep(0.02)
+        return name
+
+    async def register(self, name: str, port: int, labels: Mapping[str, str] | None = None) -> None:
+        """Create a development server for a server on this machine that listens on a port."""
         ports = [
             {"name": "game", "portPolicy": "Static", "protocol": "TCPUDP", "containerPort": port, "hostPort": port}
         ]
         metadata = {
             "name": name,
-            "labels": {RUN_LABEL: self.run},
+            "labels": {RUN_LABEL: self.run, **(labels or {})},
             "annotations": {"agones.dev/dev-address": HOST},
         }
         template = {"spec": {"containers": [{"name": "cs2", "image": "none"}]}}
         await self._post("gameservers", {"metadata": metadata, "spec": {"ports": ports, "template": template}})
-        return name
 
     async def kill(self, server_id: str) -> None:
         """Kill the server of a match, and delete its GameServer as Agones would."""

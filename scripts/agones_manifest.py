@@ -1,0 +1,102 @@
+"""Read the installation file of Agones, and change it for programs that run on this machine instead of in pods.
+
+Kept are accounts, rights, resource definitions, the allocation API and the webhooks. Without pods, the service that
+the API and the webhooks name is an alias of the loopback address, and both trust our certificate authority.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scripts.control_plane_files import HOST, NAMESPACE
+
+Object = dict[str, Any]
+
+SYSTEM = "agones-system"
+"""The namespace of Agones."""
+SERVICE = "agones-controller-service"
+WEBHOOK_PORT = 8081
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+    "Service": "/api/v1/namespaces/{namespace}/services",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "Role": _RBAC + "/namespaces/{namespace}/roles",
+    "RoleBinding": _RBAC + "/namespaces/{namespace}/rolebindings",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
+    "MutatingWebhookConfiguration": f"{_WEBHOOKS}/mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": f"{_WEBHOOKS}/validatingwebhookconfigurations",
+}
+"""The kinds that are created, in this order, and where."""
+
+_AGONES_RIGHTS = (
+    ("allocation.agones.dev", "gameserverallocations", ("create",)),
+    ("agones.dev", "gameservers", ("get", "list", "watch", "patch", "delete")),
+    ("agones.dev", "fleets", ("get", "list", "watch")),
+)
+ACCOUNT = "matchpod"
+"""The account of the service, with the rights that it needs and no others."""
+
+
+def path_of(one: Object) -> str:
+    """Return the path that an object is created at."""
+    return PATHS[one["kind"]].format(namespace=one["metadata"].get("namespace", NAMESPACE))
+
+
+def agones_objects(manifest: Path, authority: Path) -> list[Object]:
+    """Return the objects of the installation file that are needed, in the order of their creation."""
+    bundle = msgspec.json.decode(msgspec.json.encode(authority.read_bytes()))
+    documents = re.split(r"^---.*$", manifest.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    objects: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}]
+    for document in documents:
+        one = msgspec.yaml.decode(document.encode()) if document.strip() else None
+        if one and one["kind"] in PATHS and (one["kind"] != "Service" or one["metadata"]["name"] == SERVICE):
+            objects.append(_changed(one, bundle))
+    return sorted(objects, key=lambda one: list(PATHS).index(one["kind"]))
+
+
+def _changed(one: Object, bundle: str) -> Object:
+    if one["kind"] == "Service":
+        one["spec"] = {"type": "ExternalName", "externalName": HOST}
+    for spec in _callers(one):
+        spec["caBundle"] = bundle
+        spec["service"]["port"] = WEBHOOK_PORT
+    return one
+
+
+def _callers(one: Object) -> Iterator[Object]:
+    """Yield the parts that say how the API calls Agones."""
+    if one["kind"] == "APIService":
+        yield one["spec"]
+    for webhook in one.get("webhooks", ()):
+        yield webhook["clientConfig"]
+
+
+def account_objects() -> list[Object]:
+    """Return the account of the service and its rights in the namespace of the game servers."""
+    about = {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
+    rbac = "rbac.authorization.k8s.io"
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": verbs} for group, resource, verbs in _AGONES_RIGHTS
+    ]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", **about},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", **about, "rules": rules},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            **about,
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
+        },
+    ]
