@@ -1,0 +1,205 @@
+"""Measure how long an allocation takes: a bare call of Agones, and our fleet without and with the server's console.
+
+It uses the cluster of MATCHPOD_TEST_KUBECONFIG, which must run on this machine, or else the fake of the tests, which
+shows only what our own code costs. Game servers are development servers; those with a console are simulated ones in a
+process of their own. The three subjects take turns, one call at a time, each with servers of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import ssl
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from pathlib import Path
+from statistics import quantiles
+from time import perf_counter
+
+import httpx
+
+if __name__ == "__main__":
+    # Run as a script: make `tests` importable from the checkout.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from matchpod.adapters.kubernetes.credentials import Login
+from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
+from matchpod.adapters.kubernetes.objects import ServerState
+from matchpod.adapters.kubernetes.tls import tls_context
+from matchpod.ports import ServerOrder
+from tests.contract.agones_api import FakeAgones
+from tests.contract.agones_cluster import following, write_kubeconfig
+from tests.contract.agones_dev_servers import RUN_LABEL, VARIABLE, DevServers, dev_servers
+from tests.contract.agones_game_servers import GameServers
+from tests.contract.agones_http import serve
+
+CALLS = 100
+WARM_UP = 5
+BATCH_WAIT_S = 0.02
+"""How long the fake waits before it answers, as Agones does with `allocationBatchWaitTime=20ms`."""
+
+SUBJECT_LABEL = "matchpod.dev/bench-subject"
+BARE, NO_CONSOLE, WHOLE = "bare", "no-console", "whole"
+TITLES = {
+    BARE: "bare call of Agones",
+    NO_CONSOLE: "fleet, without the console",
+    WHOLE: "fleet, password changed over RCON",
+}
+
+Allocate = Callable[[int], Awaitable[None]]
+
+
+class NoConsoles:
+    """Consoles that answer at once, without a server."""
+
+    async def open(self, host: str, port: int, password: str) -> NoConsoles:
+        """Open nothing."""
+        return self
+
+    async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
+        """Do nothing."""
+        return ""
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+async def simulate() -> None:
+    """Start a simulated server per name read from the input, and print its port; end with the input."""
+    servers = GameServers()
+    loop = asyncio.get_running_loop()
+    while name := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
+        print(await servers.start(name), flush=True)
+    await servers.close()
+
+
+@asynccontextmanager
+async def simulated_servers() -> AsyncIterator[Callable[[str], Awaitable[int]]]:
+    """Run simulated servers in a process of their own; yield what starts one by its name and returns its port."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, __file__, "--simulate"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    requests, answers = process.stdin, process.stdout
+
+    async def start(name: str) -> int:
+        requests.write(f"{name}\n".encode())
+        return int(await answers.readline())
+
+    try:
+        yield start
+    finally:
+        requests.close()
+        await process.wait()
+
+
+@asynccontextmanager
+async def bare_calls(kubeconfig: Path, servers: DevServers) -> AsyncIterator[Allocate]:
+    """Yield what allocates by one plain HTTP request."""
+    cluster = read_kubeconfig(kubeconfig)
+    is_encrypted = cluster.server.startswith("https")
+    verify: ssl.SSLContext | bool = tls_context(cluster, Login()) if is_encrypted else False
+    headers = {"Authorization": f"Bearer {cluster.account.token}"}
+    path = f"/apis/allocation.agones.dev/v1/namespaces/{cluster.namespace}/gameserverallocations"
+    async with httpx.AsyncClient(base_url=cluster.server, headers=headers, verify=verify, trust_env=False) as client:
+
+        async def allocate(number: int) -> None:
+            labels = {RUN_LABEL: servers.run, SUBJECT_LABEL: BARE}
+            spec = {
+                "selectors": [{"matchLabels": labels, "gameServerState": "Ready"}],
+                "metadata": {"labels": {"matchpod.dev/bench-call": f"bare-{number}"}},
+            }
+            body = {"apiVersion": "allocation.agones.dev/v1", "kind": "GameServerAllocation", "spec": spec}
+            response = await client.post(path, json=body, timeout=30)
+            assert response.json()["status"]["state"] == "Allocated", response.text
+
+        yield allocate
+
+
+@asynccontextmanager
+async def fleet_calls(servers: DevServers, subject: str) -> AsyncIterator[Allocate]:
+    """Yield what allocates by our fleet, which is followed as in the service."""
+    consoles = NoConsoles() if subject == NO_CONSOLE else None
+    fleet = servers.create(selector={RUN_LABEL: servers.run, SUBJECT_LABEL: subject}, consoles=consoles)
+
+    async def allocate(number: int) -> None:
+        order = ServerOrder(
+            server_id=f"{subject}-{number}",
+            slot="",
+            map_name="de_nuke",
+            game_type=0,
+            game_mode=1,
+            rcon_password="of the match",
+        )
+        assert await fleet.allocate(order) is not None
+
+    async with following(fleet):
+        yield allocate
+
+
+async def register(servers: DevServers, number: int, start: Callable[[str], Awaitable[int]]) -> None:
+    """Create the development servers of all subjects, and wait until they are ready."""
+    started_s = perf_counter()
+    for subject in TITLES:
+        for index in range(number):
+            name = f"{servers.run}-{subject}-{index}"
+            port = await start(name) if subject == WHOLE else 27015
+            await servers.register(name, port, {SUBJECT_LABEL: subject})
+    while True:
+        listed = await servers.client.servers({RUN_LABEL: servers.run})
+        if all(one.status.state == ServerState.READY for one in listed.items or ()):
+            break
+        await asyncio.sleep(0.5)
+    print(f"{number * len(TITLES)} game servers ready after {perf_counter() - started_s:.1f} s", flush=True)
+
+
+async def measure(kubeconfig: Path, calls: int) -> dict[str, list[float]]:
+    """Return the times of all calls in milliseconds, by subject."""
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(dev_servers(kubeconfig, number=0))
+        start = await stack.enter_async_context(simulated_servers())
+        await register(servers, calls + WARM_UP, start)
+        subjects = {BARE: await stack.enter_async_context(bare_calls(kubeconfig, servers))}
+        for subject in (NO_CONSOLE, WHOLE):
+            subjects[subject] = await stack.enter_async_context(fleet_calls(servers, subject))
+        times_ms: dict[str, list[float]] = {subject: [] for subject in subjects}
+        for number in range(calls + WARM_UP):
+            for subject, allocate in subjects.items():
+                started_s = perf_counter()
+                await allocate(number)
+                times_ms[subject].append((perf_counter() - started_s) * 1000)
+        return {subject: times[WARM_UP:] for subject, times in times_ms.items()}
+
+
+@asynccontextmanager
+async def fake_cluster() -> AsyncIterator[Path]:
+    """Serve the fake, and yield a kubeconfig for it."""
+    api = FakeAgones(GameServers())
+    api.allocate_s = BATCH_WAIT_S
+    with tempfile.TemporaryDirectory() as folder:
+        async with serve(api) as url:
+            yield write_kubeconfig(Path(folder) / "kubeconfig", url)
+
+
+async def main(calls: int) -> None:
+    """Measure, and print a table."""
+    given = os.environ.get(VARIABLE)
+    async with nullcontext(Path(given)) if given else fake_cluster() as kubeconfig:
+        times_ms = await measure(kubeconfig, calls)
+    print(f"allocations, {calls} each, {'the given cluster' if given else 'the fake'}")
+    print("| | p50 ms | p95 ms | longest ms |\n|---|---:|---:|---:|")
+    for subject, times in times_ms.items():
+        parts = quantiles(times, n=100, method="inclusive")
+        print(f"| {TITLES[subject]} | {parts[49]:.1f} | {parts[94]:.1f} | {max(times):.1f} |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=CALLS, help=f"calls of each kind (default {CALLS})")
+    parser.add_argument("--simulate", action="store_true", help=argparse.SUPPRESS)
+    parsed = parser.parse_args()
+    asyncio.run(simulate() if parsed.simulate else main(parsed.calls))
