@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -222,6 +223,7 @@ def main() -> int:
     if INSIDE not in os.environ:
         unshare = ["unshare", "--map-root-user", "--net", sys.executable, *sys.argv]
         os.execvpe(unshare[0], unshare, {**os.environ, INSIDE: "1"})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that everything is stopped
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with ExitStack() as stack:
         folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
