@@ -123,9 +123,12 @@ class FakeAgones:
         self._record("MODIFIED", self.objects[name])
 
     def fail(self, name: str) -> None:
-        """Let a game server crash: it is Unhealthy, and then deleted."""
+        """Let a game server crash: it is Unhealthy, its Fleet replaces it, and then it is deleted."""
         self.game_servers.stop(name)
         self.set_state(name, "Unhealthy")
+        fleet = self.objects[name]["metadata"]["labels"].get("agones.dev/fleet")
+        if fleet in self.fleets:
+            self._begin(self._start_server(fleet))
         self.set_state(name, "Shutdown")
         self.delete(name)
 
@@ -271,7 +274,7 @@ class FakeAgones:
 
     async def _allocate(self, call: Call) -> Reply:
         if call.method != "POST":
-            return Reply(405, "method not allowed\n")
+            return Reply(405, "Method not supported\n")
         if not call.headers.get("content-type", "").startswith("application/json"):
             return Reply(500, "error parsing mediatype from a request header: mime: no media type\n")
         await asyncio.sleep(self.allocate_s)
@@ -279,34 +282,51 @@ class FakeAgones:
             spec = json.loads(call.body)["spec"]
             selector, labels = spec["selectors"][0]["matchLabels"], spec["metadata"]["labels"]
         except (ValueError, LookupError):
-            return Reply(500, "error converting to a GameServerAllocation\n")
+            return Reply(500, "error decoding body: couldn't get version/kind; json parse error\n")
         if not all(_LABEL.fullmatch(value) for value in (*selector.values(), *labels.values())):
             return Reply(422, status_object(422, "Invalid", "GameServerAllocation is invalid: spec.metadata.labels"))
         for name in self.names("Ready") if call.namespace == NAMESPACE else ():
             server = self.objects[name]
             if selector.items() <= server["metadata"]["labels"].items():
                 server["metadata"]["labels"] |= labels
-                server["metadata"]["annotations"] = {"agones.dev/last-allocated": _timestamp(is_exact=True)}
+                annotations = server["metadata"].setdefault("annotations", {})
+                annotations["agones.dev/last-allocated"] = _timestamp(is_exact=True)
                 server["status"]["state"] = "Allocated"
                 self._record("MODIFIED", server)
                 status = {**server["status"], "gameServerName": name, "source": "local"}
-                return Reply(201, _allocation({**status, "metadata": {"labels": server["metadata"]["labels"]}}))
+                about = {"labels": server["metadata"]["labels"], "annotations": annotations}
+                return Reply(201, _allocation({**status, "metadata": about}, name))
         return Reply(201, _allocation({"state": "UnAllocated", "gameServerName": "", "source": ""}))
 
     def _create(self, call: Call) -> Reply:
-        """Create a Fleet without game servers, or a development server, which is ready at once without a pod."""
+        """Create a Fleet without game servers, or a development server, which is ready without a pod."""
         created: Object = json.loads(call.body)
         name = created["metadata"]["name"]
         if call.kind == "fleets":
             self.fleets[name] = created["spec"]["replicas"]
             return Reply(201, self._fleet(name))
-        address = created["metadata"]["annotations"]["agones.dev/dev-address"]
-        ports = [{"name": port["name"], "port": port["hostPort"]} for port in created["spec"]["ports"]]
         created["metadata"] |= {"uid": f"uid-{name}", "namespace": NAMESPACE}
-        created["status"] = {"state": "Ready", "ports": ports, "address": address, "addresses": None}
+        created["status"] = {"state": "Creating", "ports": None, "address": "", "addresses": None, "nodeName": ""}
         self.objects[name] = created
         self._record("ADDED", created)
-        return Reply(201, created)
+        reply = Reply(201, created)
+        self._begin(self._ready(created))
+        return reply
+
+    async def _ready(self, server: Object) -> None:
+        await asyncio.sleep(self.start_s)
+        if server["metadata"]["name"] not in self.objects:
+            return
+        address = server["metadata"]["annotations"]["agones.dev/dev-address"]
+        server["status"] |= {
+            "state": "Ready",
+            # Not split by protocol, unlike a port that Agones chooses.
+            "ports": [{"name": port["name"], "port": port["hostPort"]} for port in server["spec"]["ports"]],
+            "address": address,
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "nodeName": address,
+        }
+        self._record("MODIFIED", server)
 
     def _read_fleets(self, call: Call) -> Reply:
         fleets = {name: self._fleet(name) for name in self.fleets} if call.namespace == NAMESPACE else {}
@@ -327,6 +347,7 @@ class FakeAgones:
     def _list(self, call: Call) -> Reply:
         items = [one for one in self.objects.values() if call.namespace == NAMESPACE and _is_selected(one, call)]
         metadata = {"resourceVersion": str(self._version)}
+        # Kubernetes 1.35 writes an empty list of these as []; elsewhere Go writes null, which must be read too.
         return Reply(200, {"kind": "GameServerList", "metadata": metadata, "items": items or None})
 
     def _use_server(self, call: Call) -> Reply:
@@ -336,7 +357,7 @@ class FakeAgones:
         if call.method == "DELETE":
             uid = json.loads(call.body or b"{}").get("preconditions", {}).get("uid")
             if uid not in (None, server["metadata"]["uid"]):
-                return Reply(409, status_object(409, "Conflict", f"Precondition failed: UID in precondition: {uid}"))
+                return Reply(409, status_object(409, "Conflict", _other_uid(server, uid)))
             self.delete(call.name)
         elif call.method == "PATCH":
             changes = json.loads(call.body)
@@ -378,8 +399,23 @@ class FakeAgones:
             is_idle = not changed.is_set()
 
 
-def _allocation(status: Object) -> Object:
-    return {"kind": "GameServerAllocation", "apiVersion": "allocation.agones.dev/v1", "metadata": {}, "status": status}
+def _allocation(status: Object, name: str | None = None) -> Object:
+    metadata = {"name": name} if name else {}
+    metadata |= {"namespace": NAMESPACE, "creationTimestamp": _timestamp()}
+    return {
+        "kind": "GameServerAllocation",
+        "apiVersion": "allocation.agones.dev/v1",
+        "metadata": metadata,
+        "status": status,
+    }
+
+
+def _other_uid(server: Object, uid: str) -> str:
+    name, current = server["metadata"]["name"], server["metadata"]["uid"]
+    return (
+        f'Operation cannot be fulfilled on GameServer.agones.dev "{name}": the UID in the precondition ({uid}) does '
+        f"not match the UID in record ({current}). The object might have been deleted and then recreated"
+    )
 
 
 def _not_found(call: Call) -> Reply:
