@@ -14,6 +14,10 @@ TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 BIN := .venv/bin
 READY := .venv/.ready
 COVERAGE_REPORT := build/coverage.json
+UNIT_OUTPUT := build/unit-tests.txt
+# The packages whose coverage is measured, and the tests that are too slow for it.
+PURE := tests/unit/core tests/unit/cs2
+MANY_CASES := hypothesis or law
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
 export UV_PROJECT_ENVIRONMENT := .venv
@@ -22,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak chaos check fix golden bench
+.PHONY: help run test unit-tests soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -37,8 +41,17 @@ test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of co
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
 	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
 		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
-	$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} -m "not soak and not (pure and not hypothesis)" --durations=10
-	$(PYTEST) -n 2 -m "pure and not soak and not hypothesis" tests/unit \
+	@# Unit tests use the cores while the others wait. Their output is printed at the end.
+	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & \
+		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit -m "not soak" \
+			--durations=10; status=$$?; \
+		wait $$! || status=1; cat $(UNIT_OUTPUT); exit $$status
+
+unit-tests: $(READY)
+	@echo "unit tests"
+	@$(PYTEST) -n 2 tests/unit -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
+	@echo "unit tests of core and cs2, with coverage"
+	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
 
@@ -65,7 +78,7 @@ golden: $(READY) ## Write the golden files again; review the difference before c
 	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
 	@git --no-pager diff --stat -- tests/golden
 
-bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callbacks, and a farm of simulated servers
+bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callbacks, a farm of simulated servers, and pods
 	@$(BIN)/python tests/bench/run.py
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
@@ -73,6 +86,7 @@ bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callb
 	@$(BIN)/python tests/bench/organization_stream.py
 	@$(BIN)/python tests/bench/callbacks.py
 	@$(BIN)/python tests/bench/farm.py
+	@$(BIN)/python tests/bench/agones.py
 
 # --- setup: three files, each created once ------------------------------------------------------------------------
 

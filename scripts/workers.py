@@ -10,7 +10,7 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-PER_CORE = 4
+PER_CORE = 3
 """Workers per core. Measured: with fewer a core idles while tests wait, with more they slow each other down."""
 
 MIN_WORKERS, MAX_WORKERS = 2, 16

@@ -1,8 +1,12 @@
-"""Measure how long an allocation takes: a bare call of Agones, and our fleet without and with the server's console.
+"""Measure how long an allocation takes, and how long it takes until a new match has a server. Part of `make bench`.
+
+Allocation: a bare call of Agones, and our fleet without and with the server's console. The three subjects take turns,
+one call at a time, each with servers of its own. Matches: a service with such a region, from the request to the status
+`running`, one match at a time; the servers have started already.
 
 It uses the cluster of MATCHPOD_TEST_KUBECONFIG, which must run on this machine, or else the fake of the tests, which
 shows only what our own code costs. Game servers are development servers; those with a console are simulated ones in a
-process of their own. The three subjects take turns, one call at a time, each with servers of its own.
+process of their own.
 """
 
 from __future__ import annotations
@@ -13,10 +17,10 @@ import os
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from time import perf_counter
 
 import httpx
@@ -30,8 +34,11 @@ from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.objects import ServerState
 from matchpod.adapters.kubernetes.tls import tls_context
 from matchpod.ports import ServerOrder
+from tests.chaos.cluster import Cluster
+from tests.chaos.plan import GameSpec
+from tests.chaos.stores import SqliteStore
 from tests.contract.agones_api import FakeAgones
-from tests.contract.agones_cluster import following, write_kubeconfig
+from tests.contract.agones_cluster import agones_region, following, secret_file, write_kubeconfig
 from tests.contract.agones_dev_servers import RUN_LABEL, VARIABLE, DevServers, dev_servers
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
@@ -41,6 +48,10 @@ WARM_UP = 5
 BATCH_WAIT_S = 0.02
 """How long the fake waits before it answers, as Agones does with `allocationBatchWaitTime=20ms`."""
 
+POLL_S = 0.005
+TARGET_MS = 100.0
+"""From the request to the status `running`, with a server that has started already."""
+
 SUBJECT_LABEL = "matchpod.dev/bench-subject"
 BARE, NO_CONSOLE, WHOLE = "bare", "no-console", "whole"
 TITLES = {
@@ -48,6 +59,9 @@ TITLES = {
     NO_CONSOLE: "fleet, without the console",
     WHOLE: "fleet, password changed over RCON",
 }
+
+REGION = "cluster"
+MATCH = "match, from the request to `running`"
 
 Allocate = Callable[[int], Awaitable[None]]
 
@@ -141,10 +155,12 @@ async def fleet_calls(servers: DevServers, subject: str) -> AsyncIterator[Alloca
         yield allocate
 
 
-async def register(servers: DevServers, number: int, start: Callable[[str], Awaitable[int]]) -> None:
-    """Create the development servers of all subjects, and wait until they are ready."""
+async def register(
+    servers: DevServers, number: int, start: Callable[[str], Awaitable[int]], subjects: Iterable[str]
+) -> None:
+    """Create the development servers of subjects, and wait until they are ready."""
     started_s = perf_counter()
-    for subject in TITLES:
+    for subject in subjects:
         for index in range(number):
             name = f"{servers.run}-{subject}-{index}"
             port = await start(name) if subject == WHOLE else 27015
@@ -154,15 +170,15 @@ async def register(servers: DevServers, number: int, start: Callable[[str], Awai
         if all(one.status.state == ServerState.READY for one in listed.items or ()):
             break
         await asyncio.sleep(0.5)
-    print(f"{number * len(TITLES)} game servers ready after {perf_counter() - started_s:.1f} s", flush=True)
+    print(f"{len(listed.items or ())} game servers ready after {perf_counter() - started_s:.1f} s", flush=True)
 
 
-async def measure(kubeconfig: Path, calls: int) -> dict[str, list[float]]:
+async def measure_allocations(kubeconfig: Path, calls: int) -> dict[str, list[float]]:
     """Return the times of all calls in milliseconds, by subject."""
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(dev_servers(kubeconfig, number=0))
         start = await stack.enter_async_context(simulated_servers())
-        await register(servers, calls + WARM_UP, start)
+        await register(servers, calls + WARM_UP, start, TITLES)
         subjects = {BARE: await stack.enter_async_context(bare_calls(kubeconfig, servers))}
         for subject in (NO_CONSOLE, WHOLE):
             subjects[subject] = await stack.enter_async_context(fleet_calls(servers, subject))
@@ -173,6 +189,34 @@ async def measure(kubeconfig: Path, calls: int) -> dict[str, list[float]]:
                 await allocate(number)
                 times_ms[subject].append((perf_counter() - started_s) * 1000)
         return {subject: times[WARM_UP:] for subject, times in times_ms.items()}
+
+
+async def measure_matches(kubeconfig: Path, matches: int) -> list[float]:
+    """Return how long each match took from the request to the status `running`, in milliseconds."""
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(dev_servers(kubeconfig, number=0))
+        start = await stack.enter_async_context(simulated_servers())
+        await register(servers, matches + WARM_UP, start, [WHOLE])
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        region = agones_region(REGION, kubeconfig, secret_file(folder), fleet=servers.run)
+        service = await stack.enter_async_context(Cluster(folder, SqliteStore(folder / "data"), regions=region))
+        times_ms = [await until_running(service, number) for number in range(matches + WARM_UP)]
+        return times_ms[WARM_UP:]
+
+
+async def until_running(service: Cluster, number: int) -> float:
+    """Create a match, wait until it runs, and cancel it; return the milliseconds until it ran."""
+    body = {**GameSpec("duel", number).body(speed=1, is_lockstep=False), "region": REGION}
+    started_s = perf_counter()
+    created = await service.call("POST", "/api/v1/matches", body)
+    assert created.status == 201, created.json
+    path = f"/api/v1/servers/{created.json['serverId']}"
+    while (shown := await service.call("GET", path)).json["status"] != "running":
+        assert shown.json["status"] == "allocating", shown.json
+        await asyncio.sleep(POLL_S)
+    elapsed_s = perf_counter() - started_s
+    await service.call("POST", f"{path}/cancel")
+    return elapsed_s * 1000
 
 
 @asynccontextmanager
@@ -189,12 +233,14 @@ async def main(calls: int) -> None:
     """Measure, and print a table."""
     given = os.environ.get(VARIABLE)
     async with nullcontext(Path(given)) if given else fake_cluster() as kubeconfig:
-        times_ms = await measure(kubeconfig, calls)
-    print(f"allocations, {calls} each, {'the given cluster' if given else 'the fake'}")
+        times_ms = await measure_allocations(kubeconfig, calls)
+        running_ms = await measure_matches(kubeconfig, calls)
+    print(f"{calls} of each kind, {'the given cluster' if given else 'the fake'}")
     print("| | p50 ms | p95 ms | longest ms |\n|---|---:|---:|---:|")
-    for subject, times in times_ms.items():
+    for title, times in [(TITLES[subject], times) for subject, times in times_ms.items()] + [(MATCH, running_ms)]:
         parts = quantiles(times, n=100, method="inclusive")
-        print(f"| {TITLES[subject]} | {parts[49]:.1f} | {parts[94]:.1f} | {max(times):.1f} |")
+        print(f"| {title} | {parts[49]:.1f} | {parts[94]:.1f} | {max(times):.1f} |")
+    print(f"match running in {TARGET_MS:.0f} ms (p50): {'reached' if median(running_ms) <= TARGET_MS else 'missed'}")
 
 
 if __name__ == "__main__":

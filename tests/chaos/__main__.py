@@ -1,4 +1,4 @@
-"""Run chaos and measure its figures: `python -m tests.chaos matches|restarts|flood|receivers|pods`.
+"""Run chaos and measure its figures: `python -m tests.chaos matches|restarts|handovers|flood|receivers|pods`.
 
 The exit code is 0 if nothing was violated, 1 if something was, and 2 for wrong arguments.
 """
@@ -18,6 +18,7 @@ from random import SystemRandom
 import msgspec
 
 from tests.chaos.flood import measure_flood
+from tests.chaos.handovers import measure_handovers
 from tests.chaos.hanging import measure_receivers
 from tests.chaos.plan import FaultKind
 from tests.chaos.pods import Size, play_on_pods
@@ -91,6 +92,11 @@ async def run_restarts(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "restarts", await measure_restarts(folder, args.restarts, say))
 
 
+async def run_handovers(args: argparse.Namespace, folder: Path) -> bool:
+    """Restart replicas while matches are played on pods."""
+    return _finish(args, "handovers", await measure_handovers(folder, args.restarts, say))
+
+
 async def run_flood(args: argparse.Namespace, folder: Path) -> bool:
     """Measure the service during a flood."""
     return _finish(args, "flood", await measure_flood(folder, args.seconds, say))
@@ -130,6 +136,9 @@ def _parser() -> argparse.ArgumentParser:
     restarts = commands.add_parser("restarts", help="rolling restarts of two replicas on PostgreSQL, under load")
     restarts.add_argument("--restarts", type=int, default=20, help="default: 20")
     restarts.set_defaults(run=run_restarts)
+    handovers = commands.add_parser("handovers", help="rolling restarts while matches are played on simulated pods")
+    handovers.add_argument("--restarts", type=int, default=20, help="default: 20")
+    handovers.set_defaults(run=run_handovers)
     flood = commands.add_parser("flood", help="API and log posts while three tokens flood, on SQLite")
     flood.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
     flood.set_defaults(run=run_flood)

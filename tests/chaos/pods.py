@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
@@ -17,12 +18,11 @@ import msgspec
 
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
-from tests.chaos.plan import GameSpec
+from tests.chaos.plan import GameSpec, Json
 from tests.chaos.receivers import Receivers
-from tests.chaos.stores import PostgresServer
-from tests.contract.agones_api import FLEET, NAMESPACE, FakeAgones, Fault
-from tests.contract.agones_cluster import agones_cluster
-from tests.contract.agones_game_servers import SECRET
+from tests.chaos.stores import PostgresServer, Store
+from tests.contract.agones_api import FakeAgones, Fault
+from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file
 
 REGION = "cluster"
 SPEED = 20
@@ -52,6 +52,16 @@ class Size(msgspec.Struct, frozen=True):
     matches: int = 300
     pods: int = 50
     replicas: int = 2
+
+
+def match_on_pods(seed: int, name: str, receivers: Receivers) -> Json:
+    """Return the request for a match on a pod whose callback is received under its name."""
+    return {
+        **GameSpec("duel", seed).body(speed=SPEED, is_lockstep=False),
+        "region": REGION,
+        "externalMatchId": name,
+        "callbackUrl": receivers.url(name),
+    }
 
 
 class Trial:
@@ -95,12 +105,7 @@ class Trial:
     async def _create_all(self, matches: int) -> None:
         for number in range(matches):
             name = f"match-{number}"
-            body = {
-                **GameSpec("duel", number).body(speed=SPEED, is_lockstep=False),
-                "region": REGION,
-                "externalMatchId": name,
-                "callbackUrl": self.receivers.url(name),
-            }
+            body = match_on_pods(number, name, self.receivers)
             while True:
                 answer = await self.cluster.call("POST", "/api/v1/matches", body, **{"Idempotency-Key": name})
                 if answer.status == 201:
@@ -189,21 +194,36 @@ class Trial:
             self.violations.append(f"callbacks of no match: {stray}")
 
 
-async def play_on_pods(folder: Path, size: Size, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
-    """Run a trial on PostgreSQL; return whether nothing was violated, and the figures."""
+class OnPods(msgspec.Struct, frozen=True):
+    """A service on a fleet of pods, and who watches it."""
+
+    cluster: Cluster
+    api: FakeAgones
+    receivers: Receivers
+    store: Store
+
+
+@asynccontextmanager
+async def service_on_pods(folder: Path, *, pods: int, replicas: int) -> AsyncIterator[OnPods]:
+    """Run replicas on PostgreSQL, with one region of pods."""
     server = PostgresServer(folder / "postgres")
     try:
         store = await server.create_store()
-        began_s = time.monotonic()
-        async with agones_cluster(folder, replicas=size.pods) as pods, Receivers() as receivers:
-            secret = folder / "fleet.secret"
-            secret.write_bytes(SECRET)
-            regions = _region(pods.kubeconfig, secret)
-            async with Cluster(folder, store, replicas=size.replicas, regions=regions) as cluster:
-                trial = Trial(cluster, pods.api, receivers, seed=seed)
-                await trial.run(size.matches, say)
+        async with agones_cluster(folder, replicas=pods) as agones, Receivers() as receivers:
+            regions = agones_region(REGION, agones.kubeconfig, secret_file(folder), speed=PATIENT_SPEED)
+            async with Cluster(folder, store, replicas=replicas, regions=regions) as cluster:
+                yield OnPods(cluster, agones.api, receivers, store)
     finally:
         server.close()
+
+
+async def play_on_pods(folder: Path, size: Size, seed: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Run a trial; return whether nothing was violated, and the figures."""
+    began_s = time.monotonic()
+    async with service_on_pods(folder, pods=size.pods, replicas=size.replicas) as service:
+        receivers = service.receivers
+        trial = Trial(service.cluster, service.api, receivers, seed=seed)
+        await trial.run(size.matches, say)
     for violation in trial.violations:
         say(f"VIOLATION: {violation}")
     rows = [
@@ -217,22 +237,3 @@ async def play_on_pods(folder: Path, size: Size, seed: int, say: Callable[[str],
         ("violations", len(trial.violations)),
     ]
     return not trial.violations, ["| | |", "|---|---:|", *(f"| {name} | {value:,} |" for name, value in rows)]
-
-
-def _region(kubeconfig: Path, secret: Path) -> str:
-    return "\n".join(
-        (
-            "[[regions]]",
-            f'code = "{REGION}"',
-            f"speed = {PATIENT_SPEED}",
-            "allows_simulator = true",
-            "[regions.fleet]",
-            'kind = "agones"',
-            f'fleet = "{FLEET}"',
-            f'namespace = "{NAMESPACE}"',
-            f'kubeconfig = "{kubeconfig}"',
-            f'secret_file = "{secret}"',
-            'address_types = ["InternalIP"]',
-            "",
-        )
-    )

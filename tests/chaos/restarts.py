@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
 from pathlib import Path
 
 from tests.chaos.cluster import Cluster
 from tests.chaos.load import TABLE, Measured, requests
 from tests.chaos.observed import Answer
-from tests.chaos.plan import GameSpec
+from tests.chaos.plan import GameSpec, Json
 from tests.chaos.stores import PostgresServer
 
 READERS = 4
@@ -28,6 +28,11 @@ async def measure_restarts(folder: Path, restarts: int, say: Callable[[str], Non
             reads, writes = await _restart_under_load(cluster, restarts, say)
     finally:
         server.close()
+    return summary(restarts, reads, writes, say)
+
+
+def summary(restarts: int, reads: Measured, writes: Measured, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Return whether all requests succeeded, and the figures."""
     failed = sum(reads.failures.values()) + sum(writes.failures.values())
     say(f"{restarts} restarts, {len(reads.seconds) + len(writes.seconds)} requests, {failed} failed")
     if failed:
@@ -37,7 +42,19 @@ async def measure_restarts(folder: Path, restarts: int, say: Callable[[str], Non
 
 
 async def _restart_under_load(cluster: Cluster, restarts: int, say: Callable[[str], None]) -> tuple[Measured, Measured]:
-    body = GameSpec("duel", 1).body(speed=1, is_lockstep=True)
+    async with load(cluster, GameSpec("duel", 1).body(speed=1, is_lockstep=True)) as (reads, writes):
+        for number in range(restarts):
+            await cluster.replicas[number % 2].restart()
+            await cluster.balancer.wait_until_ready(2)
+            say(
+                f"restart {number + 1} of {restarts}: {len(reads.seconds)} reads, {sum(reads.failures.values())} failed"
+            )
+    return reads, writes
+
+
+@asynccontextmanager
+async def load(cluster: Cluster, body: Json) -> AsyncIterator[tuple[Measured, Measured]]:
+    """Read all the time, and create and cancel matches; yield the figures of both."""
     first = await cluster.call("POST", "/api/v1/matches", body)
     paths = cycle(path.format(id=first.json["serverId"]) for path in READ_PATHS)
 
@@ -50,11 +67,4 @@ async def _restart_under_load(cluster: Cluster, restarts: int, say: Callable[[st
     async with AsyncExitStack() as stack:
         reading = requests(lambda: cluster.call("GET", next(paths)), clients=READERS, pause_s=READ_PAUSE_S)
         reads = await stack.enter_async_context(reading)
-        writes = await stack.enter_async_context(requests(create_and_cancel, clients=1, pause_s=WRITE_PAUSE_S))
-        for number in range(restarts):
-            await cluster.replicas[number % 2].restart()
-            await cluster.balancer.wait_until_ready(2)
-            say(
-                f"restart {number + 1} of {restarts}: {len(reads.seconds)} reads, {sum(reads.failures.values())} failed"
-            )
-    return reads, writes
+        yield reads, await stack.enter_async_context(requests(create_and_cancel, clients=1, pause_s=WRITE_PAUSE_S))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,13 @@ from tests.contract.agones_http import serve
 
 TOKEN = "a-token"
 OPTIONS = AgonesOptions(
-    fleet=FLEET, region="eu", secret=SECRET, address_types=("InternalIP",), retry_s=30.0, settle_s=0.2, console_s=60.0
+    fleet=FLEET,
+    region="eu",
+    read_secret=lambda: SECRET,
+    address_types=("InternalIP",),
+    retry_s=30.0,
+    settle_s=0.2,
+    console_s=60.0,
 )
 
 
@@ -98,6 +105,28 @@ async def following(fleet: AgonesFleet) -> AsyncIterator[asyncio.Event]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def secret_file(folder: Path) -> Path:
+    """Write the secret of the fleet into a file."""
+    path = folder / "fleet.secret"
+    path.write_bytes(SECRET)
+    return path
+
+
+def agones_region(code: str, kubeconfig: Path, secret: Path, *, speed: float = 1, **fields: str) -> str:
+    """Return the settings of a region whose servers come from a cluster; further fields are those of its fleet."""
+    fleet = {"kind": "agones", "fleet": FLEET, "kubeconfig": str(kubeconfig), "secret_file": str(secret), **fields}
+    lines = "\n".join(f"{name} = {json.dumps(value)}" for name, value in fleet.items())
+    return f"""
+[[regions]]
+code = "{code}"
+speed = {speed}
+allows_simulator = true
+[regions.fleet]
+{lines}
+address_types = ["InternalIP"]
+"""
 
 
 def write_kubeconfig(path: Path, url: str, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:

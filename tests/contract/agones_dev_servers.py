@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.fleets.agones import AgonesFleet
-from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, NotFoundError
 from matchpod.adapters.kubernetes.api_request import ApiRequest
@@ -71,7 +71,12 @@ class DevServers:
     def create(self, *, consoles: Consoles | None = None, **changes: object) -> AgonesFleet:
         """Return another fleet, as if of another process."""
         options = AgonesOptions(
-            fleet=self.run, region="test", owner=self.run, secret=SECRET, selector={RUN_LABEL: self.run}, retry_s=5.0
+            fleet=self.run,
+            region="test",
+            owner=self.run,
+            read_secret=lambda: SECRET,
+            selector={RUN_LABEL: self.run},
+            retry_s=5.0,
         )
         client = KubernetesClient(self._source)
         fleet = AgonesFleet(msgspec.structs.replace(options, **changes), client, consoles or RconConsoles())
@@ -100,7 +105,7 @@ class DevServers:
         ]
         metadata = {
             "name": name,
-            "labels": {RUN_LABEL: self.run, **(labels or {})},
+            "labels": {RUN_LABEL: self.run, FLEET_LABEL: self.run, **(labels or {})},
             "annotations": {"agones.dev/dev-address": HOST},
         }
         template = {"spec": {"containers": [{"name": "cs2", "image": "none"}]}}

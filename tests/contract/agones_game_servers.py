@@ -13,6 +13,8 @@ from matchpod.simulator.wire.pacer import Pacer
 from matchpod.simulator.wire.server import SimulatedServer
 
 SECRET = b"a secret of the whole fleet"
+MAP = "de_mirage"
+"""The map that waiting servers have loaded: that of most test matches, so that they need not load it."""
 
 
 class GameServers:
@@ -27,7 +29,7 @@ class GameServers:
     async def start(self, name: str) -> int:
         """Start a server with the first password of its name; return its port."""
         server = SimulatedServer(
-            ServerOptions(port=0, rcon_password=first_password(self.secret, name), seed=name),
+            ServerOptions(port=0, rcon_password=first_password(self.secret, name), seed=name, map=MAP),
             self._client,
             self._pacer,
             make_machine=Machine,

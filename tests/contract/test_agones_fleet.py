@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.fleets.agones_console import first_password
-from matchpod.adapters.fleets.agones_options import FLEET_LABEL
+from matchpod.adapters.fleets.agones_options import FLEET_LABEL, read_fleet_secret
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
 from matchpod.ports import (
@@ -345,7 +345,7 @@ async def test_console_that_does_not_answer_is_opened_again(cluster: AgonesClust
 
 async def test_other_secret_is_reported_without_being_banned(cluster: AgonesCluster) -> None:
     consoles = CountingConsoles()
-    fleet = cluster.create(consoles=consoles, secret=b"another secret than that of the servers")
+    fleet = cluster.create(consoles=consoles, read_secret=lambda: b"another secret than that of the servers")
     with pytest.raises(FleetError, match="does the server have the same secret") as failed:
         await fleet.allocate(order())
     assert not isinstance(failed.value, FleetUnavailableError)
@@ -634,10 +634,21 @@ async def test_check_finds_nothing_wrong(cluster: AgonesCluster) -> None:
     assert list(await cluster.create().check()) == []
 
 
-async def test_check_reports_a_missing_fleet_rights_and_a_short_secret(cluster: AgonesCluster) -> None:
+async def test_secret_is_read_again_for_every_match(cluster: AgonesCluster, tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    fleet = cluster.create(read_secret=lambda: read_fleet_secret(path))
+    with pytest.raises(FleetUnavailableError, match="cannot be read: No such file"):
+        await fleet.allocate(order())
+    path.write_bytes(SECRET)
+    assert await fleet.allocate(order()) is not None
+
+
+async def test_check_reports_a_missing_fleet_rights_and_a_short_secret(cluster: AgonesCluster, tmp_path: Path) -> None:
     cluster.api.forbidden = {DELETE, ALLOCATE}
-    assert list(await cluster.create(fleet="cs2-us", secret=b"short").check()) == [
-        "The fleet secret cannot be used: it has 5 bytes, at least 16 are needed.",
+    (tmp_path / "secret").write_bytes(b"short")
+    fleet = cluster.create(fleet="cs2-us", read_secret=lambda: read_fleet_secret(tmp_path / "secret"))
+    assert list(await fleet.check()) == [
+        f"The fleet secret {tmp_path}/secret cannot be used: it has 5 bytes, at least 16 are needed.",
         "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
         "The account of the service lacks the right to create gameserverallocations.allocation.agones.dev.",
         "The account of the service lacks the right to delete gameservers.agones.dev.",

@@ -9,7 +9,7 @@ from scripts import workers
 
 @pytest.mark.parametrize(
     ("cores", "expected"),
-    [(2.0, 8), (1.0, 4), (0.33, workers.MIN_WORKERS), (0.0, workers.MIN_WORKERS), (64.0, workers.MAX_WORKERS)],
+    [(2.0, 6), (1.0, 3), (0.33, workers.MIN_WORKERS), (0.0, workers.MIN_WORKERS), (64.0, workers.MAX_WORKERS)],
 )
 def test_worker_count_grows_with_free_cores_within_its_limits(cores: float, expected: int) -> None:
     assert workers.worker_count(cores) == expected

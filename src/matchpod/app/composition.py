@@ -188,7 +188,7 @@ def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Conso
         options = AgonesOptions(
             fleet=fleet.fleet,
             region=code,
-            secret=read_fleet_secret(fleet.secret_file),
+            read_secret=partial(read_fleet_secret, fleet.secret_file),
             selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
             address_types=fleet.address_types,
             port_name=fleet.port_name,

@@ -60,5 +60,6 @@ def short_time(at: str | None) -> str | None:
 
 
 def print_note(sentence: str) -> None:
-    """Print a sentence to standard error, separate from the result."""
-    typer.echo(f"matchpod: {sentence}", err=True)
+    """Print a sentence to standard error, separate from the result; several are separated by line breaks."""
+    for line in sentence.splitlines():
+        typer.echo(f"matchpod: {line}", err=True)

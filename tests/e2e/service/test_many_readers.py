@@ -21,7 +21,7 @@ from tests.e2e.service.running_service import PATIENT_SPEED, RunningService, sta
 from tests.effort import sized
 
 MATCHES = 8
-READERS = sized(50, 400)
+READERS = sized(30, 400)
 STALLED = 3
 ROUNDS = 10
 LONG_ROUNDS = 28

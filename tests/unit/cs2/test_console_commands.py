@@ -516,6 +516,7 @@ def _request(rng: random.Random) -> dict[str, object]:
     return {"region": "sandbox", "gameType": "cs2", "gameSettings": settings}
 
 
+@pytest.mark.law
 def test_accepted_requests_give_only_single_known_commands() -> None:
     rng = random.Random(4)
     regions = {"sandbox": RegionRules(is_simulated=True)}

@@ -25,7 +25,7 @@ from matchpod.adapters.fleets.agones_faults import (
     sentence_of,
     unavailable,
 )
-from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name, secret_fault
+from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name
 from matchpod.adapters.fleets.agones_servers import (
     Place,
     choose_address,
@@ -96,9 +96,12 @@ class AgonesFleet:
 
     async def check(self) -> Sequence[str]:
         """Return what is wrong: the secret, the connection, the Fleet, our rights."""
-        fault = secret_fault(self._options.secret)
-        faults = [f"The fleet secret cannot be used: {fault}."] if fault else []
+        faults: list[str] = []
         unreadable: list[str] = []
+        try:
+            self._options.read_secret()
+        except ValueError as exc:
+            faults.append(str(exc))
         try:
             await self._client.fleet(self._options.fleet)
         except ForbiddenError as exc:
@@ -137,6 +140,10 @@ class AgonesFleet:
         """
         if not is_label_value(order.server_id):
             raise FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
+        try:
+            secret = self._options.read_secret()
+        except ValueError as exc:
+            raise FleetUnavailableError(str(exc)) from exc
         obtained = await self._allocations.obtain(order)
         if obtained is None:
             return None
@@ -145,7 +152,7 @@ class AgonesFleet:
         address = ConsoleAddress(
             server.rcon_host,
             server.rcon_port,
-            first_password=first_password(self._options.secret, place.name),
+            first_password=first_password(secret, place.name),
             match_password=order.rcon_password,
         )
         try:

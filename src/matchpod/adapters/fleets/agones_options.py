@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -39,8 +39,8 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     fleet: str
     """Name of the Fleet."""
     region: str
-    secret: bytes
-    """The passwords of servers without a match are derived from it."""
+    read_secret: Callable[[], bytes]
+    """Returns the secret from which the passwords of servers without a match are derived, or raises a ValueError."""
     owner: str = "matchpod"
     """Tells installations that share a namespace apart: none touches servers with another owner or region."""
     selector: Mapping[str, str] = {}
@@ -65,10 +65,6 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
             if not is_label_value(value):
                 raise ValueError(f"the {name} `{value}` is not a valid value of a label in Kubernetes")
 
-    def __repr__(self) -> str:
-        """Omit the secret, so that it does not end up in a log."""
-        return f"AgonesOptions(fleet={self.fleet!r}, region={self.region!r})"
-
     @property
     def server_labels(self) -> Mapping[str, str]:
         """The labels that select the game servers of the fleet."""
@@ -91,14 +87,7 @@ def read_fleet_secret(file: Path) -> bytes:
         secret = file.read_bytes().strip()
     except OSError as exc:
         raise ValueError(f"The fleet secret {file} cannot be read: {exc.strerror}.") from exc
-    fault = secret_fault(secret)
-    if fault is not None:
-        raise ValueError(f"The fleet secret {file} cannot be used: {fault}.")
-    return secret
-
-
-def secret_fault(secret: bytes) -> str | None:
-    """Return what is wrong with a secret, or None."""
     if len(secret) < MIN_SECRET_BYTES:
-        return f"it has {len(secret)} bytes, at least {MIN_SECRET_BYTES} are needed"
-    return None
+        length = f"it has {len(secret)} bytes, at least {MIN_SECRET_BYTES} are needed"
+        raise ValueError(f"The fleet secret {file} cannot be used: {length}.")
+    return secret

@@ -1,0 +1,110 @@
+"""Restart replicas in turn while matches are played on pods: the other replica goes on with them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from tests.chaos.plan import GameSpec
+from tests.chaos.pods import REGION, OnPods, match_on_pods, service_on_pods
+from tests.chaos.replica import Replica
+from tests.chaos.restarts import load, summary
+
+PODS = 12
+"""More than matches at once, so that those of the load find one too."""
+MATCHES = 8
+POLL_S = 0.05
+END_S = 240.0
+LEASES = "SELECT id, lease_owner FROM servers WHERE phase = 'running'"
+
+
+class Handovers:
+    """Matches that are played one after another, and how long they were without a replica."""
+
+    def __init__(self, service: OnPods) -> None:
+        self._service = service
+        self._is_over = False
+        self.names: list[str] = []
+        self.outcomes: Counter[str] = Counter()
+        self.seconds: list[float] = []
+
+    async def play(self) -> None:
+        """Play matches, several at a time, until told to stop; return when all of them have ended."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(MATCHES):
+                group.create_task(self._play_on())
+
+    def stop(self) -> None:
+        """Begin no further match."""
+        self._is_over = True
+
+    async def restart(self, replica: Replica) -> None:
+        """Restart a replica, and measure how long it takes until the other one drives all its matches."""
+        assert replica.process is not None
+        leased = await self._leases()
+        waiting = {server_id for server_id, pid in leased.items() if pid == replica.process.pid}
+        restarting = asyncio.create_task(replica.restart())
+        began_s = time.monotonic()
+        others = {pid for pid in leased.values() if pid is not None} - {replica.process.pid}
+        while waiting:
+            await asyncio.sleep(POLL_S)
+            now = await self._leases()
+            done = {server_id for server_id in waiting if server_id not in now or now[server_id] in others}
+            self.seconds += [time.monotonic() - began_s] * len(done)
+            waiting -= done
+        await restarting
+
+    async def _leases(self) -> dict[str, int | None]:
+        """Return the process that drives each running match."""
+        rows = msgspec.convert(await self._service.store.rows(LEASES), list[tuple[str, str | None]])
+        return {server_id: int(owner.split(":")[1]) if owner else None for server_id, owner in rows}
+
+    async def _play_on(self) -> None:
+        while not self._is_over:
+            name = f"match-{len(self.names)}"
+            self.names.append(name)
+            body = match_on_pods(len(self.names), name, self._service.receivers)
+            created = await self._service.cluster.call("POST", "/api/v1/matches", body)
+            self.outcomes[await self._outcome(name) if created.status == 201 else f"HTTP {created.status}"] += 1
+
+    async def _outcome(self, name: str) -> str:
+        try:
+            async with asyncio.timeout(END_S):
+                while not (arrivals := self._service.receivers.at(name)):
+                    await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            return "none"
+        body = msgspec.json.decode(arrivals[0].request.body, type=dict[str, object])
+        return str(body.get("reason", body["eventType"]))
+
+
+async def measure_handovers(folder: Path, restarts: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+    """Restart replicas in turn; return whether no request failed and all matches were finished, and the figures."""
+    async with service_on_pods(folder, pods=PODS, replicas=2) as service:
+        cluster, handovers = service.cluster, Handovers(service)
+        playing = asyncio.create_task(handovers.play())
+        async with load(cluster, {**GameSpec("duel", 1).body(speed=1, is_lockstep=False), "region": REGION}) as (
+            reads,
+            writes,
+        ):
+            for number in range(restarts):
+                await handovers.restart(cluster.replicas[number % 2])
+                await cluster.balancer.wait_until_ready(2)
+                say(f"restart {number + 1} of {restarts}: {len(handovers.seconds)} matches handed over")
+        handovers.stop()
+        await playing
+    is_clean, lines = summary(restarts, reads, writes, say)
+    say(f"outcomes: {dict(handovers.outcomes)}")
+    taken = sorted(handovers.seconds)
+    times = f"median {taken[len(taken) // 2]:.2f} s, longest {taken[-1]:.2f} s" if taken else "none"
+    return is_clean and set(handovers.outcomes) == {"match_over"}, [
+        *lines,
+        "",
+        f"Matches played: {handovers.outcomes.total()}, of which finished: {handovers.outcomes['match_over']}. Handed over "
+        f"to the other replica: {len(taken)} times; {times}.",
+    ]

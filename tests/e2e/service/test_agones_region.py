@@ -1,0 +1,115 @@
+"""A service with regions on Kubernetes: faults in their settings, and a cluster that fails later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.chaos.cluster import Cluster
+from tests.chaos.http_messages import Response, format_request, send
+from tests.chaos.plan import GameSpec
+from tests.chaos.stores import SqliteStore
+from tests.contract.agones_api import FakeAgones, Fault
+from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file, write_kubeconfig
+from tests.e2e.serve_process import serving
+from tests.e2e.service.running_service import free_port_range, region
+
+SPEED = 100
+WAIT_S = 180.0
+UNREACHABLE = "http://127.0.0.1:1"
+
+
+class Client:
+    """A client of the only replica of a service."""
+
+    def __init__(self, service: Cluster) -> None:
+        self._port = service.replicas[0].port
+        self._headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
+
+    async def create(self, code: str) -> str:
+        body = {**GameSpec("duel", 1).body(speed=SPEED, is_lockstep=False), "region": code}
+        return str((await self._ask("POST", "/api/v1/matches", json.dumps(body).encode())).json["serverId"])
+
+    async def is_over(self, server_id: str) -> bool:
+        shown = (await self._ask("GET", f"/api/v1/servers/{server_id}")).json
+        assert shown["reason"] is None
+        return bool(shown["status"] == "stopped")
+
+    async def is_active(self, code: str, *, expected: bool = True) -> bool:
+        listed = (await self._ask("GET", "/api/v1/regions")).json
+        return next(one["isActive"] for one in listed if one["code"] == code) is expected
+
+    async def has_metric(self) -> bool:
+        metrics = (await self._ask("GET", "/metrics")).body
+        assert b'matchpod_fleet_fault{region="sandbox"} 1\n' not in metrics
+        return b'matchpod_fleet_fault{region="cluster"} 1\n' in metrics
+
+    async def _ask(self, method: str, path: str, body: bytes = b"") -> Response:
+        return await send(self._port, format_request(method, path, self._headers, body))
+
+
+async def is_free(api: FakeAgones) -> bool:
+    return api.names("Allocated") == []
+
+
+async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not await is_true():
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"still waiting until {what}") from None
+
+
+async def test_start_fails_with_one_sentence_per_fault(tmp_path: Path) -> None:
+    secret = secret_file(tmp_path)
+    async with agones_cluster(tmp_path, replicas=0) as cluster:
+        good = cluster.kubeconfig
+        unreachable = write_kubeconfig(tmp_path / "unreachable", UNREACHABLE)
+        regions = (
+            agones_region("context", good, secret, context="nowhere"),
+            agones_region("namespace", good, secret, namespace="nowhere"),
+            agones_region("fleet", good, secret, fleet="cs2-us"),
+            agones_region("secret", good, tmp_path / "missing"),
+            agones_region("file", tmp_path / "missing", secret),
+            agones_region("cluster", unreachable, secret),
+            agones_region("good", good, secret),
+        )
+        (tmp_path / "settings.toml").write_text("".join(regions))
+        with serving(tmp_path / "service", config=str(tmp_path / "settings.toml")) as service:
+            assert await asyncio.to_thread(service.wait) == 1
+    lines = [line.removeprefix("matchpod: ") for line in service.err.splitlines() if line.startswith("matchpod: ")]
+    assert lines == [
+        f"Region context: The kubeconfig {good} cannot be used: it has no context 'nowhere'; its contexts: test.",
+        "Region namespace: There is no Fleet cs2-eu in the namespace nowhere. It has none.",
+        "Region fleet: There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
+        f"Region secret: The fleet secret {tmp_path}/missing cannot be read: No such file or directory.",
+        f"Region file: The kubeconfig {tmp_path}/missing cannot be read: No such file or directory.",
+        f"Region cluster: {UNREACHABLE} cannot be reached: Connection refused.",
+    ]
+
+
+async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(tmp_path: Path) -> None:
+    async with agones_cluster(tmp_path, replicas=2) as pods:
+        regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=SPEED)
+        store = SqliteStore(tmp_path / "data")
+        async with Cluster(
+            tmp_path, store, regions=regions + region("sandbox", free_port_range(1), speed=SPEED)
+        ) as service:
+            client = Client(service)
+            first = await client.create("cluster")
+            await until(lambda: client.is_over(first), "the match on a pod is over")
+            pods.api.outage = Fault.TEXT_503
+            pods.api.close_watches()
+            await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
+            assert await client.is_active("sandbox")
+            await until(client.has_metric, "the metric is set")
+            second = await client.create("sandbox")
+            await until(lambda: client.is_over(second), "the match in the other region is over")
+            pods.api.outage = None
+            await until(lambda: client.is_active("cluster"), "the region is active again")
+            third = await client.create("cluster")
+            await until(lambda: client.is_over(third), "the next match on a pod is over")
+            await until(lambda: is_free(pods.api), "both pods are free")
