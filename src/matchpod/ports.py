@@ -188,6 +188,9 @@ class RemoteConsole(Protocol):
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
         """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives."""
 
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
+        """Run commands in order without waiting for each answer, and return the answers, all within the time limit."""
+
     async def close(self) -> None:
         """Close the connection; closing twice has no effect."""
 

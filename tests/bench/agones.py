@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from datetime import datetime
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -35,6 +38,7 @@ from matchpod.adapters.kubernetes.objects import ServerState
 from matchpod.adapters.kubernetes.tls import tls_context
 from matchpod.ports import ServerOrder
 from tests.chaos.cluster import Cluster
+from tests.chaos.http_messages import format_request
 from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore
 from tests.contract.agones_api import FakeAgones
@@ -48,7 +52,6 @@ WARM_UP = 5
 BATCH_WAIT_S = 0.02
 """How long the fake waits before it answers, as Agones does with `allocationBatchWaitTime=20ms`."""
 
-POLL_S = 0.005
 TARGET_MS = 100.0
 """From the request to the status `running`, with a server that has started already."""
 
@@ -76,6 +79,10 @@ class NoConsoles:
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
         """Do nothing."""
         return ""
+
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
+        """Do nothing."""
+        return [""] * len(commands)
 
     async def close(self) -> None:
         """Close nothing."""
@@ -200,23 +207,44 @@ async def measure_matches(kubeconfig: Path, matches: int) -> list[float]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         region = agones_region(REGION, kubeconfig, secret_file(folder), fleet=servers.run)
         service = await stack.enter_async_context(Cluster(folder, SqliteStore(folder / "data"), regions=region))
-        times_ms = [await until_running(service, number) for number in range(matches + WARM_UP)]
+        events = await stack.enter_async_context(running_events(service))
+        times_ms = [await until_running(service, events, number) for number in range(matches + WARM_UP)]
         return times_ms[WARM_UP:]
 
 
-async def until_running(service: Cluster, number: int) -> float:
+@asynccontextmanager
+async def running_events(service: Cluster) -> AsyncIterator[asyncio.Queue[tuple[str, float]]]:
+    """Read the stream of the organization; yield a queue of the servers that run, and since when.
+
+    The time is that of the service, on the same machine: streams collect events for a moment.
+    """
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.replicas[0].port)
+    writer.write(format_request("GET", "/api/v1/stream", {"Authorization": f"Bearer {service.key}"}))
+    events: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+
+    async def read() -> None:
+        while line := await reader.readline():
+            if line.startswith(b"data: ") and (event := json.loads(line[6:]))["type"] == "server_running":
+                events.put_nowait((event["serverId"], datetime.fromisoformat(event["at"]).timestamp()))
+
+    task = asyncio.create_task(read())
+    try:
+        yield events
+    finally:
+        task.cancel()
+        writer.close()
+
+
+async def until_running(service: Cluster, events: asyncio.Queue[tuple[str, float]], number: int) -> float:
     """Create a match, wait until it runs, and cancel it; return the milliseconds until it ran."""
     body = {**GameSpec("duel", number).body(speed=1, is_lockstep=False), "region": REGION}
-    started_s = perf_counter()
+    started_s = time.time()
     created = await service.call("POST", "/api/v1/matches", body)
     assert created.status == 201, created.json
-    path = f"/api/v1/servers/{created.json['serverId']}"
-    while (shown := await service.call("GET", path)).json["status"] != "running":
-        assert shown.json["status"] == "allocating", shown.json
-        await asyncio.sleep(POLL_S)
-    elapsed_s = perf_counter() - started_s
-    await service.call("POST", f"{path}/cancel")
-    return elapsed_s * 1000
+    server_id, at_s = await events.get()
+    assert server_id == created.json["serverId"]
+    await service.call("POST", f"/api/v1/servers/{server_id}/cancel")
+    return (at_s - started_s) * 1000
 
 
 @asynccontextmanager

@@ -161,6 +161,9 @@ class SimulatedConsole:
             raise ConsoleLostError("no answer")
         return self._server.execute(command)
 
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
+        return [await self.run(command, timeout_s=timeout_s) for command in commands]
+
     async def close(self) -> None:
         pass
 

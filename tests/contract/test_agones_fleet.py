@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -368,6 +368,9 @@ class DeafConsoles:
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
         return ""
+
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
+        return [""] * len(commands)
 
     async def close(self) -> None:
         pass

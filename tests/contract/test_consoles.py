@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from matchpod.adapters.rcon_client import MAX_WAITING, RconConsole, RconConsoles, probe_port
+from matchpod.adapters.rcon_client import MAX_SENT, MAX_WAITING, RconConsole, RconConsoles, probe_port
 from matchpod.cs2.rcon import (
     MAX_OUTSTANDING,
     MAX_RESPONSE_SIZE,
@@ -94,6 +94,54 @@ async def test_concurrent_calls_get_their_own_answers() -> None:
         console = await open_console(server)
         answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
         assert answers == [f"{number}\n" for number in range(MAX_WAITING)]
+        await console.close()
+
+
+async def test_many_commands_of_one_call_run_in_order_and_get_their_own_answers() -> None:
+    with SimulatorProcess() as server:
+        console = await open_console(server)
+        commands = [text for number in range(2, MAX_SENT * 2) for text in (f"mp_maxrounds {number}", "mp_maxrounds")]
+        answers = await console.run_all(commands)
+        assert answers[::2] == [""] * (len(commands) // 2)
+        assert answers[1::2] == [f"mp_maxrounds = {number}\n" for number in range(2, MAX_SENT * 2)]
+        assert await console.run_all([]) == []
+        await console.close()
+
+
+async def test_commands_of_one_call_are_sent_before_the_first_answer() -> None:
+    received: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection, waiting = ServerConnection(), b""
+        while chunk := await reader.read(4096):
+            for event in connection.receive(chunk):
+                match event:
+                    case AuthAttempt(id=attempt_id):
+                        writer.write(connection.accept(attempt_id))
+                    case CommandReceived(id=command_id, text=command):
+                        received.append(command)
+                        waiting += connection.answer(command_id, f"answer to {command}")
+                    case MirrorRequested(id=mirror_id):
+                        waiting += connection.mirror(mirror_id)
+            if len(received) == 3:  # no answer before all have arrived, as between two frames
+                writer.write(waiting)
+                waiting = b""
+        writer.close()
+
+    server = await asyncio.start_server(serve, HOST, 0)
+    console = await RconConsoles().open(HOST, server.sockets[0].getsockname()[1], PASSWORD)
+    async with asyncio.timeout(LIMIT_S):
+        assert await console.run_all(["a", "b", "c"]) == ["answer to a", "answer to b", "answer to c"]
+    await console.close()
+    server.close()
+
+
+async def test_call_with_a_command_that_cannot_be_sent_sends_none() -> None:
+    with SimulatorProcess() as server:
+        console = await open_console(server)
+        with pytest.raises(ValueError, match="line"):
+            await console.run_all(["mp_maxrounds 6", "two\nlines"])
+        assert await console.run("mp_maxrounds") == "mp_maxrounds = 24\n"
         await console.close()
 
 

@@ -316,6 +316,9 @@ class FakeLine:
         """The names of the connected players, by id; their user ids begin at 2."""
         self.commands: list[str] = []
 
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 5.0) -> list[str]:
+        return [await self.run(command, timeout_s=timeout_s) for command in commands]
+
     async def run(self, command: str, *, timeout_s: float = 5.0) -> str:
         await asyncio.sleep(0)
         if self.failures:

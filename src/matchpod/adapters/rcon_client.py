@@ -1,12 +1,14 @@
 """Connect to server consoles over RCON: TCP around the protocol of `cs2.rcon`.
 
-Commands run one at a time, in the order of the calls. A lost or slow connection is closed, and all waiting calls
+Commands run in the order of the calls, one call at a time; those of one call are sent at once, because a server reads
+its consoles once per frame and answers all that it finds. A lost or slow connection is closed, and all waiting calls
 raise ConsoleLostError; opening another one is up to the caller. Error messages never contain a password or command.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from matchpod.cs2.rcon import (
@@ -28,6 +30,9 @@ CLOSE_S = 1.0
 
 MAX_WAITING = 64
 """Maximum number of queued calls. A match needs two or three; if more are waiting, the server is stuck."""
+
+MAX_SENT = 32
+"""Commands that are sent at once; the next ones follow after their answers."""
 
 READ_BYTES = 65536
 
@@ -97,8 +102,7 @@ class RconConsole:
         self._fault: str | None = None
         self._is_rejected = False
         self._accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._answer: asyncio.Future[str] | None = None
-        self._command_id = 0
+        self._answers: dict[int, asyncio.Future[str]] = {}
         self._reading = asyncio.create_task(self._read())
 
     async def log_in(self, auth_packet: bytes) -> None:
@@ -111,17 +115,25 @@ class RconConsole:
             raise self._lost()
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer; the time limit excludes the wait for earlier commands.
+        """Run one command and return its whole answer, as `run_all` does."""
+        (answer,) = await self.run_all((command,), timeout_s=timeout_s)
+        return answer
 
-        Close and raise ConsoleLostError if no answer arrives. Raise ValueError if the command cannot be sent.
-        A cancelled call leaves the connection open; its answer is discarded when it arrives.
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
+        """Send commands at once and return their whole answers; the time limit excludes the wait for earlier calls.
+
+        Close and raise ConsoleLostError if an answer does not arrive. Raise ValueError if a command cannot be sent.
+        A cancelled call leaves the connection open; its answers are discarded when they arrive.
         """
         if self._waiting >= MAX_WAITING:
             self._end(f"more than {MAX_WAITING} commands are waiting")
         self._waiting += 1
         try:
             async with self._turn:
-                return await self._run(command, timeout_s)
+                found: list[str] = []
+                for begin in range(0, len(commands), MAX_SENT):
+                    found += await self._run(commands[begin : begin + MAX_SENT], timeout_s)
+                return found
         finally:
             self._waiting -= 1
 
@@ -133,18 +145,18 @@ class RconConsole:
             async with asyncio.timeout(CLOSE_S):
                 await self._writer.wait_closed()
 
-    async def _run(self, command: str, timeout_s: float) -> str:
-        if len(self._connection.outstanding) >= MAX_OUTSTANDING:
+    async def _run(self, commands: Sequence[str], timeout_s: float) -> list[str]:
+        if len(self._connection.outstanding) + len(commands) > MAX_OUTSTANDING:
             self._end("too many commands without an answer")
         if self._fault is not None:
             raise self._lost()
-        request = self._connection.command(command)
-        self._command_id = request.command_id
-        self._answer = asyncio.get_running_loop().create_future()
+        requests = self._connection.commands(commands)
+        loop = asyncio.get_running_loop()
+        self._answers = {request.command_id: loop.create_future() for request in requests}
         try:
             async with asyncio.timeout(timeout_s):
-                await self._send(request.data)
-                return await self._answer
+                await self._send(b"".join(request.data for request in requests))
+                return await asyncio.gather(*self._answers.values())
         except TimeoutError as exc:
             self._end(f"no answer within {timeout_s:g} s")
             await self.close()
@@ -153,7 +165,7 @@ class RconConsole:
             await self.close()
             raise
         finally:
-            self._answer = None
+            self._answers = {}
 
     async def _send(self, packets: bytes) -> None:
         if self._fault is not None:
@@ -186,9 +198,9 @@ class RconConsole:
                 self._is_rejected = True
                 self._end("the password was rejected")
             case Answer(command_id=command_id, text=text):
-                # All other answers belong to cancelled calls.
-                if self._answer is not None and not self._answer.done() and command_id == self._command_id:
-                    self._answer.set_result(text)
+                answer = self._answers.get(command_id)  # all others belong to cancelled calls
+                if answer is not None and not answer.done():
+                    answer.set_result(text)
 
     def _end(self, fault: str) -> None:
         """Drop the connection, which also ends the reader; only the first fault is kept and reported."""
@@ -196,8 +208,9 @@ class RconConsole:
             return
         self._fault = fault
         self._writer.transport.abort()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(self._lost())
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(self._lost())
 
     def _lost(self) -> ConsoleLostError:
         return ConsoleLostError(f"{self._name}: {self._fault}")

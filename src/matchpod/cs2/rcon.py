@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -206,11 +206,19 @@ class ClientConnection:
 
     def command(self, text: str) -> Request:
         """Return a command to send; earlier commands may still be unanswered."""
-        body = _encode_line(text)
+        (request,) = self.commands((text,))
+        return request
+
+    def commands(self, texts: Sequence[str]) -> list[Request]:
+        """Return commands to send; ValueError if one of them cannot be sent, and then none is."""
+        bodies = [_encode_line(text) for text in texts]
         if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
-        if len(self._open) >= MAX_OUTSTANDING:
-            raise ValueError(f"{MAX_OUTSTANDING} commands are unanswered")
+        if len(self._open) + len(bodies) > MAX_OUTSTANDING:
+            raise ValueError(f"{len(self._open)} commands are unanswered, at most {MAX_OUTSTANDING} may be")
+        return [self._request(body) for body in bodies]
+
+    def _request(self, body: bytes) -> Request:
         command_id = self._new_id()
         data = encode_frame(Frame(command_id, EXEC_COMMAND, body))
         mirror_id = None

@@ -7,7 +7,7 @@ match is stored.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -27,8 +27,9 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 from matchpod.storage import raw_log, servers
 
+FIRST_POLL_S: Final = 0.01
 POLL_S: Final = 0.2
-"""How often a server is polled until it is ready."""
+"""How often a server is polled until it is ready: soon at first, then less often, up to this."""
 
 LOAD_BEGINS_S: Final = 1.0
 """Pause after a map change: the load begins one frame later, and until then the server answers with the old map."""
@@ -96,6 +97,14 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await line.run(command)
 
 
+def _pauses() -> Iterator[float]:
+    """Yield the pauses between polls, without end."""
+    pause_s = FIRST_POLL_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, POLL_S)
+
+
 async def _mark(lease: Lease, deps: Deps, kind: EntryKind) -> None:
     """Append the start or end of the configuration to the log; LeaseLostError if the match is no longer ours."""
     row = lease.row
@@ -136,8 +145,13 @@ async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
 
 async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
     await wait_for_answer(line)
-    found = [answers.parse_cvar(await line.run(cvar.name), cvar.name) for cvar in settings.custom_cvars]
+    found = await _cvars(line, tuple(cvar.name for cvar in settings.custom_cvars))
     return {one.name: one.value for one in found if one is not None}
+
+
+async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:
+    """Read cvars; None for those that the server does not know."""
+    return [answers.parse_cvar(text, name) for name, text in zip(names, await line.run_all(names), strict=True)]
 
 
 async def current_map(line: ConsoleLine) -> str | None:
@@ -151,9 +165,8 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
     if await _is_registered(line, url):
         return False
     # The server may have been restarted. Its next post says so, but only if its log is on.
-    await line.run(commands.LOG_ON)
-    await line.run(commands.log_address_command(url))
-    if not await _is_registered(line, url):
+    _, _, listeners = await line.run_all((commands.LOG_ON, commands.log_address_command(url), commands.LOG_LISTENERS))
+    if url not in answers.parse_log_listeners(listeners):
         raise ConfigurationError("the server rejected our log address", Failure.LOG_MISSING)
     return True
 
@@ -172,15 +185,14 @@ async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) 
 
 async def apply_settings(line: ConsoleLine, settings: GameSettings) -> None:
     """Set everything that a map load resets."""
-    for command in commands.match_commands(settings):
-        await line.run(command)
+    await line.run_all(commands.match_commands(settings))
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
     """One text for each cvar whose value on the server differs from our settings."""
+    expected = commands.expected_cvars(settings)
     wrong = []
-    for name, wanted in commands.expected_cvars(settings).items():
-        found = answers.parse_cvar(await line.run(name), name)
+    for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
         if found is None or not found.equals(wanted):
             wrong.append(f"{name} is {found.value if found else 'unknown'}, not {wanted}")
     return wrong
@@ -198,8 +210,7 @@ async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
     *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
     had_mode = await _mode(line)
-    for command in before:
-        await line.run(command)
+    await line.run_all(before)
     if is_fresh and had_mode == await _mode(line) and is_map(settings, 1, await current_map(line)):
         return  # the server was started with this map and mode
     previous = await current_map(line)
@@ -232,8 +243,7 @@ async def wait_for_answer(line: ConsoleLine) -> None:
 
 
 async def _mode(line: ConsoleLine) -> tuple[str, ...]:
-    found = [answers.parse_cvar(await line.run(name), name) for name in commands.MODE_CVARS]
-    return tuple(one.value if one else "" for one in found)
+    return tuple(one.value if one else "" for one in await _cvars(line, commands.MODE_CVARS))
 
 
 async def _is_registered(line: ConsoleLine, url: str) -> bool:
@@ -254,8 +264,10 @@ async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, tok
         raise ConfigurationError(unknown, Failure.PLUGIN_FAILED)
     try:
         async with asyncio.timeout(PLUGIN_S):
-            while not await _has_plugin_match(line, lease.row.plugin_match_id):
-                await asyncio.sleep(POLL_S)
+            for pause_s in _pauses():
+                if await _has_plugin_match(line, lease.row.plugin_match_id):
+                    break
+                await asyncio.sleep(pause_s)
     except TimeoutError as exc:
         raise ConfigurationError("the match plugin did not load the match", Failure.PLUGIN_FAILED) from exc
 
@@ -295,8 +307,10 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     """Wait until the log arrives, and tell the server where to report shots."""
     try:
         async with asyncio.timeout(LOG_S):
-            while not await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
-                await asyncio.sleep(POLL_S)
+            for pause_s in _pauses():
+                if await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
+                    break
+                await asyncio.sleep(pause_s)
     except TimeoutError as exc:
         missing = "no log post arrived; can the server reach our public address?"
         raise ConfigurationError(missing, Failure.LOG_MISSING) from exc

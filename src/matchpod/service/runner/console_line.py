@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from matchpod.ports import ConsoleError, RemoteConsole
 from matchpod.service.runner.deps import Deps
@@ -27,6 +28,11 @@ class ConsoleLine:
 
     async def run(self, command: str, *, timeout_s: float = ANSWER_S) -> str:
         """Run a command; ConsoleError if no answer came, LeaseLostError if the match is no longer ours."""
+        (answer,) = await self.run_all((command,), timeout_s=timeout_s)
+        return answer
+
+    async def run_all(self, commands: Sequence[str], *, timeout_s: float = ANSWER_S) -> list[str]:
+        """Run commands in order without waiting for each answer; errors as of `run`."""
         async with self._opening:  # concurrent commands share one connection
             if self._console is None:
                 self._lease.check()
@@ -34,7 +40,7 @@ class ConsoleLine:
             console = self._console
         self._lease.check()
         try:
-            return await console.run(command, timeout_s=timeout_s)
+            return await console.run_all(commands, timeout_s=timeout_s)
         except ConsoleError:
             if self._console is console:
                 await self.close()
