@@ -52,7 +52,7 @@ class Interpreter(msgspec.Struct):
             step(self, at_ms, line, out)
             return
         fight = _COMBAT.get(kind)
-        if fight is not None and self.flow.phase is MapPhase.LIVE:
+        if fight is not None and (self.flow.phase is MapPhase.LIVE or self.flow.start_deathmatch(at_ms, out)):
             event = fight(self.flow.combat, at_ms, line)
             if event is not None:
                 out.append(event)

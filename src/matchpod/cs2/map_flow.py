@@ -59,7 +59,8 @@ class MapFlow(msgspec.Struct):
     map_name: str = ""
     is_map_open: bool = False
     open_map: str = ""
-    is_warmup: bool = False
+    is_warmup: bool | None = None
+    """None if unknown, as after a map load."""
     is_warmup_reported: bool = False
     is_restoring: bool = False
     awaits_start: bool = False
@@ -92,7 +93,7 @@ class MapFlow(msgspec.Struct):
     def restart(self) -> None:
         """Forget map and players, because a new server process has started."""
         self.phase = MapPhase.UNKNOWN
-        self.is_warmup = self.is_restoring = False
+        self.is_warmup, self.is_restoring = None, False
         self.rounds_played = self.match_start_ms = 0
         self.sides.clear_sides()
 
@@ -106,14 +107,14 @@ class MapFlow(msgspec.Struct):
     def set_side(self, at_ms: int, player_id: PlayerId, side: Side | None, out: list[GameEvent]) -> None:
         """Set the side of a player, None for neither; in deathmatch the map may go live."""
         self.sides.set_side(player_id, side)
-        self._start_deathmatch(at_ms, out)
+        self.start_deathmatch(at_ms, out)
 
     def on_map_loading(self, at_ms: int, line: world_lines.LoadingMap, out: list[GameEvent]) -> None:
         """Handle a map load, which also confirms a pending end report."""
         self._move_past_end(at_ms, out)
         self.sides.clear_sides()
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
-        self.is_warmup = self.is_restoring = self.awaits_start = False
+        self.is_warmup, self.is_restoring, self.awaits_start = None, False, False
         self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
 
@@ -277,13 +278,15 @@ class MapFlow(msgspec.Struct):
         self._move_past_end(at_ms, out)
         if self.phase is not MapPhase.OVER:
             self.phase, self.match_start_ms, self.map_name = MapPhase.ARMED, at_ms, map_name
-            self._start_deathmatch(at_ms, out)
+            if self.is_warmup is False:  # a server prints this line in warmup too
+                self.start_deathmatch(at_ms, out)
 
-    def _start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> None:
-        """Let a deathmatch go live if a human is on a side: the server may print neither round start nor status."""
+    def start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> bool:
+        """Let a restarted deathmatch go live if a human is on a side, even without a status; return whether it is live."""
         is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans
         if self.is_deathmatch and is_ready:
             self._go_live(at_ms, out)
+        return self.phase is MapPhase.LIVE
 
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.end_report is not None and at_ms > self.end_report.at_ms:
@@ -319,7 +322,7 @@ class MapFlow(msgspec.Struct):
         else:
             if self.phase is not MapPhase.ARMED:
                 self.phase, self.match_start_ms = MapPhase.ARMED, at_ms
-            self._start_deathmatch(at_ms, out)
+            self.start_deathmatch(at_ms, out)
 
     def _resume_at(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         """Continue the map after this number of rounds, because of a restored backup or lost lines."""
@@ -376,8 +379,7 @@ class MapFlow(msgspec.Struct):
         if self.sides.is_doubtful:
             self.freeze_score = (ct, t)
         del self.scores[self.rounds_played :]
-        while len(self.scores) <= self.rounds_played:
-            self.scores.append(score)
+        self.scores += [score] * (self.rounds_played + 1 - len(self.scores))
         return score
 
     def _by_team(self, ct: int, t: int) -> tuple[int, int]:
@@ -393,5 +395,6 @@ class MapFlow(msgspec.Struct):
 
     def _is_next_map(self, map_name: str) -> bool:
         """True if a line after the end of a map names another map, so the line of its load was lost."""
-        names = (self.map_name, map_name)
-        return self.phase is MapPhase.OVER and all(names) and not is_same_map(*names)
+        return (
+            self.phase is MapPhase.OVER and all((self.map_name, map_name)) and not is_same_map(self.map_name, map_name)
+        )

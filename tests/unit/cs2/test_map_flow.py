@@ -259,6 +259,30 @@ def test_deathmatch_warmup_is_not_live_without_a_status_line() -> None:
     assert len(log.all(ev.MapLive)) == 1
 
 
+def test_deathmatch_whose_status_shows_warmup_was_not_live() -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+    log = ServerLog(ffa).load().join(1).match_start(-1)
+    assert not log.all(ev.MapLive)
+    assert not log.all(ev.WarmupBegan)
+    log.match_start(-1).match_start(0)
+    assert len(log.all(ev.MapLive)) == 1
+
+
+def test_deathmatch_that_returns_to_warmup_is_suspended() -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+    log = ServerLog(ffa).load().join(1, 2).match_start(0).kill(1, 2).match_start(-1)
+    assert len(log.all(ev.WarmupBegan)) == 1
+
+
+def test_deathmatch_without_any_status_goes_live_with_the_first_fight() -> None:
+    ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
+    log = ServerLog(ffa).load().join(1, 2).write(f'World triggered "Match_Start" on "{MAP}"').wait(3)
+    assert not log.all(ev.MapLive)
+    log.kill(1, 2)
+    (live,), (kill,) = log.all(ev.MapLive), log.all(ev.Kill)
+    assert (live.since_ms, kill.at_ms) == (live.at_ms - 3_000, live.at_ms)
+
+
 def test_deathmatch_on_an_empty_server_goes_live_with_the_first_player() -> None:
     ffa = GameSettings(match_type=MatchType.DEATHMATCH, maps=(MAP,))
     log = ServerLog(ffa).load().match_start(0).wait(30).join(1)
