@@ -151,6 +151,9 @@ class Fleet(Protocol):
     async def wait_gone(self, server_id: str, slot: str) -> str:
         """Wait until the server is known to be gone, and return why. A fleet that is not notified waits for ever."""
 
+    def holds(self, server_id: str) -> bool:
+        """True if a fleet without slots knows of a server that is allocated to a match."""
+
     async def is_alive(self, server_id: str, slot: str) -> bool:
         """False if the server is known to be gone; True if it runs or its state is unknown."""
 
@@ -189,7 +192,7 @@ class RemoteConsole(Protocol):
         """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives."""
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
-        """Run commands in order without waiting for each answer, and return the answers, all within the time limit."""
+        """Run commands in order without waiting for each answer, and return the answers; errors as of `run`."""
 
     async def close(self) -> None:
         """Close the connection; closing twice has no effect."""

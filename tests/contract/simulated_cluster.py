@@ -45,6 +45,9 @@ class SimulatedCluster(SimulatedRegion):
             raise FleetError("no answer")
         return msgspec.structs.replace(self._game_server(order, order.rcon_password), slot="pod-1")
 
+    def holds(self, server_id: str) -> bool:
+        return server_id in self.running
+
     async def wait_gone(self, server_id: str, slot: str) -> str:
         await self._gone.setdefault(server_id, asyncio.Event()).wait()
         return "its pod was deleted"

@@ -256,6 +256,70 @@ async def test_server_of_a_call_that_succeeds_after_another_one_is_deleted(clust
         assert cluster.names_of("srv_1") == [name]
 
 
+async def test_server_of_a_call_that_succeeds_after_its_match_was_released_is_used(cluster: AgonesCluster) -> None:
+    await cluster.create().allocate(order("srv_0"))
+    cluster.api.faults[ALLOCATE] = [Fault.LATE]
+    fleet = cluster.create(retry_s=0.0, settle_s=0.0)
+    async with following(fleet):
+        with pytest.raises(FleetUnavailableError):
+            await fleet.allocate(order())
+        await fleet.release("srv_1", "")
+        assert not fleet.holds("srv_1")
+        await until(lambda: fleet.holds("srv_1"))
+        assert fleet.capacity_now.ready == 0
+        assert [slot_of(await fleet.allocate(order()))] == cluster.names_of("srv_1")
+
+
+async def test_server_of_a_failed_call_is_found_although_a_later_call_found_none(cluster: AgonesCluster) -> None:
+    await cluster.create().allocate(order("srv_0"))
+    cluster.api.faults[ALLOCATE] = [Fault.LATE, Fault.UNALLOCATED]
+    fleet = cluster.create(settle_s=0.0)
+    async with following(fleet):
+        assert [slot_of(await fleet.allocate(order()))] == cluster.names_of("srv_1")
+
+
+async def test_repeated_order_whose_server_is_gone_gets_none(cluster: AgonesCluster) -> None:
+    slot = slot_of(await cluster.create().allocate(order()))
+    cluster.api.delete(slot)
+    assert await cluster.create().allocate(order(slot=slot, is_repeated=True)) is None
+    assert await cluster.create().allocate(order()) is not None
+
+
+async def test_server_that_another_process_replaced_is_not_deleted(cluster: AgonesCluster) -> None:
+    cluster.api.faults[ALLOCATE] = [Fault.CLOSE_AFTER]
+    first, second = cluster.create(), cluster.create()
+    async with following(first), following(second):
+        slot = slot_of(await first.allocate(order()))
+        await second.release("srv_1", slot)
+        name = slot_of(await second.allocate(order()))
+        await until(lambda: first.holds("srv_1"))
+        await asyncio.sleep(0.3)
+        assert cluster.names_of("srv_1") == [name]
+
+
+async def test_deletion_of_a_second_server_is_repeated(cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matchpod.adapters.fleets.agones.GONE_POLL_S", 0.2)
+    cluster.api.faults = {ALLOCATE: [Fault.LATE], DELETE: [Fault.TEXT_503, Fault.TEXT_503]}
+    fleet = cluster.create(settle_s=0.0)
+    async with following(fleet):
+        slot = slot_of(await fleet.allocate(order()))
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await until(lambda: cluster.api.count_calls(DELETE) == 3)
+        await until(lambda: cluster.names_of("srv_1") == [slot])
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_capacity_is_known_without_a_call_while_the_fleet_is_followed(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    async with following(fleet):
+        cluster.api.outage = Fault.HANG
+        cluster.api.close_watches()
+        await until(lambda: not fleet.is_followed)
+        async with asyncio.timeout(5):
+            assert (await fleet.capacity()).ready == 2
+
+
 async def test_one_of_two_servers_of_a_match_is_kept_and_every_process_keeps_the_same(cluster: AgonesCluster) -> None:
     slots = []
     for _ in range(2):

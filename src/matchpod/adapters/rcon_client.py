@@ -122,7 +122,8 @@ class RconConsole:
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
         """Send commands at once and return their whole answers; the time limit excludes the wait for earlier calls.
 
-        Close and raise ConsoleLostError if an answer does not arrive. Raise ValueError if a command cannot be sent.
+        They are sent MAX_SENT at a time, each time with the whole time limit. Close and raise ConsoleLostError if an
+        answer does not arrive. Raise ValueError if a command cannot be sent.
         A cancelled call leaves the connection open; its answers are discarded when they arrive.
         """
         if self._waiting >= MAX_WAITING:
@@ -165,6 +166,9 @@ class RconConsole:
             await self.close()
             raise
         finally:
+            for answer in self._answers.values():
+                if not answer.cancel() and not answer.cancelled():
+                    answer.exception()  # seen, if the call failed before it awaited its answers
             self._answers = {}
 
     async def _send(self, packets: bytes) -> None:

@@ -189,6 +189,7 @@ def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Conso
             fleet=fleet.fleet,
             region=code,
             read_secret=partial(read_fleet_secret, fleet.secret_file),
+            owner=fleet.owner,
             selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
             address_types=fleet.address_types,
             port_name=fleet.port_name,

@@ -282,7 +282,7 @@ class MapFlow(msgspec.Struct):
                 self.start_deathmatch(at_ms, out)
 
     def start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """Let a restarted deathmatch go live if a human is on a side, even without a status; return whether it is live."""
+        """Let a restarted deathmatch go live if a human is on a side, without a status too; True if it is live."""
         is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans
         if self.is_deathmatch and is_ready:
             self._go_live(at_ms, out)

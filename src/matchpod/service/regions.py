@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -77,8 +78,9 @@ class Regions:
 
     async def capacities(self) -> list[tuple[Region, Capacity | None]]:
         """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
-        taken = await slots.taken(self._db)
-        return [(region, await _capacity(region.fleet, len(taken.get(region.code, {})))) for region in self.all()]
+        taken, regions = await slots.taken(self._db), self.all()
+        counted = await asyncio.gather(*(_capacity(one.fleet, len(taken.get(one.code, {}))) for one in regions))
+        return list(zip(regions, counted, strict=True))
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
         """The rules of each region, for validation. Only the requested region is looked up; others count as active."""

@@ -145,6 +145,13 @@ AGONES_FLEET = (
         meaning="Labels that a server must have besides that of its fleet.",
     ),
     Setting(
+        key="owner",
+        rule=rules.kubernetes_name(),
+        default="matchpod",
+        meaning="The name of this installation. Several that share a namespace need different names: each deletes "
+        "servers with its own name whose match it does not know.",
+    ),
+    Setting(
         key="address_types",
         rule=rules.address_types(),
         default="ExternalIP, ExternalDNS, InternalIP",
@@ -223,6 +230,7 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
     context: str | None
     namespace: str | None
     selector: Mapping[str, str]
+    owner: str
     address_types: tuple[str, ...]
     port_name: str
     pending_s: int | None

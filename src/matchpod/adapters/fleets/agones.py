@@ -73,6 +73,7 @@ class AgonesFleet:
         self._allocations = Allocations(client, options)
         self._cache = ServerCache(owner_labels(options), self._allocations.notice)
         self._allocations.cache = self._cache
+        self._is_following = False
 
     @property
     def slots(self) -> None:
@@ -116,16 +117,23 @@ class AgonesFleet:
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
         self._cache.on_change = on_change
+        self._is_following = True
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(watch_servers(self._client, self._options.server_labels, self._cache))
                 tasks.create_task(self._follow_fleet())
         finally:
+            self._is_following = False
             self._cache.disconnect()
 
     async def capacity(self) -> Capacity:
-        """Count the game servers: those that the watch shows, or those in the status of the Fleet."""
-        if self.is_followed:
+        """Count the game servers: those that the watch has shown, or those in the status of the Fleet.
+
+        FleetUnavailableError if they are unknown. While the fleet is followed this does not call the cluster.
+        """
+        if self._is_following:
+            if not self._cache.is_listed:
+                raise FleetUnavailableError(self.fault or "The game servers are not known yet.")
             return self.capacity_now
         try:
             status = (await self._client.fleet(self._options.fleet)).status
@@ -166,9 +174,9 @@ class AgonesFleet:
 
         Meanwhile other servers of the match are deleted: a call whose process died may allocate one later.
         """
-        if slot:
-            self._allocations.keep(server_id, slot)
         while True:
+            if slot:
+                self._allocations.keep(server_id, slot)
             with self._cache.waiting_for(slot) as gone:
                 reason = await self._known_reason(server_id, slot)
                 if reason is not None:
@@ -177,6 +185,10 @@ class AgonesFleet:
                 done, _ = await asyncio.wait([gone], timeout=GONE_POLL_S * random.uniform(0.8, 1.2))
                 if done:
                     return gone.result()
+
+    def holds(self, server_id: str) -> bool:
+        """True if a server is known to be allocated to a match."""
+        return self._allocations.holds(server_id)
 
     async def is_alive(self, server_id: str, slot: str) -> bool:
         """False if the server is known to be gone or to have failed."""

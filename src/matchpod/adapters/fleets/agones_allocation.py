@@ -60,12 +60,21 @@ class Allocations:
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[Place, bool] | None:
-        """Find or allocate the server of a match, and say whether it was found; None if none is free."""
-        if order.is_repeated or order.slot or order.server_id in self._tried:
+        """Find or allocate the server of a match, and say whether it was found; None if none is free.
+
+        Also None if a repeated order has no server any more: the next one is another attempt.
+        """
+        if order.is_repeated or order.slot or order.server_id in self._tried or self.holds(order.server_id):
             found = await self._find(order.server_id, order.slot)
             if found is not None:
                 return found, True
+            if order.is_repeated:
+                return None
         return await self._allocate(order.server_id)
+
+    def holds(self, server_id: str) -> bool:
+        """True if a server is known to be allocated to a match, as by a call that was given up before."""
+        return self.cache is not None and any(map(is_allocated, self.cache.of_match(server_id)))
 
     def keep(self, server_id: str, name: str) -> None:
         """Delete all other servers of a match from now on: it is played on this one."""
@@ -81,8 +90,14 @@ class Allocations:
 
     def notice(self, server: AgonesServer) -> None:
         """Delete a server that a call allocated after it was given up, if its match uses another one."""
-        kept = self._kept.get(server_id_of(server) or "")
-        if kept is not None and kept != server.metadata.name and is_allocated(server):
+        server_id = server_id_of(server) or ""
+        kept = self._kept.get(server_id)
+        if kept is None or kept == server.metadata.name or not is_allocated(server):
+            return
+        known = self.cache.of_match(server_id) if self.cache is not None else ()
+        if not any(one.metadata.name == kept and is_allocated(one) for one in known):
+            self._kept.pop(server_id)  # it is gone, and another process has replaced it
+        else:
             task = asyncio.create_task(self._delete(server))
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
@@ -111,6 +126,8 @@ class Allocations:
                     raise unavailable(exc, ALLOCATE) from exc
             if status is not None and status.state is AllocationState.ALLOCATED:
                 return await self._settled(server_id, place_of_allocation(status))
+            if status is not None and server_id in self._unsure and (found := await self._find(server_id, "")):
+                return found, True  # an earlier call has taken effect meanwhile
             if status is not None and not await self._may_try_again(deadline_s):
                 return None
             tries += 1

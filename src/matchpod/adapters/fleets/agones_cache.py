@@ -41,6 +41,11 @@ class ServerCache:
         self.on_change: Callable[[], None] = lambda: None
 
     @property
+    def is_listed(self) -> bool:
+        """True once the servers are known, even if changes do not arrive at present."""
+        return self._is_listed
+
+    @property
     def is_current(self) -> bool:
         """True while changes arrive: what is known here can be relied on."""
         return self._is_listed and self._is_connected

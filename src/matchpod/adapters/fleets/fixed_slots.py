@@ -28,6 +28,10 @@ class FixedSlots:
         """Return None: the slots are all there is to know."""
         return None
 
+    def holds(self, server_id: str) -> bool:
+        """False: the slot of a match says whether it may have a server."""
+        return False
+
     async def wait_gone(self, server_id: str, slot: str) -> str:
         """Wait until cancelled: `is_alive` finds out."""
         await asyncio.Event().wait()

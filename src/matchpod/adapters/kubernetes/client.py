@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from matchpod.adapters.kubernetes.api_errors import MalformedAnswerError, error_of_event
+from matchpod.adapters.kubernetes.api_errors import MalformedAnswerError, UnreachableError, error_of_event
 from matchpod.adapters.kubernetes.api_request import JSON, MERGE_PATCH, ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
@@ -140,7 +140,12 @@ class KubernetesClient:
         path = await self._servers_path()
         request = ApiRequest(method="GET", path=path, query=query, timeout_s=self.watch_limit_s)
         transport = await self._connect()
-        async with transport.stream(request) as response:
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(self._call_s):  # its first bytes are sent at once
+                    response = await stack.enter_async_context(transport.stream(request))
+            except TimeoutError as exc:
+                raise UnreachableError(f"a watch did not begin within {self._call_s:g} s") from exc
             yield _events(transport.chunks(response))
 
     @property

@@ -80,9 +80,10 @@ async def start(lease: Lease, deps: Deps) -> bool:
     if server is None:
         if is_repeated:
             await _abandon_server(lease, deps, region, error="the server of an earlier attempt is gone")
+            await lease.release(deps.clock.now_ms())
         else:
             await lease.change(slot=None)
-        await _wait_for_slot(lease, deps, region)
+            await _wait_for_slot(lease, deps, region)
         return False
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
@@ -149,14 +150,16 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
     if not deps.machine_faults.may_start(region.code, deps.clock.now_ms()):
         return None
     if all_slots is None:
-        return row.slot or "" if row.slot is not None or await _may_have_server(region) else None
+        return row.slot or "" if row.slot is not None or await _may_have_server(region, row.id) else None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
 
 
-async def _may_have_server(region: Region) -> bool:
+async def _may_have_server(region: Region, server_id: str) -> bool:
     """False if the fleet knows that no server is free: asking it for one would change the row twice for nothing."""
+    if region.fleet.holds(server_id):
+        return True
     try:
         capacity = await region.fleet.capacity()
     except FleetError:
