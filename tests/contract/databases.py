@@ -9,12 +9,15 @@ storage, which run on PostgreSQL only in `make soak`.
 from __future__ import annotations
 
 import asyncio
+import itertools
+import re
 import shutil
 import tempfile
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +25,9 @@ import pytest
 from matchpod.adapters import postgres
 from matchpod.adapters.postgres import PostgresDatabase
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage.migrate import migrate
+from matchpod.ports import Database, DatabaseError, Row, Statement, Value
+from matchpod.storage.migrate import current_version, migrate
+from matchpod.storage.schema import MIGRATIONS
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
 
@@ -32,6 +36,7 @@ OPERATION_S = 120.0
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
+_USED = pytest.StashKey[list[str]]()
 
 
 class DelegatingDatabase(Database):
@@ -64,6 +69,8 @@ class Harness:
 
     def __init__(self, location: Path | str) -> None:
         self.location = location
+        self.used: list[str] | None = None
+        """URLs of migrated schemas of earlier tests whose tables are empty again; None if a test needs a new one."""
 
     @property
     def is_sqlite(self) -> bool:
@@ -79,20 +86,44 @@ class Harness:
         """Migrate the database and open it twice, like two replicas; the same handle twice if it is not shared."""
         if isinstance(self.location, Path):
             create_migrated(self.location)
+        elif self.used:
+            self.location = self.used.pop()
         first = await self.open()
         second = await self.open() if first.is_shared else first
         try:
             await migrate(first, VAULT.seal)
             yield first, second
+            if isinstance(self.location, str) and self.used is not None and await _empty(first):
+                self.used.append(self.location)
         finally:
             await second.close()
             await first.close()
 
 
+async def _empty(db: Database) -> bool:
+    """Delete all rows of a migrated schema, which takes a tenth of the time of migrating another; False if it failed."""
+    sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'schema_versions'"
+    try:
+        tables = [str(name) for (name,) in await db.read(sql)]
+        await db.write([Statement("SET LOCAL lock_timeout = '2s'"), Statement(f"TRUNCATE {', '.join(tables)}")])
+    except DatabaseError:
+        return False
+    return set(tables) == _table_names() and await current_version(db) == len(MIGRATIONS)
+
+
+@cache
+def _table_names() -> set[str]:
+    """Return the tables of the schema, except that of its version."""
+    created = re.findall(r"CREATE TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS)))
+    return set(created) - set(re.findall(r"DROP TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS))))
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     """Provide an empty database of each kind."""
-    return create_harness(request, tmp_path)
+    created = create_harness(request, tmp_path)
+    created.used = request.config.stash.setdefault(_USED, [])
+    return created
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
