@@ -50,11 +50,11 @@ class Handovers:
         waiting = {server_id for server_id, pid in leased.items() if pid == replica.process.pid}
         restarting = asyncio.create_task(replica.restart())
         began_s = time.monotonic()
-        others = {pid for pid in leased.values() if pid is not None} - {replica.process.pid}
+        stopped = (None, replica.process.pid)
         while waiting:
             await asyncio.sleep(POLL_S)
             now = await self._leases()
-            done = {server_id for server_id in waiting if server_id not in now or now[server_id] in others}
+            done = {server_id for server_id in waiting if server_id not in now or now[server_id] not in stopped}
             self.seconds += [time.monotonic() - began_s] * len(done)
             waiting -= done
         await restarting
