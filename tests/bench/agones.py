@@ -52,6 +52,8 @@ WARM_UP = 5
 BATCH_WAIT_S = 0.02
 """How long the fake waits before it answers, as Agones does with `allocationBatchWaitTime=20ms`."""
 
+PAUSE_S = 0.1
+"""Pause before each allocation: the cluster is still busy with the one before, which would count for the next subject."""
 TARGET_MS = 100.0
 """From the request to the status `running`, with a server that has started already."""
 
@@ -192,6 +194,7 @@ async def measure_allocations(kubeconfig: Path, calls: int) -> dict[str, list[fl
         times_ms: dict[str, list[float]] = {subject: [] for subject in subjects}
         for number in range(calls + WARM_UP):
             for subject, allocate in subjects.items():
+                await asyncio.sleep(PAUSE_S)
                 started_s = perf_counter()
                 await allocate(number)
                 times_ms[subject].append((perf_counter() - started_s) * 1000)

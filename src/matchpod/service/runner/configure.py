@@ -93,8 +93,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     await _finish(lease, deps, line)
     if not commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
-    for command in commands.restart_commands(settings):
-        await line.run(command)
+    await line.run_all(commands.restart_commands(settings))
 
 
 def _pauses() -> Iterator[float]:
@@ -151,7 +150,11 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
 
 async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:
     """Read cvars; None for those that the server does not know."""
-    return [answers.parse_cvar(text, name) for name, text in zip(names, await line.run_all(names), strict=True)]
+    return _parse_cvars(names, await line.run_all(names))
+
+
+def _parse_cvars(names: Sequence[str], texts: Sequence[str]) -> list[answers.CvarValue | None]:
+    return [answers.parse_cvar(text, name) for name, text in zip(names, texts, strict=True)]
 
 
 async def current_map(line: ConsoleLine) -> str | None:
@@ -209,11 +212,13 @@ async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
     *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
-    had_mode = await _mode(line)
-    await line.run_all(before)
-    if is_fresh and had_mode == await _mode(line) and is_map(settings, 1, await current_map(line)):
+    mode = commands.MODE_CVARS
+    found = await line.run_all((*mode, *before, *mode, commands.STATUS_JSON))
+    had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 1 : -1]))
+    status = answers.parse_status_json(found[-1])
+    previous = status.map if status else None
+    if is_fresh and had_mode == has_mode and is_map(settings, 1, previous):
         return  # the server was started with this map and mode
-    previous = await current_map(line)
     with suppress(ConsoleLostError):
         await line.run(load)
     if settings.maps[0].startswith("workshop/"):
@@ -240,10 +245,6 @@ async def wait_for_answer(line: ConsoleLine) -> None:
             if await current_map(line):
                 return
         await asyncio.sleep(POLL_S)
-
-
-async def _mode(line: ConsoleLine) -> tuple[str, ...]:
-    return tuple(one.value if one else "" for one in await _cvars(line, commands.MODE_CVARS))
 
 
 async def _is_registered(line: ConsoleLine, url: str) -> bool:
