@@ -278,6 +278,36 @@ _OLD_SECRETS = (
     "ALTER TABLE organizations ADD COLUMN old_secret_until_ms BIGINT",
 )
 
+_CONSOLE = (
+    """
+    CREATE TABLE console_sessions (
+        id TEXT PRIMARY KEY,
+        token_hash TEXT NOT NULL UNIQUE,
+        org_id TEXT,
+        key_id TEXT,
+        created_at_ms BIGINT NOT NULL,
+        seen_at_ms BIGINT NOT NULL,
+        expires_at_ms BIGINT NOT NULL,
+        user_agent TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX console_sessions_of_org ON console_sessions (org_id, created_at_ms)",
+    "CREATE TABLE console_links (token_hash TEXT PRIMARY KEY, org_id TEXT, expires_at_ms BIGINT NOT NULL)",
+    """
+    CREATE TABLE audit_log (
+        id TEXT PRIMARY KEY,
+        org_id TEXT,
+        at_ms BIGINT NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        target TEXT NOT NULL,
+        detail TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX audit_log_of_org ON audit_log (org_id, id)",
+    "CREATE INDEX audit_log_by_time ON audit_log (at_ms)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -296,5 +326,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.MAP_NAMES,
     history_schema.LIST_ORDER,
     _OLD_SECRETS,
+    _CONSOLE,
 )
 """The statements at index n migrate from version n to n + 1."""

@@ -1,0 +1,90 @@
+"""Decide whether a request may reach the console: by its host, its origin and its cookie.
+
+Pages of other sites must not act in the name of a person who is logged in. Browsers say where a request comes from
+(`Sec-Fetch-Site`, or `Origin` in old ones), so no form needs a token. The host is checked because a foreign name may
+resolve to our address: a page loaded under it would share its origin with us.
+"""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import msgspec
+
+from matchpod.web.endpoint import Call, Header
+
+SECURE_NAME = "__Host-matchpod"
+"""Browsers accept this name only over HTTPS, from the host itself, and for all paths."""
+PLAIN_NAME = "matchpod"
+SAFE_METHODS = ("GET", "HEAD")
+MAX_COOKIE_CHARS = 4096
+
+
+class Doors(msgspec.Struct, frozen=True):
+    """The rules for an installation with this public URL."""
+
+    public_url: str
+
+    @property
+    def is_secure(self) -> bool:
+        """True if browsers use HTTPS."""
+        return self.public_url.startswith("https:")
+
+    @property
+    def cookie_name(self) -> str:
+        """The name of the cookie."""
+        return SECURE_NAME if self.is_secure else PLAIN_NAME
+
+    def cookie_header(self, value: str, *, max_age_s: int) -> Header:
+        """Return the header that sets the cookie; an age of 0 deletes it."""
+        parts = [f"{self.cookie_name}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Lax"]
+        if self.is_secure:
+            parts.append("Secure")
+        return b"set-cookie", "; ".join(parts).encode()
+
+    def read_cookie(self, call: Call) -> str:
+        """Return the value of the cookie; empty if there is none."""
+        values = [value for name, value in call.scope["headers"] if name == b"cookie"]
+        text = "; ".join(value.decode("latin-1") for value in values)[:MAX_COOKIE_CHARS]
+        try:
+            cookie = SimpleCookie(text).get(self.cookie_name)
+        except CookieError:
+            return ""
+        return "" if cookie is None else cookie.value
+
+    def is_own_host(self, call: Call) -> bool:
+        """True if the request was sent to the public host, or to this machine by a name that is always its own."""
+        host = _host_of(call.header(b"host") or "")
+        return host is not None and (host == urlsplit(self.public_url).hostname or _is_loopback(host))
+
+    def is_own_origin(self, call: Call) -> bool:
+        """True if the request was sent by one of our pages or by the person; always for methods that change nothing."""
+        if call.scope["method"] in SAFE_METHODS:
+            return True
+        site = call.header(b"sec-fetch-site")
+        if site is not None:
+            return site in ("same-origin", "none")
+        origin = call.header(b"origin")
+        if origin is None:
+            return False
+        host = call.header(b"host") or ""
+        schemes = ("https",) if self.is_secure else ("http", "https")
+        return origin in {f"{scheme}://{host}" for scheme in schemes}
+
+
+def _host_of(header: str) -> str | None:
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,94 @@
+"""Render pages from templates. Everything in them is escaped; nothing is inline, as the security policy demands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from matchpod.web.endpoint import Header, Response
+
+HTML = b"text/html; charset=utf-8"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: tuple[Header, ...] = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+)
+NOT_STORED: Header = (b"cache-control", b"no-store")
+ASSETS: Mapping[str, bytes] = {
+    "console.css": b"text/css; charset=utf-8",
+    "console.js": b"text/javascript; charset=utf-8",
+    "htmx.min.js": b"text/javascript; charset=utf-8",
+    "sse.min.js": b"text/javascript; charset=utf-8",
+    "icon.svg": b"image/svg+xml",
+}
+
+
+def page(template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
+    """Return a page."""
+    return Response(render(template, **values), status, HTML, (*HEADERS, NOT_STORED, *headers))
+
+
+def render(template: str, **values: object) -> bytes:
+    """Return a rendered template."""
+    return _templates().get_template(template).render(**values).encode()
+
+
+def redirect(path: str, *headers: Header) -> Response:
+    """Return a redirect to one of our pages, to be read with GET."""
+    return Response(b"", 303, HTML, ((b"location", path.encode()), NOT_STORED, *HEADERS, *headers))
+
+
+@cache
+def assets() -> Mapping[str, Response]:
+    """Return the files that pages use, by name. They may be cached for ever: their addresses contain their hash."""
+    folder = resources.files(__package__) / "assets"
+    headers = (*HEADERS, (b"cache-control", b"public, max-age=31536000, immutable"))
+    return {name: Response((folder / name).read_bytes(), 200, kind, headers) for name, kind in ASSETS.items()}
+
+
+def asset_path(name: str) -> str:
+    """Return the address of a file, which changes with its content."""
+    return f"/console/assets/{_digest(name)}/{name}"
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(assets()[name].body).hexdigest()[:12]
+
+
+def time_tag(at: str | int | None) -> Markup:
+    """Return a time as text in UTC, which the page's script shows in the time zone of its reader."""
+    if at is None:
+        return Markup("–")
+    when = datetime.fromtimestamp(at / 1000, UTC) if isinstance(at, int) else datetime.fromisoformat(at)
+    exact = when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return Markup('<time datetime="{}" title="{} UTC">{} UTC</time>').format(
+        when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), exact, exact
+    )
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("matchpod.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters["time"] = time_tag
+    environment.globals["asset"] = asset_path
+    return environment

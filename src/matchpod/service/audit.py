@@ -1,0 +1,79 @@
+"""Record who did what, for the people of an organization and for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Clock, Database, Statement
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identifiers import ID_RANDOM_BYTES, new_audit_id
+from matchpod.service.row_views import view_of
+from matchpod.storage import audit_log
+from matchpod.storage.audit_log import AuditRow
+
+PAGE_SIZE: Final = 100
+COMMAND_LINE: Final = "command line"
+"""The actor of acts on the machine itself."""
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    LINK_CREATED = "link_created"
+    LOGGED_IN = "logged_in"
+    LOGGED_OUT = "logged_out"
+    SESSION_ENDED = "session_ended"
+    MATCH_CREATED = "match_created"
+    MATCH_CANCELED = "match_canceled"
+    PASSWORD_REVEALED = "password_revealed"
+    CALLBACK_REDELIVERED = "callback_redelivered"
+    KEY_CREATED = "key_created"
+    KEY_REVOKED = "key_revoked"
+    REGION_CHANGED = "region_changed"
+
+
+class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One act, as shown."""
+
+    id: str
+    at: str
+    actor: str
+    action: str
+    target: str
+    detail: str
+
+
+class Audit:
+    """The record of all acts."""
+
+    def __init__(self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
+        self._db = db
+        self._clock = clock
+        self._random_bytes = random_bytes
+
+    def entry(
+        self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
+    ) -> Statement:
+        """Return what records an act, to be written together with it."""
+        now_ms = self._clock.now_ms()
+        return audit_log.insert(
+            AuditRow(
+                id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
+                org_id=org_id,
+                at_ms=now_ms,
+                actor=actor,
+                action=action.value,
+                target=target,
+                detail=detail,
+            )
+        )
+
+    @unavailable_on_outage
+    async def page(self, org_id: str | None, *, before_id: str | None = None) -> list[AuditItem]:
+        """The newest acts in an organization, or before an older one; without an organization, those of operators."""
+        found = await audit_log.list(self._db, org_id, before_id=before_id, limit=PAGE_SIZE)
+        return [view_of(AuditItem, row) for row in found]

@@ -1,0 +1,103 @@
+"""Store the sessions of people who use the console, and the links that begin one. Only hashes of secrets are stored."""
+
+from __future__ import annotations
+
+import builtins
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+from matchpod.storage import rows
+from matchpod.storage.api_keys import ApiKey
+
+
+class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One session: of a person of an organization, or of an operator."""
+
+    id: str
+    token_hash: str
+    org_id: str | None
+    """None if it is the session of an operator."""
+    key_id: str | None
+    """The key that it was begun with, and ends with; None if it was begun with a link."""
+    created_at_ms: int
+    seen_at_ms: int
+    expires_at_ms: int
+    user_agent: str
+
+
+class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A link that begins one session."""
+
+    token_hash: str
+    org_id: str | None
+    expires_at_ms: int
+
+
+_SESSION_AND_KEY = ", ".join(
+    [f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__]
+    + [f"api_keys.{name}" for name in ApiKey.__struct_fields__]
+)
+_WIDTH = len(ConsoleSession.__struct_fields__)
+
+
+def insert(session: ConsoleSession) -> Statement:
+    """Insert a session."""
+    return rows.insert("console_sessions", session)
+
+
+async def by_hash(db: Database, token_hash: str) -> tuple[ConsoleSession, ApiKey | None] | None:
+    """Return the session with this hash, even if it has expired, and the key that it was begun with."""
+    found = await db.read_one(
+        f"SELECT {_SESSION_AND_KEY} FROM console_sessions LEFT JOIN api_keys ON api_keys.id = console_sessions.key_id"
+        " WHERE token_hash = :token_hash",
+        {"token_hash": token_hash},
+    )
+    if found is None:
+        return None
+    key = rows.from_row(ApiKey, found[_WIDTH:]) if found[_WIDTH] is not None else None
+    return rows.from_row(ConsoleSession, found[:_WIDTH]), key
+
+
+async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:
+    """Record that a session was used."""
+    update = "UPDATE console_sessions SET seen_at_ms = :now_ms WHERE id = :id"
+    await db.write([Statement(update, {"id": session_id, "now_ms": now_ms})])
+
+
+async def list(db: Database, org_id: str | None) -> builtins.list[ConsoleSession]:
+    """Return the sessions of an organization or of operators, including expired ones, newest first."""
+    condition = "org_id IS NULL" if org_id is None else "org_id = :org_id"
+    rest = f"FROM console_sessions WHERE {condition} ORDER BY created_at_ms DESC, id"
+    return await rows.read_all(db, ConsoleSession, rest, {} if org_id is None else {"org_id": org_id})
+
+
+def end(session_id: str) -> Statement:
+    """End a session; nothing happens if it has ended."""
+    return Statement("DELETE FROM console_sessions WHERE id = :id", {"id": session_id})
+
+
+async def delete_expired(db: Database, *, now_ms: int, seen_before_ms: int) -> None:
+    """Delete the sessions and links that can no longer be used."""
+    await db.write(
+        [
+            Statement(
+                "DELETE FROM console_sessions WHERE expires_at_ms <= :now_ms OR seen_at_ms <= :seen_before_ms",
+                {"now_ms": now_ms, "seen_before_ms": seen_before_ms},
+            ),
+            Statement("DELETE FROM console_links WHERE expires_at_ms <= :now_ms", {"now_ms": now_ms}),
+        ]
+    )
+
+
+def insert_link(link: ConsoleLink) -> Statement:
+    """Insert a link."""
+    return rows.insert("console_links", link)
+
+
+async def take_link(db: Database, token_hash: str) -> ConsoleLink | None:
+    """Delete a link and return it; None if it does not exist, so that only one caller gets it."""
+    columns = rows.column_list(ConsoleLink)
+    sql = f"DELETE FROM console_links WHERE token_hash = :token_hash RETURNING {columns}"
+    found = await rows.write_one(db, sql, {"token_hash": token_hash})
+    return rows.from_row(ConsoleLink, found[0]) if found else None

@@ -1,0 +1,203 @@
+"""Sessions of the console: log in, expiry, revocation, and the record of who did what."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from matchpod.core.errors import UnauthorizedError
+from matchpod.ports import Database, Statement
+from matchpod.service import console_sessions as rules
+from matchpod.service.access import Access
+from matchpod.service.audit import COMMAND_LINE, Audit
+from matchpod.service.console_sessions import ConsoleSessions, ConsoleUser
+from matchpod.service.principals import Role, Scope
+from tests.contract import databases
+from tests.contract.test_access import ManualClock
+from tests.vaults import VAULT
+
+harness = databases.harness
+
+
+class World:
+    """One process with the organizations `acme` and `zeta`, and a key of the first."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.clock = ManualClock()
+        numbers = itertools.count(1)
+
+        def random_bytes(length: int) -> bytes:
+            return next(numbers).to_bytes(length, "big")
+
+        self.access = Access(db=db, clock=self.clock, vault=VAULT, random_bytes=random_bytes)
+        self.audit = Audit(db=db, clock=self.clock, random_bytes=random_bytes)
+        self.sessions = ConsoleSessions(
+            db=db, clock=self.clock, access=self.access, audit=self.audit, random_bytes=random_bytes
+        )
+
+    async def set_up(self) -> World:
+        self.org_id = (await self.access.create_organization("acme")).id
+        self.other_id = (await self.access.create_organization("zeta")).id
+        self.key = await self.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+        return self
+
+    async def user(self, cookie: str) -> ConsoleUser:
+        found = await self.sessions.find(cookie)
+        assert found is not None
+        return found
+
+    async def log_in(self, org_id: str | None) -> str:
+        token = await self.sessions.create_link(org_id)
+        return (await self.sessions.open_by_link(token, user_agent="a browser")).cookie
+
+    async def actions(self, org_id: str | None) -> list[tuple[str, str, str]]:
+        return [(item.action, item.actor, item.target) for item in await self.audit.page(org_id)]
+
+
+@pytest.fixture
+async def world(db: Database) -> World:
+    return await World(db).set_up()
+
+
+async def test_link_of_an_organization_gives_the_rights_of_its_owner(world: World) -> None:
+    user = await world.user(await world.log_in(world.org_id))
+    assert (user.org_id, user.org_name, user.is_operator) == (world.org_id, "acme", False)
+    assert user.principal is not None
+    assert (user.principal.role, user.principal.scopes) == (Role.OWNER, frozenset(Scope))
+
+
+async def test_link_of_an_operator_gives_no_rights_in_an_organization(world: World) -> None:
+    user = await world.user(await world.log_in(None))
+    assert (user.org_id, user.principal, user.is_operator) == (None, None, True)
+
+
+async def test_key_gives_its_own_rights(world: World) -> None:
+    opened = await world.sessions.open_by_key(f" {world.key.text}\n", user_agent="a browser")
+    user = await world.user(opened.cookie)
+    assert user.principal is not None
+    assert (user.principal.role, user.principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
+
+
+async def test_link_works_once_and_for_five_minutes(world: World) -> None:
+    token = await world.sessions.create_link(world.org_id)
+    await world.sessions.open_by_link(token, user_agent="")
+    late = await world.sessions.create_link(world.org_id)
+    world.clock.at_ms += rules.LINK_MS
+    for unusable in (token, late, "", "x", "é" * 43):
+        with pytest.raises(UnauthorizedError, match="works once, for 5 minutes"):
+            await world.sessions.open_by_link(unusable, user_agent="")
+
+
+@pytest.mark.parametrize("key", ["", "mk_live_unknown", "a\nb", "mk_live_" + "A" * 43])
+async def test_invalid_key_is_refused(world: World, key: str) -> None:
+    with pytest.raises(UnauthorizedError):
+        await world.sessions.open_by_key(key, user_agent="")
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "A" * 43, "\x00" * 43])
+async def test_unknown_cookie_is_nobody(world: World, cookie: str) -> None:
+    assert await world.sessions.find(cookie) is None
+
+
+async def test_session_ends_if_it_is_not_used(world: World) -> None:
+    cookie = await world.log_in(world.org_id)
+    for _ in range(3):
+        world.clock.at_ms += rules.IDLE_MS - 1
+        assert await world.sessions.find(cookie) is not None
+    world.clock.at_ms += rules.IDLE_MS
+    assert await world.sessions.find(cookie) is None
+    assert await world.sessions.list(world.org_id) == []
+
+
+async def test_session_ends_after_a_week_even_if_it_is_used(world: World) -> None:
+    cookie = await world.log_in(world.org_id)
+    until_ms = world.clock.at_ms + rules.MAX_MS
+    while (world.clock.at_ms + rules.IDLE_MS // 2) < until_ms:
+        world.clock.at_ms += rules.IDLE_MS // 2
+        assert await world.sessions.find(cookie) is not None
+    world.clock.at_ms = until_ms
+    assert await world.sessions.find(cookie) is None
+
+
+async def test_session_ends_with_its_key(world: World) -> None:
+    revoked = await world.sessions.open_by_key(world.key.text, user_agent="")
+    short = await world.access.create_key("acme", role=Role.OWNER, scopes=[Scope.SERVERS_READ], expires_in_s=60)
+    expiring = await world.sessions.open_by_key(short.text, user_agent="")
+    await world.access.revoke_key(world.key.view.id)
+    assert await world.sessions.find(revoked.cookie) is None
+    assert await world.sessions.find(expiring.cookie) is not None
+    world.clock.at_ms += 60_000
+    assert await world.sessions.find(expiring.cookie) is None
+
+
+async def test_session_of_a_deleted_key_or_organization_is_nobody(world: World) -> None:
+    by_key = await world.sessions.open_by_key(world.key.text, user_agent="")
+    by_link = await world.log_in(world.other_id)
+    await world.db.write([Statement("DELETE FROM api_keys"), Statement("DELETE FROM organizations")])
+    assert await world.sessions.find(by_key.cookie) is None
+    assert await world.sessions.find(by_link) is None
+
+
+async def test_log_out_ends_only_the_own_session(world: World) -> None:
+    first, second = await world.log_in(world.org_id), await world.log_in(world.org_id)
+    await world.sessions.log_out(await world.user(first))
+    assert await world.sessions.find(first) is None
+    assert await world.sessions.find(second) is not None
+
+
+async def test_other_sessions_of_the_same_organization_can_be_ended(world: World) -> None:
+    user = await world.user(await world.log_in(world.org_id))
+    lost = await world.log_in(world.org_id)
+    foreign = await world.log_in(world.other_id)
+    operator = await world.log_in(None)
+    (lost_id,) = (one.id for one in await world.sessions.list(world.org_id) if one.id != user.session_id)
+    assert await world.sessions.end(user, lost_id)
+    assert not await world.sessions.end(user, lost_id)
+    for cookie in (foreign, operator):
+        assert not await world.sessions.end(user, (await world.user(cookie)).session_id)
+        assert await world.sessions.find(cookie) is not None
+    assert await world.sessions.find(lost) is None
+
+
+async def test_every_log_in_and_out_is_recorded_for_its_organization(world: World) -> None:
+    user = await world.user(await world.log_in(world.org_id))
+    await world.log_in(world.other_id)
+    await world.log_in(None)
+    world.clock.at_ms += 1
+    await world.sessions.log_out(user)
+    assert await world.actions(world.org_id) == [
+        ("logged_out", user.session_id, ""),
+        *sorted([("logged_in", user.session_id, ""), ("link_created", COMMAND_LINE, "")], reverse=True),
+    ]
+    assert [action for action, _, _ in await world.actions(None)] == ["logged_in", "link_created"]
+
+
+async def test_secrets_are_not_stored_or_shown(world: World) -> None:
+    token = await world.sessions.create_link(world.org_id)
+    links = await world.db.read("SELECT * FROM console_links")
+    opened = await world.sessions.open_by_link(token, user_agent="")
+    stored = [links, await world.db.read("SELECT * FROM console_sessions"), await world.db.read("SELECT * FROM audit_log")]
+    assert token not in str(stored)
+    assert opened.cookie not in str(stored)
+    assert opened.cookie not in repr(opened)
+
+
+async def test_sweep_deletes_what_cannot_be_used(world: World) -> None:
+    await world.log_in(world.org_id)
+    await world.sessions.create_link(world.org_id)
+    world.clock.at_ms += rules.IDLE_MS
+    kept = await world.log_in(world.org_id)
+    await world.sessions.sweep()
+    assert len(await world.db.read("SELECT id FROM console_sessions")) == 1
+    assert await world.db.read("SELECT token_hash FROM console_links") == []
+    assert await world.sessions.find(kept) is not None
+
+
+async def test_user_agent_is_kept_short_and_printable(world: World) -> None:
+    opened = await world.sessions.open_by_key(world.key.text, user_agent="Mozilla \x1b[31m\u202e" + "x" * 5000)
+    (session,) = await world.sessions.list(world.org_id)
+    assert session.id == opened.session_id
+    assert len(session.user_agent) < 300
+    assert session.user_agent.isprintable()
