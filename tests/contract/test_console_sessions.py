@@ -178,7 +178,11 @@ async def test_secrets_are_not_stored_or_shown(world: World) -> None:
     token = await world.sessions.create_link(world.org_id)
     links = await world.db.read("SELECT * FROM console_links")
     opened = await world.sessions.open_by_link(token, user_agent="")
-    stored = [links, await world.db.read("SELECT * FROM console_sessions"), await world.db.read("SELECT * FROM audit_log")]
+    stored = [
+        links,
+        await world.db.read("SELECT * FROM console_sessions"),
+        await world.db.read("SELECT * FROM audit_log"),
+    ]
     assert token not in str(stored)
     assert opened.cookie not in str(stored)
     assert opened.cookie not in repr(opened)

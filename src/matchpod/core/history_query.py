@@ -7,8 +7,8 @@ Absent parameters have defaults. A `dateFrom` after `dateTo` is not a fault: the
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from matchpod.core.played_map import MapStatus
 from matchpod.core.query_fields import QueryFields
 from matchpod.core.stats import leaderboard
 from matchpod.core.stats.leaderboard import LeaderboardSort
+from matchpod.core.text_rules import filter_fault
 
 MAX_PAGE: Final = 1_000_000_000
 """Highest page number: beyond the end of any list, and `page * pageSize` fits in 64 bits."""
@@ -129,7 +130,7 @@ def _read_list(fields: QueryFields) -> ListQuery:
     page_size = _page_size(fields)
     status = fields.choice("status", MapStatus)
     server_id = fields.text("serverId", server_id_fault)
-    map_name = fields.text("map", _map_name_fault)
+    map_name = fields.text("map", partial(filter_fault, max_length=MAX_MAP_NAME))
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
     return ListQuery(
@@ -149,15 +150,3 @@ def _page_size(fields: QueryFields) -> int:
     if page_size is not None and limit is not None and page_size != limit:
         fields.fault("limit", "is an alias of pageSize and must not differ from it")
     return page_size or limit or DEFAULT_PAGE_SIZE
-
-
-def _map_name_fault(text: str) -> str | None:
-    if len(text) > MAX_MAP_NAME:
-        return f"must be 1 to {MAX_MAP_NAME} characters"
-    for character in text:
-        match unicodedata.category(character):
-            case "Cc":
-                return f"must not contain control characters (found U+{ord(character):04X})"
-            case "Cs":  # lone surrogates represent bytes that could not be decoded
-                return "must be percent-encoded UTF-8"
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,7 +12,7 @@ from matchpod.core.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SI
 from matchpod.core.progress import PublicPhase
 from matchpod.core.query_fields import QueryFields
 from matchpod.core.server_status import ServerStatus
-from matchpod.core.text_rules import external_id_fault, unprintable_in
+from matchpod.core.text_rules import external_id_fault, filter_fault
 
 MAX_REGION: Final = 64
 """Most characters of a region in a filter: more than any code has."""
@@ -58,7 +59,7 @@ def read_servers_query(pairs: Sequence[tuple[str, str]]) -> ServersQuery:
     page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
     page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
     status, phase = fields.choice("status", ServerStatus), fields.choice("phase", PublicPhase)
-    region = fields.text("region", _region_fault)
+    region = fields.text("region", partial(filter_fault, max_length=MAX_REGION))
     external_match_id = fields.text("externalMatchId", external_id_fault)
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
@@ -72,8 +73,3 @@ def read_servers_query(pairs: Sequence[tuple[str, str]]) -> ServersQuery:
         from_ms=None if date_from is None else date_from.from_ms,
         before_ms=None if date_to is None else date_to.before_ms,
     )
-
-
-def _region_fault(text: str) -> str | None:
-    is_valid = len(text) <= MAX_REGION and unprintable_in(text) is None
-    return None if is_valid else f"must be 1 to {MAX_REGION} printable characters"

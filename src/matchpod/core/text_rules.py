@@ -120,6 +120,19 @@ def external_id_fault(text: str) -> str | None:
     return None
 
 
+def filter_fault(text: str, *, max_length: int) -> str | None:
+    """Check a text that a list is filtered by: it need not be valid, but must be storable."""
+    if length := _length_fault(text, max_length):
+        return length
+    for character in text:
+        match unicodedata.category(character):
+            case "Cc":
+                return f"must not contain control characters (found U+{ord(character):04X})"
+            case "Cs":  # lone surrogates represent bytes that could not be decoded
+                return "must be percent-encoded UTF-8"
+    return None
+
+
 def password_fault(text: str) -> str | None:
     """Check a server password: 1 to 32 characters without quotes, semicolons or control characters, not `none`."""
     if length := _length_fault(text, MAX_PASSWORD):

@@ -55,9 +55,7 @@ class Audit:
         self._clock = clock
         self._random_bytes = random_bytes
 
-    def entry(
-        self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
-    ) -> Statement:
+    def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
         """Return what records an act, to be written together with it."""
         now_ms = self._clock.now_ms()
         return audit_log.insert(

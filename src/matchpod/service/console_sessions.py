@@ -35,7 +35,9 @@ LINK_MS: Final = 5 * 60 * 1000
 RECORD_USE_MS: Final = 60_000
 """Precision of the time of a session's last use: a write per request would be expensive."""
 MAX_USER_AGENT: Final = 200
-LINK_INVALID: Final = "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
+LINK_INVALID: Final = (
+    "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
+)
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _ID_RANDOM_BYTES: Final = 10
@@ -177,9 +179,7 @@ class ConsoleSessions:
         organization = await organizations.get(self._db, session.org_id)
         if organization is None:
             return None
-        owner = Principal(
-            org_id=session.org_id, key_id=session.id, role=Role.OWNER, scopes=frozenset(Scope)
-        )
+        owner = Principal(org_id=session.org_id, key_id=session.id, role=Role.OWNER, scopes=frozenset(Scope))
         principal = owner if key is None else principal_of(key)
         return ConsoleUser(
             session_id=session.id, org_id=session.org_id, org_name=organization.name, principal=principal
