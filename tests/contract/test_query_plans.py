@@ -21,7 +21,7 @@ from matchpod.core.progress import PublicPhase
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import callback_lists, history, map_events, organization_events, outbox, servers
+from matchpod.storage import callback_lists, history, map_events, open_servers, organization_events, outbox, servers
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
 from matchpod.storage.server_lists import list_servers
@@ -129,10 +129,11 @@ async def fill(db: Database) -> None:
             "INSERT INTO servers (id, game_id, org_id, region, phase, status, match_phase, external_match_id, settings,"
             " log_token_hash,"
             " report_token_hash, plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq,"
-            " is_password_ours)"
+            " is_password_ours, ended_at_ms)"
             f" SELECT 'srv_' || n, 'x', {org_id}, CASE WHEN n % 3 = 0 THEN 'us' ELSE 'eu' END, CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
             f" = 1 THEN 'ending' ELSE 'released' END, {open_or} 'stopped' END, {open_or_live} 'ended' END, 'match ' || n,"
-            f" CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, {sort_ms.format(MATCHES)}, 0, n, 0, 0, 0, 1 FROM numbers",
+            f" CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, {sort_ms.format(MATCHES)}, 0, n, 0, 0, 0, 1,"
+            f" CASE WHEN n % {LIVE_OF_MATCHES} <> 0 THEN {sort_ms.format(MATCHES)} END FROM numbers",
         ),
         *(
             one.sql.replace("WHERE id = :server_id", f"WHERE {'1 = 1' if number == 0 else ended}")
@@ -402,6 +403,23 @@ async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(
         cost = await cost_of(harness, methodcaller("read", check.sql, check.params))(db)
         assert "servers_live" in cost.indexes, cost.plans
         assert cost.rows <= min(limit, MATCHES // LIVE_OF_MATCHES) + 2, cost.plans
+
+
+async def test_open_servers_are_read_by_the_index_of_live_matches(harness: databases.Harness, db: Database) -> None:
+    assert 0 < len(await open_servers.open_of(db, ORG)) <= OPEN_SERVERS
+    cost = await cost_of(harness, partial(open_servers.open_of, org_id=ORG))(db)
+    # PostgreSQL may prefer the index of all servers that are not released; both are without the many released ones.
+    assert cost.indexes < {"servers_live", "servers_due"}, cost.plans
+    assert "servers_live" in cost.indexes or not harness.is_sqlite
+    assert cost.rows <= OPEN_SERVERS + MATCHES // 10, cost.plans
+
+
+async def test_ended_matches_are_counted_from_their_index_alone(harness: databases.Harness, db: Database) -> None:
+    since_ms = (FIRST_DAY + DAYS) * DAY_MS - DAY_MS // 24
+    assert (await open_servers.count_ended(db, ORG, since_ms)).ended > 0
+    cost = await cost_of(harness, partial(open_servers.count_ended, org_id=ORG, since_ms=since_ms))(db)
+    assert cost.indexes == {"servers_ended"}, cost.plans
+    assert cost.rows <= MATCHES // DAYS // 24 + 2, cost.plans
 
 
 async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.Harness, db: Database) -> None:
