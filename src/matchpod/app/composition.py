@@ -19,11 +19,18 @@ from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
+from matchpod.console.broadcasts import Broadcasts
+from matchpod.console.deps import ConsoleDeps
+from matchpod.console.doors import Doors
+from matchpod.console.routes import endpoints as console_endpoints
+from matchpod.console.routes import error_page
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
+from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.callbacks import CallbackDispatcher
+from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
@@ -34,6 +41,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import ConnectionMetrics, Metrics
+from matchpod.service.overview import Overview
 from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Retention
 from matchpod.service.quotas import Quotas
@@ -65,6 +73,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     dispatcher: CallbackDispatcher
     upkeep: Upkeep
     streams: Streams
+    broadcasts: Broadcasts
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
     web: Application
@@ -99,6 +108,17 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         cors_origins=settings.cors_origins,
         version=version,
     )
+    broadcasts = Broadcasts()
+    audit = Audit(db=db, clock=clock, random_bytes=secrets.token_bytes)
+    console = ConsoleDeps(
+        services=services,
+        sessions=ConsoleSessions(db=db, clock=clock, access=access, audit=audit),
+        audit=audit,
+        overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
+        doors=Doors(ingest_base),
+        broadcasts=broadcasts,
+        now_ms=clock.now_ms,
+    )
     return Service(
         access=access,
         regions=deps.regions,
@@ -109,7 +129,8 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
-        web=create_web(services),
+        broadcasts=broadcasts,
+        web=create_web(services, more_endpoints=console_endpoints(console), error_page=error_page),
     )
 
 

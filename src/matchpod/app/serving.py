@@ -186,6 +186,7 @@ class ServiceProcess:
         await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
         # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
         self._service.streams.close()
+        self._service.broadcasts.close()
         self._http.stop()
         await _stop_part("requests", asyncio.wait([http]), DRAIN_REQUESTS_S)
 

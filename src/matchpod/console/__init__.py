@@ -1,1 +1,1 @@
-"""The console: pages for people, rendered here, next to the API. See `routes` for all of them."""
+"""The console: pages for the people of an organization and for operators, served at /console."""

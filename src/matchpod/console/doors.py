@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from matchpod.core.errors import ForbiddenError
 from matchpod.web.endpoint import Call, Header
 
 SECURE_NAME = "__Host-matchpod"
@@ -53,6 +54,13 @@ class Doors(msgspec.Struct, frozen=True):
         except CookieError:
             return ""
         return "" if cookie is None else cookie.value
+
+    def check(self, call: Call) -> None:
+        """Raise ForbiddenError unless the request was sent to our host, by one of our pages or by the person."""
+        if not self.is_own_host(call):
+            raise ForbiddenError(f"The console is served at {self.public_url}/console. Open it there.")
+        if not self.is_own_origin(call):
+            raise ForbiddenError("This request came from another site, so nothing was done.")
 
     def is_own_host(self, call: Call) -> bool:
         """True if the request was sent to the public host, or to this machine by a name that is always its own."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -28,6 +30,7 @@ HEADERS: tuple[Header, ...] = (
 NOT_STORED: Header = (b"cache-control", b"no-store")
 ASSETS: Mapping[str, bytes] = {
     "console.css": b"text/css; charset=utf-8",
+    "charts.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
     "htmx.min.js": b"text/javascript; charset=utf-8",
     "sse.min.js": b"text/javascript; charset=utf-8",
@@ -43,6 +46,12 @@ def page(template: str, *, status: int = 200, headers: tuple[Header, ...] = (), 
 def render(template: str, **values: object) -> bytes:
     """Return a rendered template."""
     return _templates().get_template(template).render(**values).encode()
+
+
+def fragment(template: str, macro: str, *values: object, **named: object) -> bytes:
+    """Return what a macro of a template renders, without the whitespace that only its source needs."""
+    text = getattr(_templates().get_template(template).module, macro)(*values, **named)
+    return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
 def redirect(path: str, *headers: Header) -> Response:
@@ -72,11 +81,41 @@ def time_tag(at: str | int | None) -> Markup:
     """Return a time as text in UTC, which the page's script shows in the time zone of its reader."""
     if at is None:
         return Markup("–")
+    exact = utc(at)
+    return Markup('<time class="local" datetime="{}" title="{} UTC">{} UTC</time>').format(iso(at), exact, exact)
+
+
+def utc(at: str | int) -> str:
+    """Return a time as `2026-03-14 20:03:20`, in UTC."""
+    return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(at: str | int) -> str:
+    """Return a time as ISO 8601 in UTC."""
+    return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(length_ms: float) -> str:
+    """Return a length of time as people read it: `42 s`, `2:05`, `1:02:05`."""
+    seconds = max(0, int(length_ms / 1000))
+    if seconds < 60:
+        return f"{seconds} s"
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def with_page(query: Mapping[str, str], number: int) -> str:
+    """Return the query of another page of the same list."""
+    return urlencode({**query, "page": str(number)})
+
+
+def _moment(at: str | int) -> datetime:
     when = datetime.fromtimestamp(at / 1000, UTC) if isinstance(at, int) else datetime.fromisoformat(at)
-    exact = when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return Markup('<time datetime="{}" title="{} UTC">{} UTC</time>').format(
-        when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), exact, exact
-    )
+    return when.astimezone(UTC)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 @cache
@@ -89,6 +128,6 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters["time"] = time_tag
-    environment.globals["asset"] = asset_path
+    environment.filters |= {"time": time_tag, "utc": utc, "iso": iso, "duration": duration, "with_page": with_page}
+    environment.globals |= {"asset": asset_path, "now": _now_ms}
     return environment

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
 import msgspec
 
+from matchpod.core.events import ChatMessage, GameEvent, Paused, Unpaused
 from matchpod.core.progress import PublicPhase
 
-ROSTER_S: Final = 120
+ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
-SILENT_S: Final = 15
-PAUSED_S: Final = 300
-PENDING_S: Final = 60
+SILENT_MS: Final = 15_000
+PAUSED_MS: Final = 300_000
+PENDING_MS: Final = 60_000
+CALL_MS: Final = 600_000
+"""How long a player's call for an admin is shown."""
+CALL_WORD: Final = "!admin"
 
 _IN_PLAY: Final = (PublicPhase.LIVE, PublicPhase.PAUSED)
 _WITH_SERVER: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING, *_IN_PLAY, PublicPhase.BETWEEN_MAPS)
@@ -27,12 +32,33 @@ class Urgency(IntEnum):
     NOW = 3
 
 
-class Attention(msgspec.Struct, frozen=True):
-    """A reason to look at a match."""
+class Attention(msgspec.Struct, frozen=True, kw_only=True):
+    """A reason to look at a match. It counts up from `since_ms` or down to `until_ms`, so its text stays the same."""
 
     urgency: Urgency
     kind: str
     text: str
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+class Signals(msgspec.Struct):
+    """What a match's log says to admins: pauses and calls for an admin, in the time of our clock."""
+
+    paused_ms: int | None = None
+    """Since when it is paused."""
+    called_ms: int | None = None
+    """When a player last asked for an admin."""
+
+    def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
+        """Note what these events say."""
+        for event in events:
+            if isinstance(event, Paused):
+                self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
+            elif isinstance(event, Unpaused):
+                self.paused_ms = None
+            elif isinstance(event, ChatMessage) and CALL_WORD in event.text.lower().split():
+                self.called_ms = now_ms
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +68,15 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     phase: PublicPhase
     missing: int = 0
     """Listed players who are not on the server."""
-    joined_until_ms: int | None = None
+    join_until_ms: int | None = None
     """When the time to join ends, while it runs."""
     heard_ms: int | None = None
     """When the server last sent something."""
-    paused_since_ms: int | None = None
-    pending_since_ms: int | None = None
+    paused_ms: int | None = None
+    """Since when it is paused."""
+    called_ms: int | None = None
+    """When a player last asked for an admin."""
+    pending_ms: int | None = None
     """Since when it waits for a free server."""
     tries: int = 0
     """Servers that were tried before this one."""
@@ -55,8 +84,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds whose log is incomplete."""
     leads: int = 0
     """Leads of the anti-cheat."""
-    calls: int = 0
-    """How often players asked for an admin."""
     is_callback_given_up: bool = False
 
 
@@ -67,79 +94,79 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 
 def _roster(now: Situation) -> Attention | None:
-    if now.phase is not PublicPhase.WAITING_FOR_PLAYERS or not now.missing or now.joined_until_ms is None:
+    until_ms = now.join_until_ms
+    if now.phase is not PublicPhase.WAITING_FOR_PLAYERS or not now.missing or until_ms is None:
         return None
-    left_s = max(0, (now.joined_until_ms - now.now_ms) // 1000)
-    if left_s > ROSTER_S:
+    if until_ms - now.now_ms > ROSTER_MS:
         return None
-    return Attention(Urgency.NOW, "roster", f"{_players(now.missing)} missing, {_minutes(left_s)} left")
+    text = f"{_players(now.missing)} missing, time left"
+    return Attention(urgency=Urgency.NOW, kind="roster", text=text, until_ms=until_ms)
 
 
 def _silence(now: Situation) -> Attention | None:
-    if now.phase not in _WITH_SERVER or now.heard_ms is None or now.now_ms - now.heard_ms < SILENT_S * 1000:
+    if now.phase not in _WITH_SERVER or not _is_past(now, now.heard_ms, SILENT_MS):
         return None
-    return Attention(Urgency.NOW, "silence", f"nothing heard for {_minutes((now.now_ms - now.heard_ms) // 1000)}")
+    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=now.heard_ms)
 
 
 def _gone(now: Situation) -> Attention | None:
     if now.phase is not PublicPhase.LIVE or not now.missing:
         return None
-    return Attention(Urgency.NOW, "gone", f"{_players(now.missing)} gone during a live map")
+    return Attention(urgency=Urgency.NOW, kind="gone", text=f"{_players(now.missing)} gone during a live map")
 
 
 def _call(now: Situation) -> Attention | None:
-    if not now.calls or now.phase is PublicPhase.ENDED:
+    if now.called_ms is None or now.phase is PublicPhase.ENDED or _is_past(now, now.called_ms, CALL_MS):
         return None
-    times = "" if now.calls == 1 else f", {now.calls} times"
-    return Attention(Urgency.NOW, "call", f"a player asked for an admin{times}")
+    return Attention(urgency=Urgency.NOW, kind="call", text="a player asked for an admin,", since_ms=now.called_ms)
 
 
 def _pause(now: Situation) -> Attention | None:
-    if now.phase is not PublicPhase.PAUSED or now.paused_since_ms is None:
+    if now.phase is not PublicPhase.PAUSED or not _is_past(now, now.paused_ms, PAUSED_MS):
         return None
-    paused_s = (now.now_ms - now.paused_since_ms) // 1000
-    return Attention(Urgency.SOON, "pause", f"paused for {_minutes(paused_s)}") if paused_s >= PAUSED_S else None
+    return Attention(urgency=Urgency.SOON, kind="pause", text="paused for", since_ms=now.paused_ms)
 
 
 def _pending(now: Situation) -> Attention | None:
-    if now.pending_since_ms is None:
+    if not _is_past(now, now.pending_ms, PENDING_MS):
         return None
-    waited_s = (now.now_ms - now.pending_since_ms) // 1000
-    if waited_s < PENDING_S:
-        return None
-    return Attention(Urgency.SOON, "pending", f"waiting for a free server for {_minutes(waited_s)}")
+    return Attention(
+        urgency=Urgency.SOON, kind="pending", text="waiting for a free server for", since_ms=now.pending_ms
+    )
 
 
 def _tries(now: Situation) -> Attention | None:
     if not now.tries or now.phase is not PublicPhase.ALLOCATING:
         return None
-    return Attention(Urgency.SOON, "tries", f"try {now.tries + 1} of starting a server")
+    return Attention(urgency=Urgency.SOON, kind="tries", text=f"try {now.tries + 1} of starting a server")
 
 
 def _callback(now: Situation) -> Attention | None:
-    return Attention(Urgency.SOON, "callback", "callback given up") if now.is_callback_given_up else None
+    if not now.is_callback_given_up:
+        return None
+    return Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
 
 
 def _loss(now: Situation) -> Attention | None:
     if not now.lost_rounds:
         return None
     rounds = "1 round" if now.lost_rounds == 1 else f"{now.lost_rounds} rounds"
-    return Attention(Urgency.NOTE, "loss", f"log of {rounds} is incomplete")
+    return Attention(urgency=Urgency.NOTE, kind="loss", text=f"log gap: {rounds} incomplete")
 
 
 def _leads(now: Situation) -> Attention | None:
     if not now.leads:
         return None
-    return Attention(Urgency.NOTE, "leads", "1 anti-cheat lead" if now.leads == 1 else f"{now.leads} anti-cheat leads")
+    text = "1 anti-cheat lead" if now.leads == 1 else f"{now.leads} anti-cheat leads"
+    return Attention(urgency=Urgency.NOTE, kind="leads", text=text)
 
 
 _RULES: Final = (_roster, _silence, _gone, _call, _pause, _pending, _tries, _callback, _loss, _leads)
 
 
+def _is_past(now: Situation, since_ms: int | None, limit_ms: int) -> bool:
+    return since_ms is not None and now.now_ms - since_ms >= limit_ms
+
+
 def _players(count: int) -> str:
     return "1 player" if count == 1 else f"{count} players"
-
-
-def _minutes(seconds: int) -> str:
-    """Return a duration as people read it: `42 s`, `2:05`."""
-    return f"{seconds} s" if seconds < 60 else f"{seconds // 60}:{seconds % 60:02}"

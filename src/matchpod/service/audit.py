@@ -71,6 +71,13 @@ class Audit:
         )
 
     @unavailable_on_outage
+    async def record(
+        self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
+    ) -> None:
+        """Record an act that was done."""
+        await self._db.write([self.entry(action, org_id=org_id, actor=actor, target=target, detail=detail)])
+
+    @unavailable_on_outage
     async def page(self, org_id: str | None, *, before_id: str | None = None) -> list[AuditItem]:
         """The newest acts in an organization, or before an older one; without an organization, those of operators."""
         found = await audit_log.list(self._db, org_id, before_id=before_id, limit=PAGE_SIZE)

@@ -7,19 +7,7 @@ import msgspec
 from matchpod.core.server_status import OPEN_PHASES
 from matchpod.ports import Database
 from matchpod.storage import rows
-from matchpod.storage.servers import ServerSummary
-
-
-class OpenServer(ServerSummary, frozen=True, kw_only=True):
-    """A server whose match has no outcome, with what an operator needs to judge how its start goes."""
-
-    tries: int = 0
-    """Servers that were tried before this one."""
-    error: str | None = None
-    """The last error while starting it, for operators: it may contain addresses and paths."""
-    allocated_at_ms: int | None = None
-    was_pending: bool = False
-    """True if the match has waited for a free server."""
+from matchpod.storage.servers import ServerRow
 
 
 class EndedCounts(msgspec.Struct, frozen=True):
@@ -35,11 +23,11 @@ _IS_OPEN = f"phase IN ({_PHASES}) AND phase <> 'released' AND phase <> 'ending'"
 """The same twice: the second part is the condition of the index, the first makes databases prefer it to others."""
 
 
-async def open_of(db: Database, org_id: str) -> list[OpenServer]:
+async def open_of(db: Database, org_id: str) -> list[ServerRow]:
     """Return the servers of an organization whose match has no outcome, newest first."""
     # Sorted here: to avoid sorting, SQLite would read all servers of the organization in the order of another index.
     rest = f"FROM servers WHERE org_id = :org_id AND {_IS_OPEN}"
-    found = await rows.read_all(db, OpenServer, rest, {"org_id": org_id})
+    found = await rows.read_all(db, ServerRow, rest, {"org_id": org_id})
     return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
 
 

@@ -39,13 +39,19 @@ NO_CONTENT = 204
 _log = logging.getLogger(__name__)
 
 
+ErrorPage = Callable[[Scope, MatchpodError], Response | None]
+"""Returns the page that a browser shows for an error; None if the error is sent as JSON."""
+
+
 def create_web(
     services: Services,
     *,
+    more_endpoints: Sequence[Endpoint] = (),
+    error_page: ErrorPage | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     random_bytes: Callable[[int], bytes] | None = None,
 ) -> Application:
-    """Build the ASGI application for these services."""
+    """Build the ASGI application for these services; `more_endpoints` are pages that the API does not describe."""
     site = Site(
         services=services,
         openapi=functools.cache(functools.partial(describe, ENDPOINTS, services.version)),
@@ -53,15 +59,30 @@ def create_web(
         pages=read_pages(),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
-    return Application(site, monotonic=monotonic, random_bytes=random_bytes or random.Random().randbytes)
+    return Application(
+        site,
+        endpoints=(*ENDPOINTS, *more_endpoints),
+        error_page=error_page,
+        monotonic=monotonic,
+        random_bytes=random_bytes or random.Random().randbytes,
+    )
 
 
 class Application:
     """The ASGI callable."""
 
-    def __init__(self, site: Site, *, monotonic: Callable[[], float], random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        *,
+        endpoints: Sequence[Endpoint],
+        error_page: ErrorPage | None,
+        monotonic: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
         self._site = site
-        self._router = Router(ENDPOINTS)
+        self._router = Router(endpoints)
+        self._error_page = error_page
         self._cors = Cors(site.services.cors_origins)
         self._monotonic = monotonic
         self._random_bytes = random_bytes
@@ -94,13 +115,13 @@ class Application:
                 route, method = endpoint.path, endpoint.method
                 response = await self._handle(endpoint, Call(scope=scope, receive=receive, params=params))
         except MatchpodError as error:
-            response = error_response(_hide_internal_error(error, request_id), request_id)
+            response = self._error(scope, _hide_internal_error(error, request_id), request_id)
         except ClientDisconnectedError:
             _log.debug("client disconnected", extra={"request_id": request_id, "route": route})
             return
         except Exception:  # noqa: BLE001 - the caller gets only the request id, which finds the traceback in the log
             _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
-            response = error_response(internal_error(), request_id)
+            response = self._error(scope, internal_error(), request_id)
         cors = () if method == OPTIONS else self._cors.headers(scope, endpoint)
         if isinstance(response, EventStream):
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
@@ -110,6 +131,10 @@ class Application:
         response = await compress(response, scope)
         await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
         self._record(route, method, response.status, started=started, request_id=request_id)
+
+    def _error(self, scope: Scope, error: MatchpodError, request_id: str) -> Response:
+        page = None if self._error_page is None else self._error_page(scope, error)
+        return page or error_response(error, request_id)
 
     def _options(self, scope: Scope) -> Response:
         """Answer without a key: a browser asks before it sends a request with one."""

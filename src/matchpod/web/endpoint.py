@@ -29,6 +29,7 @@ class Tag(StrEnum):
     API = "api"
     INGEST = "ingest"
     OPERATIONS = "operations"
+    CONSOLE = "console"
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -16,14 +16,17 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.attention import Signals
 from matchpod.core.effects import CancelReason, Effect
 from matchpod.core.match import Match
+from matchpod.core.match_card import MatchCard, card_of
 from matchpod.core.model import GameSettings
 from matchpod.core.phases import MatchPhase
 from matchpod.core.progress import (
     Deadline,
     PublicPhase,
     Stays,
+    WaitingFor,
     live_roster,
     next_deadline,
     public_phase,
@@ -132,6 +135,7 @@ class Fold(msgspec.Struct):
     heard_ms: int | None = None
     """When the last entry was received that the server or its plugins sent."""
     stays: Stays = msgspec.field(default_factory=Stays)
+    signals: Signals = msgspec.field(default_factory=Signals)
 
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
@@ -175,6 +179,7 @@ class Fold(msgspec.Struct):
             self.heard_ms = entry.received_ms
         reading = self._apply(entry)
         self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
+        self.signals.update(reading.events, entry.received_ms)
         return reading
 
     def _apply(self, entry: RawEntry) -> ReadResult:
@@ -299,12 +304,18 @@ class Fold(msgspec.Struct):
             last_heard_at=None if self.heard_ms is None else iso_time(self.heard_ms),
         )
 
+    def card(self) -> MatchCard:
+        """The match in an overview of many."""
+        return card_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
+
     def _deadline(self) -> Deadline | None:
+        found = self._next_deadline()
+        return None if found is None else Deadline(waiting_for=found[1], until=iso_time(found[0]))
+
+    def _next_deadline(self) -> tuple[int, WaitingFor] | None:
+        """The earliest deadline that callers see, in the time of our clock; None if there is none."""
         found = next_deadline(self.match)
-        if found is None:
-            return None
-        due_ms, waiting_for = found
-        return Deadline(waiting_for=waiting_for, until=iso_time(self._postpone(due_ms + self.reader.skipped_ms)))
+        return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
         """When a deadline fires at the earliest: it may have to wait after a resume."""

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from matchpod.core.match_card import MatchCard
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.storage.raw_log import RawEntry
 
@@ -30,6 +31,7 @@ class LocalMatch:
         self.woken = asyncio.Event()
         self._inbox: deque[RawEntry] = deque()
         self._state: LiveState | None = None
+        self._card: MatchCard | None = None
 
     def enqueue(self, entry: RawEntry) -> None:
         """Queue an entry that was just stored, and wake the runner."""
@@ -56,13 +58,19 @@ class LocalMatch:
     def applied(self, seq: int) -> None:
         """Record that the entry with this number was applied."""
         self.seq = seq
-        self._state = None
+        self._state = self._card = None
 
     def state(self) -> LiveState:
         """What callers see of the match; built at most once per applied entry."""
         if self._state is None:
             self._state = self.fold.state()
         return self._state
+
+    def card(self) -> MatchCard:
+        """The match in an overview of many; built at most once per applied entry."""
+        if self._card is None:
+            self._card = self.fold.card()
+        return self._card
 
 
 class LocalMatches:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Final
 
 from matchpod.core.match import Match
+from matchpod.core.match_card import MatchCard
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.service.match_log.replay import apply_after, open_match
@@ -44,6 +45,10 @@ class RemoteMatches:
         if cached.state is None:
             cached.state = cached.fold.state()
         return cached.state
+
+    async def card(self, row: ServerRow) -> MatchCard:
+        """The match in an overview of many."""
+        return (await self._catch_up(row)).fold.card()
 
     async def match(self, row: ServerRow) -> Match:
         """The match itself. Use it before the next await: other callers advance it."""

@@ -1,0 +1,98 @@
+"use strict";
+// Times in the reader's time zone, counters that run, copy buttons, search on the page, and what to show if the stream
+// of a page is cut. Everything else is done by the server; pages can be read without this file.
+(() => {
+  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+  function duration(ms) {
+    const seconds = Math.max(0, Math.floor(ms / 1000));
+    if (seconds < 60) return `${seconds} s`;
+    const two = (number) => String(number).padStart(2, "0");
+    const hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60, rest = two(seconds % 60);
+    return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+  }
+
+  function prepare(root) {
+    for (const time of root.querySelectorAll("time.local:not([data-done])")) {
+      time.textContent = exact.format(new Date(time.dateTime));
+      time.dataset.done = "1";
+    }
+    for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;
+    const label = document.getElementById("sound-label");
+    if (label) label.hidden = false;
+    for (const mark of root.querySelectorAll("[data-reload]")) { mark.removeAttribute("data-reload"); location.reload(); }
+  }
+
+  function run() {
+    const now = Date.now();
+    for (const counter of document.querySelectorAll("time[data-since]")) counter.textContent = duration(now - counter.dataset.since);
+    for (const counter of document.querySelectorAll("time[data-until]")) counter.textContent = duration(counter.dataset.until - now);
+  }
+
+  function filter() {
+    const field = document.querySelector("[data-filter]");
+    if (!field) return;
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const one of document.querySelectorAll(`${field.dataset.filter} [data-text]`)) {
+      const text = one.dataset.text.toLowerCase();
+      one.hidden = !words.every((word) => text.includes(word));
+    }
+  }
+
+  const title = document.title;
+  let attention = null;
+  function alarm() {
+    const mark = document.querySelector("[data-attention]");
+    if (!mark) return;
+    const count = Number(mark.dataset.attention);
+    document.title = count ? `(${count}) ${title}` : title;
+    const sound = document.getElementById("sound");
+    if (attention !== null && count > attention && sound && sound.checked) beep();
+    attention = count;
+  }
+
+  function beep() {
+    const audio = new AudioContext(), tone = audio.createOscillator(), volume = audio.createGain();
+    volume.gain.value = 0.1;
+    tone.connect(volume).connect(audio.destination);
+    tone.start();
+    tone.stop(audio.currentTime + 0.25);
+    tone.onended = () => audio.close();
+  }
+
+  function feedFilter() {
+    const feed = document.getElementById("feed");
+    if (!feed) return;
+    const shown = new Set([...document.querySelectorAll("[data-kind-filter]:checked")].map((box) => box.dataset.kindFilter));
+    for (const item of feed.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
+  }
+
+  function streamState(isOpen) {
+    const state = document.getElementById("stream-state");
+    if (state) state.hidden = isOpen;
+  }
+
+  function refresh() { prepare(document); run(); filter(); feedFilter(); alarm(); }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    refresh();
+    setInterval(run, 1000);
+    document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filter(); });
+    document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(); });
+    document.addEventListener("click", async (event) => {
+      const button = event.target.closest("[data-copy]");
+      if (!button) return;
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Select the text to copy it";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    document.body.addEventListener("htmx:sseOpen", () => streamState(true));
+    document.body.addEventListener("htmx:sseError", () => streamState(false));
+    document.body.addEventListener("htmx:sseClose", () => streamState(false));
+    document.body.addEventListener("htmx:sseMessage", refresh);
+  });
+})();

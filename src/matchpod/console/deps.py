@@ -1,0 +1,26 @@
+"""What the pages of the console depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from matchpod.console.broadcasts import Broadcasts
+from matchpod.console.doors import Doors
+from matchpod.service.audit import Audit
+from matchpod.service.console_sessions import ConsoleSessions
+from matchpod.service.overview import Overview
+from matchpod.web import Services
+
+
+class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
+    """The services behind the pages, and what all requests share."""
+
+    services: Services
+    sessions: ConsoleSessions
+    audit: Audit
+    overview: Overview
+    doors: Doors
+    broadcasts: Broadcasts
+    now_ms: Callable[[], int]

@@ -1,0 +1,31 @@
+"""Live: all open matches, those that need attention first."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from matchpod.console.broadcasts import Broadcast
+from matchpod.console.rendering import redirect
+from matchpod.console.streams import stream_of
+from matchpod.console.visit import Visit
+from matchpod.console.wall import Wall
+from matchpod.web.endpoint import EventStream, Response
+
+
+async def wall(visit: Visit) -> Response:
+    """Show the wall; operators have none, and see their own page instead."""
+    if visit.user.is_operator:
+        return redirect("/console/operator")
+    broadcast = await _broadcast(visit)
+    shown = broadcast.subject
+    return visit.page("live.html", wall=shown, position=broadcast.position)
+
+
+async def stream(visit: Visit) -> EventStream:
+    """Send what changes on the wall."""
+    return stream_of(visit, await _broadcast(visit))
+
+
+async def _broadcast(visit: Visit) -> Broadcast:
+    org_id = visit.principal.org_id
+    return await visit.deps.broadcasts.find(f"wall of {org_id}", partial(Wall, visit.deps.overview, org_id))

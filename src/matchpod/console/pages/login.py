@@ -1,0 +1,75 @@
+"""Log in with a key or a link, and log out.
+
+Opening a link changes nothing: chat programs open links to show a preview, which would use it up. A form on the page
+that it opens begins the session.
+"""
+
+from __future__ import annotations
+
+from matchpod.console.deps import ConsoleDeps
+from matchpod.console.rendering import page, redirect
+from matchpod.console.visit import NOTICES, Visit, read_form
+from matchpod.core.errors import UnauthorizedError
+from matchpod.service.console_sessions import MAX_MS, NewSession
+from matchpod.web.endpoint import Call, Response
+from matchpod.web.query_strings import query_of
+
+HOME = "/console"
+KEY_INVALID = "This key is not valid. It may be mistyped, expired or revoked."
+
+
+async def form(deps: ConsoleDeps, call: Call) -> Response:
+    """Show the form for a key."""
+    given = dict(query_of(call))
+    if await deps.sessions.find(deps.doors.read_cookie(call)) is not None:
+        return redirect(_own_path(given.get("next", "")))
+    return page("login.html", next=_own_path(given.get("next", "")), notice=NOTICES.get(given.get("done", ""), ""))
+
+
+async def by_key(deps: ConsoleDeps, call: Call) -> Response:
+    """Begin a session with the key in the form."""
+    given = await read_form(call)
+    path = _own_path(given.get("next", ""))
+    try:
+        session = await deps.sessions.open_by_key(given.get("key", ""), user_agent=_user_agent(call))
+    except UnauthorizedError:
+        return page("login.html", status=401, next=path, notice="", fault=KEY_INVALID)
+    return await _begin(deps, call, session, path)
+
+
+async def link(deps: ConsoleDeps, call: Call) -> Response:
+    """Show the form that begins a session with the link; it looks the same for every link."""
+    return page("login_link.html", path=call.scope["path"])
+
+
+async def by_link(deps: ConsoleDeps, call: Call) -> Response:
+    """Begin a session with the link."""
+    try:
+        session = await deps.sessions.open_by_link(call.params[0], user_agent=_user_agent(call))
+    except UnauthorizedError as exc:
+        return page("login.html", status=401, next=HOME, notice="", fault=str(exc))
+    return await _begin(deps, call, session, HOME)
+
+
+async def log_out(visit: Visit) -> Response:
+    """End this session."""
+    await visit.deps.sessions.log_out(visit.user)
+    return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
+
+
+async def _begin(deps: ConsoleDeps, call: Call, session: NewSession, path: str) -> Response:
+    """Answer with the new cookie; a session that this browser had before ends, so that none is left unnoticed."""
+    before = await deps.sessions.find(deps.doors.read_cookie(call))
+    if before is not None:
+        await deps.sessions.log_out(before)
+    return redirect(path, deps.doors.cookie_header(session.cookie, max_age_s=MAX_MS // 1000))
+
+
+def _own_path(path: str) -> str:
+    """Return the path if it is one of our pages, else the first page: a link must not lead to other sites."""
+    is_own = (path == HOME or path.startswith(f"{HOME}/")) and path.isascii() and path.isprintable()
+    return path if is_own and "\\" not in path and not path.startswith(f"{HOME}/login") else HOME
+
+
+def _user_agent(call: Call) -> str:
+    return call.header(b"user-agent") or ""

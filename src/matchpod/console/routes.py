@@ -1,0 +1,107 @@
+"""All addresses of the console, each with who may use it.
+
+To add a page: add a row here, its handler in `pages`, and its template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from matchpod.console.deps import ConsoleDeps
+from matchpod.console.pages import files, live, login
+from matchpod.console.rendering import page, redirect
+from matchpod.console.visit import MANAGER_ONLY, OPERATOR_ONLY, ORGANIZATION_ONLY, READER_ONLY, Visit, Who
+from matchpod.core.errors import ForbiddenError, MatchpodError
+from matchpod.service.console_sessions import ConsoleUser
+from matchpod.service.principals import Scope
+from matchpod.web.asgi import Scope as HttpScope
+from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, Tag
+
+ROOT: Final = "/console"
+OVERLAY: Final = "/overlay"
+LOGIN: Final = "/console/login"
+
+Answer = Response | EventStream
+PageHandler = Callable[[Visit], Awaitable[Answer]]
+OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One address: `handler` gets a Visit, or without a session the dependencies and the request."""
+
+    method: str
+    path: str
+    who: Who
+    handler: PageHandler | OpenHandler
+
+
+ROUTES: Final = (
+    Route("GET", "/console/assets/{hash}/{file}", Who.ANYONE, files.asset),
+    Route("GET", "/console/login", Who.ANYONE, login.form),
+    Route("POST", "/console/login", Who.ANYONE, login.by_key),
+    Route("GET", "/console/login/{token}", Who.ANYONE, login.link),
+    Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link),
+    Route("POST", "/console/logout", Who.PERSON, login.log_out),
+    Route("GET", "/console", Who.PERSON, live.wall),
+    Route("GET", "/console/stream", Who.MEMBER, live.stream),
+)
+
+
+def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
+    """Return the endpoints of the console."""
+    return tuple(
+        Endpoint(
+            method=route.method,
+            path=route.path,
+            name=f"{route.method} {route.path}",
+            tag=Tag.CONSOLE,
+            summary="",
+            handler=partial(_handle, deps, route),
+        )
+        for route in ROUTES
+    )
+
+
+def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
+    """Return the page for an error; None for requests that are not to the console."""
+    path: str = scope["path"]
+    if not (path == ROOT or path.startswith((f"{ROOT}/", f"{OVERLAY}/"))):
+        return None
+    return page("error.html", status=error.status, error=error)
+
+
+async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call) -> Answer:
+    deps.doors.check(call)
+    if route.who is Who.ANYONE:
+        return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
+    user = await deps.sessions.find(deps.doors.read_cookie(call))
+    if user is None:
+        return _to_login(call)
+    _require(user, route.who)
+    return await route.handler(Visit(deps=deps, call=call, user=user))  # type: ignore[arg-type, call-arg]
+
+
+def _require(user: ConsoleUser, who: Who) -> None:
+    if who is Who.OPERATOR and not user.is_operator:
+        raise ForbiddenError(OPERATOR_ONLY)
+    if who in (Who.MEMBER, Who.MANAGER) and user.principal is None:
+        raise ForbiddenError(ORGANIZATION_ONLY)
+    if (
+        who in (Who.MEMBER, Who.MANAGER)
+        and user.principal is not None
+        and Scope.SERVERS_READ not in user.principal.scopes
+    ):
+        raise ForbiddenError(READER_ONLY)
+    if who is Who.MANAGER and user.principal is not None and not user.principal.may_create:
+        raise ForbiddenError(MANAGER_ONLY)
+
+
+def _to_login(call: Call) -> Response:
+    if call.scope["method"] != "GET" or call.header(b"accept") == "text/event-stream":
+        return page("error.html", status=401, error=None)
+    return redirect(f"{LOGIN}?next={quote(call.scope['path'])}")

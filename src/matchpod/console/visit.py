@@ -1,0 +1,128 @@
+"""One request to the console: who sends it, what they may do, and how it is answered."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+
+from matchpod.console.deps import ConsoleDeps
+from matchpod.console.rendering import page, redirect
+from matchpod.core.errors import ForbiddenError, InvalidParamsError
+from matchpod.service.audit import Action
+from matchpod.service.console_sessions import ConsoleUser
+from matchpod.service.principals import Principal
+from matchpod.web.bodies import read_body
+from matchpod.web.endpoint import Call, Header, Response
+from matchpod.web.query_strings import query_of
+
+MAX_FORM_BYTES = 256 * 1024
+MAX_FORM_FIELDS = 200
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+ORGANIZATION_ONLY = (
+    "This page belongs to an organization, and you are logged in as operator. Log in with one of its keys."
+)
+OPERATOR_ONLY = "This page is for operators. Print a link with `matchpod console --operator`."
+READER_ONLY = "Your key may not read matches. Log in with one that has the scope servers:read."
+MANAGER_ONLY = "Your key may only read. Log in with a key of an owner or admin that has the scope servers:write."
+
+
+class Who(StrEnum):
+    """Who may use a page."""
+
+    ANYONE = "anyone"
+    PERSON = "person"
+    """Everyone who is logged in."""
+    MEMBER = "member"
+    """The people of an organization."""
+    MANAGER = "manager"
+    """Those who may create and cancel matches."""
+    OPERATOR = "operator"
+
+
+class Visit(msgspec.Struct, kw_only=True):
+    """One request of a person who is logged in."""
+
+    deps: ConsoleDeps
+    call: Call
+    user: ConsoleUser
+
+    @property
+    def principal(self) -> Principal:
+        """The rights in the organization; ForbiddenError for operators."""
+        if self.user.principal is None:
+            raise ForbiddenError(ORGANIZATION_ONLY)
+        return self.user.principal
+
+    @property
+    def may_act(self) -> bool:
+        """True if the person may create and cancel matches."""
+        return self.user.principal is not None and self.user.principal.may_create
+
+    @property
+    def path(self) -> str:
+        """The path of the request."""
+        path: str = self.call.scope["path"]
+        return path
+
+    def query(self) -> dict[str, str]:
+        """Return the parameters of the request; empty ones, which forms send too, are left out."""
+        return {name: value for name, value in query_of(self.call) if value}
+
+    async def form(self) -> dict[str, str]:
+        """Return the fields of a form that was sent."""
+        return await read_form(self.call)
+
+    def page(self, template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
+        """Return a page with menu and heading for this person."""
+        return page(
+            template,
+            status=status,
+            headers=headers,
+            user=self.user,
+            may_act=self.may_act,
+            path=self.path,
+            version=self.deps.services.version,
+            now_ms=self.deps.now_ms(),
+            notice=NOTICES.get(self.query().get("done", ""), ""),
+            **values,
+        )
+
+    def done(self, path: str, notice: str, *headers: Header) -> Response:
+        """Return a redirect to a page that shows a notice, one of NOTICES."""
+        return redirect(f"{path}?{urlencode({'done': notice})}", *headers)
+
+    async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
+        """Record an act in the audit log."""
+        await self.deps.audit.record(
+            action, org_id=self.user.org_id, actor=self.user.session_id, target=target, detail=detail
+        )
+
+
+NOTICES = {
+    "canceled": "The match is canceled. Its server is being destroyed.",
+    "redelivered": "The callback is being sent again.",
+    "created": "The match was created.",
+    "logged-out": "You are logged out.",
+    "session-ended": "The session has ended.",
+    "key-revoked": "The key is revoked. Its sessions have ended too.",
+    "region-on": "The region accepts new matches.",
+    "region-off": "The region accepts no new matches. Running matches go on.",
+    "overlay-ended": "The links to the overlay no longer work.",
+}
+"""What was done, by the word in the address: the text of an address is never shown."""
+
+
+async def read_form(call: Call) -> dict[str, str]:
+    """Return the fields of a form; InvalidParamsError if it is none."""
+    kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
+    body = await read_body(call.scope, call.receive, MAX_FORM_BYTES)
+    if kind != FORM_TYPE:
+        raise InvalidParamsError(f"A form is expected, with the content type {FORM_TYPE}.")
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
+    except ValueError as exc:
+        raise InvalidParamsError("The form cannot be read.") from exc
+    return dict(pairs)

@@ -1,0 +1,119 @@
+"""The wall: all open matches of an organization, as fragments that are rendered once per change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Final
+
+from markupsafe import Markup
+
+from matchpod.console.broadcasts import swapped
+from matchpod.console.rendering import fragment
+from matchpod.core.progress import PublicPhase
+from matchpod.service.overview import Overview, WallMatch, WallTotals, most_urgent
+
+PARTS: Final = "wall_parts.html"
+TOTALS_TICKS: Final = 5
+"""Totals are read every fifth time: they change slowly, and cost more to read."""
+
+_PREPARING: Final = (PublicPhase.ALLOCATING,)
+_WAITING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING)
+
+
+class Wall:
+    """What the wall of an organization shows."""
+
+    def __init__(self, overview: Overview, org_id: str) -> None:
+        self._overview = overview
+        self._org_id = org_id
+        self._ticks = 0
+        self._totals: WallTotals | None = None
+        self._matches: dict[str, WallMatch] = {}
+        self._cards: dict[str, bytes] = {}
+        self._around: dict[str, bytes] = {}
+
+    @property
+    def cards(self) -> Markup:
+        """The cards of all matches."""
+        return Markup(b"".join(self._cards.values()).decode())
+
+    def part(self, name: str) -> Markup:
+        """A fragment beside the cards."""
+        return Markup(self._around[name].decode())
+
+    async def changes(self) -> bytes:
+        """Read again, and return what has changed."""
+        matches = await self._overview.matches(self._org_id)
+        if self._totals is None or self._ticks % TOTALS_TICKS == 0:
+            self._totals = await self._overview.totals(self._org_id)
+        self._ticks += 1
+        changed = self._change_around(matches, self._totals)
+        return changed + self._change_cards({one.server_id: one for one in matches})
+
+    def everything(self) -> bytes:
+        """Return all fragments."""
+        cards = b'<div id="cards" class="cards">' + b"".join(self._cards.values()) + b"</div>"
+        return b"".join(swapped(one) for one in (*self._around.values(), cards))
+
+    def _change_around(self, matches: Sequence[WallMatch], totals: WallTotals) -> bytes:
+        around = {
+            "counters": fragment(PARTS, "counters", counts_of(matches, totals)),
+            "attention": fragment(PARTS, "attention", most_urgent(matches)),
+            "empty": fragment(PARTS, "empty", not matches, may_act=False),
+            "beside": fragment(PARTS, "beside", totals),
+        }
+        changed = [swapped(one) for name, one in around.items() if self._around.get(name) != one]
+        self._around = around
+        return b"".join(changed)
+
+    def _change_cards(self, matches: dict[str, WallMatch]) -> bytes:
+        cards = {
+            key: self._cards[key] if self._matches.get(key) == one else fragment(PARTS, "card", one)
+            for key, one in matches.items()
+        }
+        changed = card_changes(self._cards, cards)
+        self._matches, self._cards = matches, cards
+        return changed
+
+
+def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
+    """Return what turns one list of cards into another: deletions, insertions, and cards with other content."""
+    old, new = list(before), list(after)
+    if old == new:
+        return b"".join(swapped(card) for key, card in after.items() if before[key] != card)
+    kept = [
+        key
+        for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+        for key in new[block.b : block.b + block.size]
+    ]
+    stays = set(kept)
+    changed = [b'<div id="card-%s" hx-swap-oob="delete"></div>' % key.encode() for key in old if key not in stays]
+    changed += [swapped(after[key]) for key in kept if before[key] != after[key]]
+    next_kept: str | None = None
+    inserted: list[bytes] = []
+    for key in reversed(new):
+        if key in stays:
+            next_kept = key
+        else:
+            inserted.append(_inserted(after[key], next_kept))
+    return b"".join(changed + inserted[::-1])
+
+
+def _inserted(card: bytes, before: str | None) -> bytes:
+    where = b"beforeend:#cards" if before is None else b"beforebegin:#card-%s" % before.encode()
+    return b'<div hx-swap-oob="%s">%s</div>' % (where, card)
+
+
+def counts_of(matches: Sequence[WallMatch], totals: WallTotals) -> list[tuple[str, int, str]]:
+    """Return the counters: name, number, and how it is drawn if it is not 0."""
+    phases = [one.card.phase for one in matches]
+    waiting, preparing = sum(one in _WAITING for one in phases), sum(one in _PREPARING for one in phases)
+    return [
+        ("need attention", most_urgent(matches), "bad"),
+        ("in play", len(phases) - waiting - preparing, "good"),
+        ("waiting for players", waiting, ""),
+        ("getting a server", preparing, ""),
+        ("ended in the last hour", totals.ended.ended, ""),
+        ("failed in the last hour", totals.ended.failed, "bad"),
+    ]

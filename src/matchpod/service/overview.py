@@ -1,0 +1,191 @@
+"""Show all open matches of an organization at once, those that need attention first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from matchpod.core.attention import Attention, Situation, attention_of
+from matchpod.core.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.match_card import MatchCard
+from matchpod.core.model import GameSettings, MatchType
+from matchpod.core.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Clock, Database
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.callback_views import CallbackItem, callback_item
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
+from matchpod.service.regions import Regions, RegionView
+from matchpod.storage import callback_lists
+from matchpod.storage.open_servers import EndedCounts, count_ended, open_of
+from matchpod.storage.servers import ServerRow
+
+HOUR_MS: Final = 60 * 60 * 1000
+RECENT_MS: Final = HOUR_MS
+"""How long a match that ended is counted."""
+GIVEN_UP_MS: Final = 24 * HOUR_MS
+"""How long a callback that was given up is listed."""
+MAX_GIVEN_UP: Final = 20
+MAX_REMOTE: Final = MAX_MATCHES // 2
+"""Matches of other replicas whose log is read here; of the others only their row is shown."""
+MAX_DECODED: Final = 2_000
+
+
+class WallMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """An open match: what was ordered, where it stands, and whether it needs attention."""
+
+    server_id: str
+    external_match_id: str | None
+    region: str
+    is_fast: bool
+    """True if the region plays faster than real time, as sandboxes do."""
+    match_type: MatchType
+    map_count: int
+    team1: str | None
+    team2: str | None
+    created_ms: int
+    card: MatchCard
+    is_followed: bool
+    """False if only the row of the match is known here: another replica follows its log."""
+    is_heard: bool
+    """True if the server sent something lately, or none is expected."""
+    attention: tuple[Attention, ...]
+
+    @property
+    def urgency(self) -> int:
+        """The highest urgency of all reasons; 0 if there is none."""
+        return max((int(reason.urgency) for reason in self.attention), default=0)
+
+
+class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown beside the matches."""
+
+    ended: EndedCounts
+    given_up: tuple[CallbackItem, ...]
+    """Callbacks that were given up, newest first."""
+    regions: tuple[RegionView, ...]
+
+
+class Overview:
+    """The open matches of organizations."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._regions = regions
+        self._live = live
+        self._remote = remote
+
+    @unavailable_on_outage
+    async def matches(self, org_id: str) -> list[WallMatch]:
+        """The open matches, the most urgent first, then the oldest."""
+        rows = await open_of(self._db, org_id)
+        now_ms, folded = self._clock.now_ms(), 0
+        found = []
+        for row in rows:
+            is_local = self._live.get(row.id) is not None
+            is_remote = not is_local and row.status is ServerStatus.RUNNING and folded < MAX_REMOTE
+            folded += is_remote
+            found.append(self._match(row, await self._card(row, is_remote=is_remote), now_ms))
+        return sorted(found, key=lambda one: (-one.urgency, one.created_ms, one.server_id))
+
+    @unavailable_on_outage
+    async def totals(self, org_id: str) -> WallTotals:
+        """What is shown beside the matches."""
+        now_ms = self._clock.now_ms()
+        query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=now_ms - GIVEN_UP_MS)
+        _, given_up = await callback_lists.list_page(self._db, org_id, query)
+        return WallTotals(
+            ended=await count_ended(self._db, org_id, now_ms - RECENT_MS),
+            given_up=tuple(callback_item(row) for row in given_up),
+            regions=tuple(await self._regions.views()),
+        )
+
+    async def _card(self, row: ServerRow, *, is_remote: bool) -> MatchCard | None:
+        live = self._live.get(row.id)
+        if live is not None:
+            return live.card()
+        return await self._remote.card(row) if is_remote else None
+
+    def _match(self, row: ServerRow, card: MatchCard | None, now_ms: int) -> WallMatch:
+        settings, region = _settings(row.settings), self._regions.get(row.region)
+        shown = _row_card(row) if card is None else card
+        attention = attention_of(_situation(row, shown, now_ms, is_followed=card is not None))
+        return WallMatch(
+            server_id=row.id,
+            external_match_id=row.external_match_id,
+            region=row.region,
+            is_fast=region is not None and region.speed != 1.0,
+            match_type=settings.match_type,
+            map_count=len(settings.maps),
+            team1=None if settings.team1 is None else settings.team1.name,
+            team2=None if settings.team2 is None else settings.team2.name,
+            created_ms=row.created_at_ms,
+            # When it was last heard would make it differ with every line of the log.
+            card=msgspec.structs.replace(shown, heard_ms=None),
+            is_followed=card is not None,
+            is_heard=all(reason.kind != "silence" for reason in attention),
+            attention=attention,
+        )
+
+
+def _situation(row: ServerRow, card: MatchCard, now_ms: int, *, is_followed: bool) -> Situation:
+    is_joining = card.waiting_for is WaitingFor.PLAYERS_TO_JOIN
+    return Situation(
+        now_ms=now_ms,
+        phase=card.phase,
+        missing=card.missing if is_followed else 0,
+        join_until_ms=card.until_ms if is_joining else None,
+        heard_ms=card.heard_ms,
+        paused_ms=card.paused_ms,
+        called_ms=card.called_ms,
+        pending_ms=row.created_at_ms if row.phase is ServerPhase.PENDING else None,
+        tries=row.tries,
+        lost_rounds=card.lost_rounds,
+        leads=card.leads,
+    )
+
+
+def _row_card(row: ServerRow) -> MatchCard:
+    """What the row alone says."""
+    settings = _settings(row.settings)
+    is_pending = row.phase is ServerPhase.PENDING
+    return MatchCard(
+        phase=row.match_phase if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING,
+        map_name=settings.maps[0] if settings.maps else None,
+        map_number=1,
+        maps_won=(0, 0),
+        score=None,
+        team1_side=None,
+        round=None,
+        live_ms=None,
+        waiting_for=WaitingFor.FREE_SERVER if is_pending else None,
+        until_ms=row.pending_until_ms if is_pending else None,
+        roster=_roster(row.settings),
+        heard_ms=None,
+        paused_ms=None,
+        called_ms=None,
+        lost_rounds=0,
+        leads=0,
+    )
+
+
+@lru_cache(MAX_DECODED)
+def _settings(encoded: bytes) -> GameSettings:
+    return msgspec.json.decode(encoded, type=GameSettings)
+
+
+@lru_cache(MAX_DECODED)
+def _roster(encoded: bytes) -> tuple[RosterPlayer, ...]:
+    return expected_roster(_settings(encoded))
+
+
+def most_urgent(matches: Sequence[WallMatch]) -> int:
+    """The number of matches that need attention now or soon."""
+    return sum(one.urgency > 1 for one in matches)
