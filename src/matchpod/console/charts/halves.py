@@ -1,0 +1,68 @@
+"""Find where the halves and overtimes of a map begin, from its rounds.
+
+The settings of the game are not in the rounds. So halves are found by the change of sides, and overtime by a tie after
+two halves of equal length. Without these signs no part is named.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.round_shapes import RoundEntry
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Rounds that belong together: a half, or a half of an overtime."""
+
+    rounds: tuple[RoundEntry, ...]
+    name: str
+    """Empty if unknown, and for the second half of an overtime."""
+
+
+def split_rounds(rounds: Sequence[RoundEntry]) -> tuple[Part, ...]:
+    """Split the rounds of a map at each half and overtime; at least one part if there are rounds."""
+    swaps = _swaps(rounds)
+    names = _part_names(rounds, swaps)
+    starts = sorted({*swaps, *names})
+    parts: list[Part] = []
+    for first, after in zip([None, *starts], [*starts, None], strict=True):
+        inside = tuple(
+            one for one in rounds if (first is None or one.number >= first) and (after is None or one.number < after)
+        )
+        if inside:
+            parts.append(Part(inside, names.get(inside[0].number, "")))
+    return tuple(parts)
+
+
+def _swaps(rounds: Sequence[RoundEntry]) -> list[int]:
+    """Return the first round after each change of sides."""
+    known = [one for one in rounds if one.team1.side is not None]
+    return [one.number for before, one in itertools.pairwise(known) if before.team1.side != one.team1.side]
+
+
+def _part_names(rounds: Sequence[RoundEntry], swaps: list[int]) -> dict[int, str]:
+    """Return the names of the parts whose meaning is certain, by their first round."""
+    by_number = {one.number: one for one in rounds}
+    if not swaps or not {1, swaps[0] - 1} <= by_number.keys():  # the first change of sides may be in a missing round
+        return {}
+    half = swaps[0] - 1
+    names = {1: "1st half", swaps[0]: "2nd half"}
+    if rounds[-1].number <= 2 * half:
+        return names
+    if not _is_tied(by_number.get(2 * half)):
+        return {}  # other rules than two halves and overtime
+    first = 2 * half + 1
+    names[first] = "Overtime"
+    later = [number for number in swaps if number > first]
+    length = 2 * (later[0] - first) if later else 0
+    if length and rounds[-1].number >= first + length:
+        for count, start in enumerate(range(first, rounds[-1].number + 1, length), start=1):
+            names[start] = f"Overtime {count}"
+    return names
+
+
+def _is_tied(one: RoundEntry | None) -> bool:
+    return one is not None and one.score is not None and one.score.team1 == one.score.team2

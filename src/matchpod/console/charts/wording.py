@@ -1,0 +1,53 @@
+"""Turn untrusted names and missing numbers into text that is safe to show in a chart."""
+
+from __future__ import annotations
+
+import re
+
+from matchpod.core.model import Side, Team
+
+MISSING = "–"
+"""Stands for a number that was not measured."""
+
+MAX_NAME_CHARS = 256
+"""Characters of a name in a tooltip or table; names in the log are not longer."""
+
+MAX_LABEL_CHARS = 16
+"""Characters of a name beside a bar; more do not fit on a phone."""
+
+UNLISTED = "unlisted player"
+SIDE_LETTERS = {Side.CT: "CT", Side.T: "T"}
+SIDE_CLASSES = {Side.CT: "ct", Side.T: "t"}
+
+# Embeddings, overrides and isolates of the writing direction would also turn around the text after the name.
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(name: str | None, fallback: str = UNLISTED) -> str:
+    """Return a name without control characters and directions of writing; the fallback if nothing is left."""
+    return _UNSHOWABLE.sub("", name or "").strip()[:MAX_NAME_CHARS] or fallback
+
+
+def shorten(name: str, limit: int = MAX_LABEL_CHARS) -> str:
+    """Return a clean name, cut to the limit with an ellipsis."""
+    return name if len(name) <= limit else name[: limit - 1].rstrip() + "…"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Return a number as text; a dash if it was not measured."""
+    return MISSING if value is None else f"{value:,.{digits}f}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def side_letter(side: Side | None) -> str:
+    """Return the letter of a side; a question mark if the side is unknown."""
+    return "?" if side is None else SIDE_LETTERS[side]
+
+
+def team_class(team: Team | None) -> str:
+    """Return the CSS class of a team; the one of muted text without a team."""
+    return "muted" if team is None else team.value
