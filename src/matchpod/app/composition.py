@@ -36,6 +36,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.match_details import MatchDetails
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
@@ -115,6 +116,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         sessions=ConsoleSessions(db=db, clock=clock, access=access, audit=audit),
         audit=audit,
         overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
+        details=MatchDetails(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
         doors=Doors(ingest_base),
         broadcasts=broadcasts,
         now_ms=clock.now_ms,

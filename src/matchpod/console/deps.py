@@ -10,6 +10,7 @@ from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.doors import Doors
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
+from matchpod.service.match_details import MatchDetails
 from matchpod.service.overview import Overview
 from matchpod.web import Services
 
@@ -21,6 +22,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     sessions: ConsoleSessions
     audit: Audit
     overview: Overview
+    details: MatchDetails
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

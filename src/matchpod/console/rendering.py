@@ -90,6 +90,12 @@ def utc(at: str | int) -> str:
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def clock(at: str | int) -> Markup:
+    """Return the time of day, which the page's script shows in the time zone of its reader."""
+    text = '<time class="clock" datetime="{}" title="{} UTC">{}</time>'
+    return Markup(text).format(iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
+
+
 def iso(at: str | int) -> str:
     """Return a time as ISO 8601 in UTC."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -128,6 +134,6 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters |= {"time": time_tag, "utc": utc, "iso": iso, "duration": duration, "with_page": with_page}
+    environment.filters |= {"time": time_tag, "utc": utc, "iso": iso, "clock": clock, "duration": duration, "with_page": with_page}
     environment.globals |= {"asset": asset_path, "now": _now_ms}
     return environment

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.pages import files, live, login
+from matchpod.console.pages import files, live, login, match
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import MANAGER_ONLY, OPERATOR_ONLY, ORGANIZATION_ONLY, READER_ONLY, Visit, Who
 from matchpod.core.errors import ForbiddenError, MatchpodError
@@ -49,6 +49,11 @@ ROUTES: Final = (
     Route("POST", "/console/logout", Who.PERSON, login.log_out),
     Route("GET", "/console", Who.PERSON, live.wall),
     Route("GET", "/console/stream", Who.MEMBER, live.stream),
+    Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show),
+    Route("GET", "/console/matches/{serverId}/stream", Who.MEMBER, match.stream),
+    Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
+    Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
+    Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
 )
 
 

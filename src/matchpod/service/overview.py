@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.attention import Attention, Situation, attention_of
+from matchpod.core.attention import Attention, attention_of
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings, MatchType
@@ -17,6 +17,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callback_views import CallbackItem, callback_item
+from matchpod.service.match_details import situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.regions import Regions, RegionView
@@ -116,7 +117,7 @@ class Overview:
     def _match(self, row: ServerRow, card: MatchCard | None, now_ms: int) -> WallMatch:
         settings, region = _settings(row.settings), self._regions.get(row.region)
         shown = _row_card(row) if card is None else card
-        attention = attention_of(_situation(row, shown, now_ms, is_followed=card is not None))
+        attention = attention_of(situation_of(row, card, now_ms))
         return WallMatch(
             server_id=row.id,
             external_match_id=row.external_match_id,
@@ -133,23 +134,6 @@ class Overview:
             is_heard=all(reason.kind != "silence" for reason in attention),
             attention=attention,
         )
-
-
-def _situation(row: ServerRow, card: MatchCard, now_ms: int, *, is_followed: bool) -> Situation:
-    is_joining = card.waiting_for is WaitingFor.PLAYERS_TO_JOIN
-    return Situation(
-        now_ms=now_ms,
-        phase=card.phase,
-        missing=card.missing if is_followed else 0,
-        join_until_ms=card.until_ms if is_joining else None,
-        heard_ms=card.heard_ms,
-        paused_ms=card.paused_ms,
-        called_ms=card.called_ms,
-        pending_ms=row.created_at_ms if row.phase is ServerPhase.PENDING else None,
-        tries=row.tries,
-        lost_rounds=card.lost_rounds,
-        leads=card.leads,
-    )
 
 
 def _row_card(row: ServerRow) -> MatchCard:

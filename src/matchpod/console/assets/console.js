@@ -4,6 +4,8 @@
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+  const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
   function duration(ms) {
     const seconds = Math.max(0, Math.floor(ms / 1000));
     if (seconds < 60) return `${seconds} s`;
@@ -15,6 +17,10 @@
   function prepare(root) {
     for (const time of root.querySelectorAll("time.local:not([data-done])")) {
       time.textContent = exact.format(new Date(time.dateTime));
+      time.dataset.done = "1";
+    }
+    for (const time of root.querySelectorAll("time.clock:not([data-done])")) {
+      time.textContent = timeOfDay.format(new Date(time.dateTime));
       time.dataset.done = "1";
     }
     for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;

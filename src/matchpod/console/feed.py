@@ -1,0 +1,74 @@
+"""The feed of a match: its timeline as lines of text, newest first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.console.rendering import fragment
+from matchpod.core.timeline_items import (
+    AntiCheatItem,
+    AssistItem,
+    BombDefusedItem,
+    BombExplodedItem,
+    BombPlantedItem,
+    ChatItem,
+    DeathItem,
+    KillItem,
+    PausedItem,
+    PlayerConnectedItem,
+    PlayerDisconnectedItem,
+    RoundRestoredItem,
+    TimelineItem,
+    UnpausedItem,
+)
+
+KINDS: Final = {
+    "fights": "kills and deaths",
+    "bomb": "bomb",
+    "rounds": "rounds",
+    "chat": "chat",
+    "players": "joins and leaves",
+    "pauses": "pauses and restores",
+    "leads": "anti-cheat leads",
+}
+"""The kinds of lines that can be hidden, with their labels."""
+
+_KIND_OF: Final[dict[type, str]] = {
+    KillItem: "fights",
+    DeathItem: "fights",
+    AssistItem: "fights",
+    BombPlantedItem: "bomb",
+    BombDefusedItem: "bomb",
+    BombExplodedItem: "bomb",
+    ChatItem: "chat",
+    PlayerConnectedItem: "players",
+    PlayerDisconnectedItem: "players",
+    PausedItem: "pauses",
+    UnpausedItem: "pauses",
+    RoundRestoredItem: "pauses",
+    AntiCheatItem: "leads",
+}
+
+_ITEM: Final = msgspec.json.Decoder(TimelineItem)
+
+
+def read_item(line: bytes) -> TimelineItem:
+    """Decode a stored item."""
+    return _ITEM.decode(line)
+
+
+def kind_of(item: TimelineItem) -> str:
+    """Return the kind of an item; a round is the most common one."""
+    return _KIND_OF.get(type(item), "rounds")
+
+
+def type_of(item: TimelineItem) -> str:
+    """Return the type of an item as in the API."""
+    return str(item.__struct_config__.tag)
+
+
+def feed_line(item: TimelineItem, map_number: int) -> bytes:
+    """Return an item as an element of the feed."""
+    return fragment("feed.html", "line", item, type_of(item), kind=kind_of(item), map_number=map_number)

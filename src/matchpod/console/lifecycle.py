@@ -1,0 +1,101 @@
+"""The life of a match as spans: from its creation over its server and its maps to its callback."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.played_map import MapStatus
+from matchpod.service.match_details import MatchDetail
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a match's life; `end_ms` is None while it lasts."""
+
+    name: str
+    start_ms: int
+    end_ms: int | None
+    note: str = ""
+    is_bad: bool = False
+
+
+class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A span with its place on a line from 0 to 100."""
+
+    span: Span
+    x: float
+    width: float
+
+
+def spans_of(match: MatchDetail) -> list[Span]:
+    """Return the spans of a match, in order."""
+    ended_ms = match.ended_ms
+    spans = [_server_span(match)]
+    started = [one for one in match.maps if one.started_ms is not None]
+    first_ms = started[0].started_ms if started else None
+    if match.running_ms is not None:
+        spans.append(Span(name="waiting for players", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
+    for one in started:
+        if one.started_ms is not None:
+            is_canceled = one.status is MapStatus.CANCELLED
+            score = f"{one.team1_score}:{one.team2_score}" + (", canceled" if is_canceled else "")
+            end_ms = one.finished_ms or ended_ms
+            name = f"map {one.number}, {one.name}"
+            spans.append(Span(name=name, start_ms=one.started_ms, end_ms=end_ms, note=score, is_bad=is_canceled))
+    if ended_ms is not None:
+        spans += [Span(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))]
+        spans += _callback_spans(match)
+    return spans
+
+
+def placed(spans: list[Span], now_ms: int) -> list[PlacedSpan]:
+    """Return the spans with their places; one that lasts ends now."""
+    first = min(span.start_ms for span in spans)
+    last = max(now_ms if span.end_ms is None else span.end_ms for span in spans)
+    scale = 100 / max(1, last - first)
+    return [
+        PlacedSpan(
+            span=span,
+            x=round((span.start_ms - first) * scale, 2),
+            width=round(max(0.6, ((now_ms if span.end_ms is None else span.end_ms) - span.start_ms) * scale), 2),
+        )
+        for span in spans
+    ]
+
+
+def _server_span(match: MatchDetail) -> Span:
+    note = "" if not match.tries else f"try {match.tries + 1}"
+    failed = match.running_ms is None and match.ended_ms is not None
+    if failed and match.ending.error:
+        note = ", ".join(filter(None, (note, match.ending.error)))
+    end_ms = match.running_ms or match.ended_ms
+    return Span(name="getting a server", start_ms=match.created_ms, end_ms=end_ms, note=note, is_bad=failed)
+
+
+def _callback_spans(match: MatchDetail) -> list[Span]:
+    spans = []
+    for one in match.callbacks:
+        times = "1 attempt" if one.attempt_count == 1 else f"{one.attempt_count} attempts"
+        problem = "" if one.state == "delivered" else (one.last_error or (one.last_status and str(one.last_status)) or "")
+        note = ", ".join(filter(None, (one.state.replace("_", " "), times, problem)))
+        start_ms = match.ended_ms or match.created_ms
+        is_waiting = one.state == "waiting"
+        spans.append(
+            Span(
+                name="callback",
+                start_ms=start_ms,
+                end_ms=None if is_waiting else start_ms,
+                note=note,
+                is_bad=one.state == "given_up",
+            )
+        )
+    return spans
+
+
+def _failed(match: MatchDetail) -> bool:
+    return match.ending.reason is not None
+
+
+def _outcome(match: MatchDetail) -> str:
+    if match.ending.reason is None:
+        return "finished"
+    return match.ending.reason.replace("_", " ")

@@ -1,0 +1,115 @@
+"""What people can do with a match: each action with its text, when it is allowed, and how it is done.
+
+To add one, add it to ACTIONS: it then appears on the page of every match whose phase allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from matchpod.console.visit import Visit
+from matchpod.core.callback_query import CallbackState
+from matchpod.core.errors import ServerNotRunningError
+from matchpod.service.audit import Action
+from matchpod.service.match_details import MatchDetail
+
+
+class Revealed(msgspec.Struct, frozen=True):
+    """A secret that is shown once, on the page that answers the action."""
+
+    label: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Revealed({self.label})"
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action did: the word of a notice, or a secret."""
+
+    notice: str = ""
+    revealed: Revealed | None = None
+
+
+class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
+    """One action; `what` says what it will do."""
+
+    name: str
+    title: str
+    what: str
+    button: str
+    kind: str = ""
+    is_allowed: Callable[[MatchDetail], bool]
+    perform: Callable[[Visit, MatchDetail], Awaitable[Done]]
+
+
+def allowed_actions(match: MatchDetail) -> list[MatchAction]:
+    """Return the actions that the state of a match allows."""
+    return [action for action in ACTIONS if action.is_allowed(match)]
+
+
+async def _cancel(visit: Visit, match: MatchDetail) -> Done:
+    await visit.deps.services.matches.cancel(visit.principal, match.server_id)
+    await visit.record(Action.MATCH_CANCELED, target=match.server_id, detail=match.external_match_id or "")
+    return Done(notice="canceled")
+
+
+async def _reveal(visit: Visit, match: MatchDetail) -> Done:
+    server = await visit.deps.services.matches.get(visit.principal, match.server_id)
+    if server.rcon_password is None:
+        raise ServerNotRunningError("The RCON password of this server is not ours to show, or the match has ended.")
+    await visit.record(Action.PASSWORD_REVEALED, target=match.server_id, detail=match.external_match_id or "")
+    return Done(revealed=Revealed("RCON password", server.rcon_password))
+
+
+async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
+    callback = match.callbacks[0]
+    await visit.deps.services.callbacks.redeliver(visit.principal, callback.id)
+    await visit.record(Action.CALLBACK_REDELIVERED, target=callback.id, detail=match.external_match_id or "")
+    return Done(notice="redelivered")
+
+
+def _is_open(match: MatchDetail) -> bool:
+    return not match.has_ended
+
+
+def _has_server(match: MatchDetail) -> bool:
+    return match.card is not None
+
+
+def _has_sent(match: MatchDetail) -> bool:
+    return bool(match.callbacks) and match.callbacks[0].state is not CallbackState.WAITING
+
+
+ACTIONS: Final = (
+    MatchAction(
+        name="cancel",
+        title="Cancel the match …",
+        what="Ends the match without a result, destroys its server and sends the callback `match_canceled`. Players are"
+        " disconnected. This cannot be undone.",
+        button="Cancel the match",
+        kind="danger",
+        is_allowed=_is_open,
+        perform=_cancel,
+    ),
+    MatchAction(
+        name="password",
+        title="Show the RCON password …",
+        what="Shows the password of the server's console once. Whoever has it controls the server. That you looked at"
+        " it is recorded.",
+        button="Show the password",
+        is_allowed=_has_server,
+        perform=_reveal,
+    ),
+    MatchAction(
+        name="redeliver",
+        title="Send the callback again …",
+        what="Sends the same body to the same URL once more. The receiver recognizes it by its `webhook-id`.",
+        button="Send the callback",
+        is_allowed=_has_sent,
+        perform=_redeliver,
+    ),
+)

@@ -1,0 +1,175 @@
+"""The result of an ended match: a scoreboard and charts per map, and the leads of the anti-cheat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from matchpod.console.charts.damage_pairs import damage_pairs
+from matchpod.console.charts.economy import economy
+from matchpod.console.charts.kill_matrix import kill_matrix
+from matchpod.console.charts.opening_duels import opening_duels
+from matchpod.console.charts.player_bars import player_bars
+from matchpod.console.charts.presence_lanes import presence_lanes
+from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.charts.score_race import score_race
+from matchpod.console.feed import read_item
+from matchpod.console.match_view import PAGE, team_names
+from matchpod.console.rendering import iso
+from matchpod.console.visit import Visit
+from matchpod.core.history_query import EventsQuery
+from matchpod.core.model import Team
+from matchpod.core.progress import expected_roster
+from matchpod.core.result_shapes import AntiCheatEntry, MapPlayer
+from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.timeline_items import TimelineItem
+from matchpod.service.history.views import MapDetail
+from matchpod.service.match_details import MatchDetail, MatchMap
+
+
+class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The numbers of a player that the scoreboard shows; those a mode does not have are missing."""
+
+    steam_id: str
+    name: str
+    team: Team | None = None
+    kills: int
+    deaths: int
+    assists: int
+    headshots: int
+    hs_percent: float
+    damage_dealt: int
+    adr: float | None = None
+    kast_percent: float | None = None
+    first_kills: int | None = None
+    first_deaths: int | None = None
+    trade_kills: int | None = None
+    clutch_wins: int | None = None
+    utility_damage: int
+    mvps: int | None = None
+    impact_rating: float | None = None
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of its row."""
+        return [_text(column.value(self), column.digits) for column in BOARD]
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of the scoreboard."""
+
+    title: str
+    label: str
+    value: Callable[[BoardPlayer], float | None]
+    digits: int = 0
+
+
+BOARD: Final = (
+    Column("K", "Kills", lambda player: player.kills),
+    Column("D", "Deaths", lambda player: player.deaths),
+    Column("A", "Assists", lambda player: player.assists),
+    Column("ADR", "Average damage per round", lambda player: player.adr, 1),
+    Column("KAST", "Rounds with a kill, assist, survival or trade, in percent", lambda player: player.kast_percent, 0),
+    Column("HS", "Share of kills by headshot, in percent", lambda player: player.hs_percent, 0),
+    Column("FK", "First kills of a round", lambda player: player.first_kills),
+    Column("FD", "First deaths of a round", lambda player: player.first_deaths),
+    Column("TK", "Kills that avenged a team mate within seconds", lambda player: player.trade_kills),
+    Column("CL", "Rounds won as the last of the team", lambda player: player.clutch_wins),
+    Column("UD", "Damage by grenades and fire", lambda player: player.utility_damage),
+    Column("MVP", "Rounds as most valuable player", lambda player: player.mvps),
+    Column("IMP", "Impact rating", lambda player: player.impact_rating, 2),
+)
+
+
+class MapResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A map that was played."""
+
+    detail: MapDetail
+    teams: list[tuple[str, list[BoardPlayer]]]
+    charts: list[tuple[str, Markup]]
+
+
+class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known after the end of a match."""
+
+    maps: list[MapResult]
+    leads: list[AntiCheatEntry]
+    presence: Markup
+
+
+_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
+_BOARD_PLAYERS: Final = msgspec.json.Decoder(tuple[BoardPlayer, ...])
+_MAP_PLAYERS: Final = msgspec.json.Decoder(tuple[MapPlayer, ...])
+_LEADS: Final = msgspec.json.Decoder(tuple[AntiCheatEntry, ...])
+
+
+async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
+    """Return the maps of an ended match that were played, its leads, and who was on the server when."""
+    items = {one.id: await _items(visit, one.id) for one in match.maps if one.is_needed}
+    maps = [await _map_result(visit, match, one, items[one.id]) for one in match.maps if one.started_ms is not None]
+    team1, team2 = team_names(match)
+    presence = presence_lanes(
+        [item for one in items.values() for item in one],
+        expected_roster(match.settings),
+        started_at=None if match.running_ms is None else iso(match.running_ms),
+        ended_at=match.ending.ended_at,
+        team1_name=team1,
+        team2_name=team2,
+    )
+    leads = [lead for one in maps for lead in _LEADS.decode(one.detail.anti_cheat)]
+    return MatchResult(maps=maps, leads=leads, presence=presence)
+
+
+async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> MapResult:
+    history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
+    detail = await history.map(principal, one.id)
+    rounds = _ROUNDS.decode((await history.rounds(principal, one.id)).rounds)
+    return MapResult(
+        detail=detail,
+        teams=_by_team(_BOARD_PLAYERS.decode(detail.players), names),
+        charts=_round_charts(rounds, detail, items, names) if rounds else [_kills(items, names)],
+    )
+
+
+async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
+    items: list[TimelineItem] = []
+    while True:
+        query = EventsQuery(after_seq=items[-1].seq if items else 0, limit=PAGE)
+        found = await visit.deps.services.history.events(visit.principal, map_id, query)
+        items += [read_item(line) for line in found.items]
+        if len(found.items) < PAGE:
+            return items
+
+
+def _by_team(players: Sequence[BoardPlayer], names: tuple[str, str]) -> list[tuple[str, list[BoardPlayer]]]:
+    if not any(player.team for player in players):
+        return [("All players", list(players))]
+    titles = {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
+    teams = [(title, [player for player in players if player.team is team]) for team, title in titles.items()]
+    return [(title, found) for title, found in teams if found]
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+
+def _round_charts(
+    rounds: Sequence[RoundEntry], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
+) -> list[tuple[str, Markup]]:
+    return [
+        ("Rounds", round_strip(rounds, *names, is_linked=False, is_over=True)),
+        ("Damage per round and KAST", player_bars(_MAP_PLAYERS.decode(detail.players), *names)),
+        _kills(items, names),
+        ("Opening duels", opening_duels(rounds, *names)),
+        ("Economy", economy(rounds, *names)),
+        ("Lead by round", score_race(rounds, *names)),
+        ("Who damaged whom", damage_pairs(rounds, *names)),
+    ]
+
+
+def _kills(items: Sequence[TimelineItem], names: tuple[str, str]) -> tuple[str, Markup]:
+    return "Who killed whom", kill_matrix(items, *names)

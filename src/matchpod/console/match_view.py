@@ -1,0 +1,205 @@
+"""One match as fragments that are rendered once per change, for everyone who looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from matchpod.console.broadcasts import swapped
+from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.feed import feed_line, read_item
+from matchpod.console.lifecycle import placed, spans_of
+from matchpod.console.match_actions import allowed_actions
+from matchpod.console.rendering import fragment
+from matchpod.core.model import MatchType
+from matchpod.core.progress import RosterPlayer, expected_roster
+from matchpod.core.result_shapes import MapPlayer
+from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.timeline_items import AssistItem, DeathItem, KillItem, TimelineItem
+from matchpod.service.history.reading import History
+from matchpod.service.match_details import MatchDetail, MatchDetails, MatchMap
+from matchpod.service.matches import Matches
+from matchpod.service.principals import Principal
+
+PARTS: Final = "match_parts.html"
+MAX_LINES: Final = 300
+"""Lines in the feed of a page; older ones are shown with their round."""
+PAGE: Final = 1_000
+
+_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
+_PLAYERS: Final = msgspec.json.Decoder(tuple[MapPlayer, ...])
+_FIGHTS: Final = (KillItem, AssistItem, DeathItem)
+
+
+class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a match is read from."""
+
+    details: MatchDetails
+    matches: Matches
+    history: History
+    now_ms: Callable[[], int]
+
+
+class MatchView:
+    """What the page of a match shows to people with the same rights."""
+
+    def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
+        self._services = services
+        self._principal = principal
+        self._server_id = server_id
+        self._match: MatchDetail | None = None
+        self._parts: dict[str, bytes] = {}
+        self._map_id = ""
+        self._seq = 0
+        self._items: list[tuple[int, TimelineItem]] = []
+        self._rounds: tuple[RoundEntry, ...] = ()
+        self._players: dict[str, MapPlayer] = {}
+        self._connect: str | None = None
+
+    @property
+    def match(self) -> MatchDetail:
+        """The match, as it was read last."""
+        if self._match is None:
+            raise RuntimeError("the match was not read yet")
+        return self._match
+
+    @property
+    def map_number(self) -> int:
+        """The number of the map whose rounds are shown."""
+        return next((one.number for one in self.match.maps if one.id == self._map_id), 1)
+
+    def part(self, name: str) -> Markup:
+        """A fragment of the page."""
+        if name == "feed":
+            return Markup(self._feed().decode())
+        return Markup(self._parts[name].decode())
+
+    def lines_of_round(self, number: int) -> list[Markup]:
+        """The lines of a round of the map whose rounds are shown, oldest first."""
+        shown = [
+            item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
+        ]
+        return [Markup(feed_line(item, self.map_number).decode()) for item in shown]
+
+    async def changes(self) -> bytes:
+        """Read again, and return what has changed."""
+        services = self._services
+        match = await services.details.get(self._principal, self._server_id)
+        if match.card is not None and self._connect is None and self._principal.may_create:
+            self._connect = (await services.matches.get(self._principal, self._server_id)).connect or None
+        new = await self._read_items(match)
+        if new or self._match is None or len(self._match.maps) != len(match.maps):
+            await self._read_numbers(new)
+        self._match = match
+        parts = self._render(match)
+        changed = [swapped(one) for name, one in parts.items() if self._parts.get(name) != one]
+        self._parts = parts
+        if new:
+            lines = b"".join(feed_line(item, number) for number, item in reversed(new))
+            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + lines + b"</ol>")
+        return b"".join(changed)
+
+    def everything(self) -> bytes:
+        """Return all fragments."""
+        return b"".join(swapped(one) for one in (*self._parts.values(), self._feed()))
+
+    async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
+        """Read the items that were added since the last time, of all maps that have begun."""
+        new: list[tuple[int, TimelineItem]] = []
+        for one in _begun(match):
+            if one.id != self._map_id:
+                if any(earlier.id == self._map_id and earlier.number > one.number for earlier in match.maps):
+                    continue
+                new += await self._read_map()
+                self._map_id, self._seq = one.id, 0
+            new += [(one.number, item) for _, item in await self._read_map(one.number)]
+        self._items += new
+        return new
+
+    async def _read_map(self, number: int | None = None) -> list[tuple[int, TimelineItem]]:
+        found: list[tuple[int, TimelineItem]] = []
+        while self._map_id:
+            lines = await self._services.details.new_items(self._map_id, self._seq, limit=PAGE)
+            items = [read_item(line) for line in lines]
+            found += [(self.map_number if number is None else number, item) for item in items]
+            self._seq = items[-1].seq if items else self._seq
+            if len(lines) < PAGE:
+                break
+        return found
+
+    async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
+        """Read the rounds if one began or ended, and the players if one fought."""
+        if not self._map_id:
+            return
+        history = self._services.history
+        if not self._rounds or any(not isinstance(item, _FIGHTS) for _, item in new):
+            self._rounds = _ROUNDS.decode((await history.rounds(self._principal, self._map_id)).rounds)
+        detail = await history.map(self._principal, self._map_id)
+        if detail.game_mode != MatchType.DEATHMATCH:
+            self._players = {player.steam_id: player for player in _PLAYERS.decode(detail.players)}
+
+    def _render(self, match: MatchDetail) -> dict[str, bytes]:
+        settings, card = match.settings, match.card
+        is_scored = settings.match_type is not MatchType.DEATHMATCH
+        roster = expected_roster(settings) if card is None else card.roster
+        heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
+        shown = msgspec.structs.replace(match, card=None if card is None else msgspec.structs.replace(card, heard_ms=None))
+        choices = allowed_actions(match) if self._principal.may_create else []
+        connect = None if match.has_ended else self._connect
+        parts = {
+            "ended": fragment(PARTS, "ended", match.has_ended and bool(self._parts)),
+            "heading": fragment(PARTS, "heading", shown, score_of(match), is_scored=is_scored),
+            "heard": fragment(PARTS, "heard", heard_ms),
+            "strip": self._strip(match) if is_scored else b'<div id="strip"></div>',
+            "roster": fragment(PARTS, "roster", _with_names(roster, self._players), self._players, is_known=card is not None),
+            "actions": b'<div id="actions"></div>',
+            "lifecycle": fragment(PARTS, "lifecycle", placed(spans_of(match), self._services.now_ms())),
+        }
+        if self._principal.may_create:
+            parts["actions"] = fragment(PARTS, "actions", match, choices, connect)
+        return parts
+
+    def _strip(self, match: MatchDetail) -> bytes:
+        team1, team2 = team_names(match)
+        chart = round_strip(self._rounds, team1, team2, is_over=match.has_ended)
+        return fragment(PARTS, "strip", chart)
+
+    def _feed(self) -> bytes:
+        newest = self._items[-MAX_LINES:]
+        lines = b"".join(feed_line(item, number) for number, item in reversed(newest))
+        return b'<ol id="feed" class="feed">' + lines + b"</ol>"
+
+
+def team_names(match: MatchDetail) -> tuple[str, str]:
+    """Return the names of the teams."""
+    team1, team2 = match.settings.team1, match.settings.team2
+    return (team1.name if team1 else None) or "Team 1", (team2.name if team2 else None) or "Team 2"
+
+
+def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
+    """Return the score to show: of the current map while one is played, else of the series or its only map."""
+    if match.card is not None and match.card.score is not None:
+        return match.card.score
+    played = _begun(match)
+    if not played:
+        return "–", "–"
+    if len(match.maps) > 1:
+        winners = [one.winner for one in played]
+        return winners.count("team1"), winners.count("team2")
+    return played[-1].team1_score, played[-1].team2_score
+
+
+def _begun(match: MatchDetail) -> list[MatchMap]:
+    begun = [one for one in match.maps if one.started_ms is not None]
+    return begun or list(match.maps[:1])  # players join before the first map begins
+
+
+def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, MapPlayer]) -> list[RosterPlayer]:
+    """Return the roster with the names of players whose presence is no longer known."""
+    return [
+        one if one.name or one.steam_id not in known else msgspec.structs.replace(one, name=known[one.steam_id].name)
+        for one in roster
+    ]

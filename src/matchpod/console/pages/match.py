@@ -1,0 +1,106 @@
+"""One match: live while it is played, with its result afterwards."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Final
+
+from matchpod.console.broadcasts import Broadcast
+from matchpod.console.feed import KINDS
+from matchpod.console.match_actions import ACTIONS, Revealed
+from matchpod.console.match_result import BOARD, result_of
+from matchpod.console.match_view import MatchServices, MatchView
+from matchpod.console.rendering import HEADERS, NOT_STORED
+from matchpod.console.streams import stream_of
+from matchpod.console.visit import Visit
+from matchpod.core.errors import NotFoundError, ServerNotRunningError
+from matchpod.core.model import MatchType
+from matchpod.web.endpoint import EventStream, Response
+
+MAX_LOG_BYTES: Final = 64 * 1024 * 1024
+"""Size of the log that is sent at once; a match of five maps has about 10 MB."""
+
+_ROUND: Final = re.compile(r"[0-9]{1,3}")
+
+
+async def show(visit: Visit) -> Response:
+    """Show a match."""
+    return await _page(visit)
+
+
+async def stream(visit: Visit) -> EventStream:
+    """Send what changes on the page of a match."""
+    return stream_of(visit, await _broadcast(visit))
+
+
+async def act(visit: Visit) -> Response:
+    """Do what a button on the page says."""
+    server_id, name = visit.call.params
+    action = next((one for one in ACTIONS if one.name == name), None)
+    match = await visit.deps.details.get(visit.principal, server_id)
+    if action is None:
+        raise NotFoundError("There is no such action.")
+    if not action.is_allowed(match):
+        raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
+    done = await action.perform(visit, match)
+    if done.revealed is not None:
+        return await _page(visit, revealed=done.revealed)
+    return visit.done(f"/console/matches/{match.server_id}", done.notice)
+
+
+async def result(visit: Visit) -> Response:
+    """Return the result as JSON, as in the callback."""
+    found = await visit.deps.details.result(visit.principal, visit.call.params[0])
+    if found is None:
+        raise NotFoundError("This match has no result.")
+    return Response(found, headers=(*HEADERS, NOT_STORED))
+
+
+async def log(visit: Visit) -> Response:
+    """Return the log of the server as text."""
+    server_id = visit.call.params[0]
+    text, is_whole = await visit.deps.details.raw_log(visit.principal, server_id, max_bytes=MAX_LOG_BYTES)
+    if not is_whole:
+        text += b"\n(the rest of the log is left out: it exceeds %d bytes)\n" % MAX_LOG_BYTES
+    name = b'attachment; filename="%s.log"' % server_id.encode()
+    headers = (*HEADERS, NOT_STORED, (b"content-disposition", name))
+    return Response(text, content_type=b"text/plain; charset=utf-8", headers=headers)
+
+
+async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
+    broadcast, view = await _viewed(visit)
+    match = view.match
+    asked = visit.query().get("round", "")
+    shown_round = int(asked) if _ROUND.fullmatch(asked) else 0
+    return visit.page(
+        "match.html",
+        m=match,
+        view=view,
+        position="" if match.has_ended else broadcast.position,
+        round=shown_round,
+        kinds=KINDS,
+        revealed=revealed,
+        result=await result_of(visit, match) if match.has_ended else None,
+        board=[(column.title, column.label) for column in BOARD],
+        is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
+    )
+
+
+async def _viewed(visit: Visit) -> tuple[Broadcast, MatchView]:
+    broadcast = await _broadcast(visit)
+    view = broadcast.subject
+    if not isinstance(view, MatchView):
+        raise TypeError(f"{type(view).__name__} is no view of a match")
+    return broadcast, view
+
+
+async def _broadcast(visit: Visit) -> Broadcast:
+    deps, principal = visit.deps, visit.principal
+    server_id = visit.call.params[0]
+    services = MatchServices(
+        details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
+    )
+    # People with the same rights in the same organization see the same page.
+    key = f"match {server_id} of {principal.org_id} {principal.may_create}"
+    return await deps.broadcasts.find(key, partial(MatchView, services, principal, server_id))

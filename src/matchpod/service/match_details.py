@@ -1,0 +1,208 @@
+"""Show one match as a whole: what was ordered, where it stands, how its server was found, and what was sent of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from matchpod.core.attention import Attention, Situation, attention_of
+from matchpod.core.callback_query import CallbacksQuery
+from matchpod.core.history_query import read_server_id
+from matchpod.core.match_card import MatchCard
+from matchpod.core.model import GameSettings
+from matchpod.core.played_map import MapStatus
+from matchpod.core.progress import PublicPhase, WaitingFor
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Clock, Database
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.callback_views import CallbackItem, callback_item
+from matchpod.service.endings import Ending, ending_of
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.principals import Principal, require_own
+from matchpod.service.regions import Regions
+from matchpod.service.server_views import has_ended, phase_of
+from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.servers import ServerRow
+
+PAGE: Final = 200
+"""Log entries that are read at once."""
+
+
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """One map of a match."""
+
+    id: str
+    number: int
+    name: str
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    started_ms: int | None
+    finished_ms: int | None
+    is_needed: bool
+
+
+class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """A match, from its creation to its callback."""
+
+    server_id: str
+    external_match_id: str | None
+    region: str
+    is_fast: bool
+    """True if the region plays faster than real time, as sandboxes do."""
+    status: ServerStatus
+    phase: PublicPhase
+    settings: GameSettings
+    created_ms: int
+    pending_until_ms: int | None
+    running_ms: int | None
+    ended_ms: int | None
+    tries: int
+    ending: Ending
+    card: MatchCard | None
+    """Where it stands; None unless its server is running."""
+    maps: tuple[MatchMap, ...]
+    callbacks: tuple[CallbackItem, ...]
+    attention: tuple[Attention, ...]
+    has_result: bool
+
+    @property
+    def has_ended(self) -> bool:
+        """True once it has an outcome."""
+        return self.phase is PublicPhase.ENDED
+
+
+class MatchDetails:
+    """The matches of all organizations; each organization can read only its own."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._regions = regions
+        self._live = live
+        self._remote = remote
+
+    @unavailable_on_outage
+    async def get(self, principal: Principal, server_id: str) -> MatchDetail:
+        """The match on a server."""
+        row = await self._own_row(principal, server_id)
+        card = await self._card(row)
+        maps = await history.maps_of(self._db, row.id)
+        region = self._regions.get(row.region)
+        outcome: OutcomeRow | None = None
+        callbacks: tuple[CallbackItem, ...] = ()
+        if has_ended(row):
+            outcome = await outbox.outcome_of(self._db, row.id)
+            callbacks = await self._callbacks(row)
+        return MatchDetail(
+            server_id=row.id,
+            external_match_id=row.external_match_id,
+            region=row.region,
+            is_fast=region is not None and region.speed != 1.0,
+            status=row.status,
+            phase=phase_of(row) if card is None else card.phase,
+            settings=msgspec.json.decode(row.settings, type=GameSettings),
+            created_ms=row.created_at_ms,
+            pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
+            running_ms=row.running_at_ms,
+            ended_ms=row.ended_at_ms,
+            tries=row.tries,
+            ending=await ending_of(self._db, row.id, row),
+            card=card,
+            maps=tuple(_match_map(one) for one in maps),
+            callbacks=callbacks,
+            attention=attention_of(situation_of(row, card, self._clock.now_ms())),
+            has_result=outcome is not None and outcome.result is not None,
+        )
+
+    @unavailable_on_outage
+    async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[bytes]:
+        """The next items of a map's timeline, as JSON; the caller has checked whose map it is."""
+        return [line for _, line in await map_events.read_after(self._db, map_id, after_seq, limit=limit)]
+
+    @unavailable_on_outage
+    async def result(self, principal: Principal, server_id: str) -> bytes | None:
+        """The result of a finished match, as JSON; None if there is none."""
+        row = await self._own_row(principal, server_id)
+        outcome = await outbox.outcome_of(self._db, row.id)
+        return None if outcome is None else outcome.result
+
+    @unavailable_on_outage
+    async def raw_log(self, principal: Principal, server_id: str, *, max_bytes: int) -> tuple[bytes, bool]:
+        """The log lines that the server posted, in the order of their arrival; and whether they are all here.
+
+        Passwords were removed from them before they were stored; old ones are deleted after their retention.
+        """
+        row = await self._own_row(principal, server_id)
+        parts: list[bytes] = []
+        size, seq = 0, 0
+        read = partial(raw_log.read_after, self._db, row.id, limit=PAGE)
+        while entries := await read(seq):
+            seq = entries[-1].seq
+            for entry in entries:
+                if entry.kind != EntryKind.LOG:
+                    continue
+                if size + len(entry.body) > max_bytes:
+                    return b"".join(parts), False
+                size += len(entry.body)
+                parts.append(entry.body)
+        return b"".join(parts), True
+
+    async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
+        found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
+        return require_own(principal, found, "match")
+
+    async def _callbacks(self, row: ServerRow) -> tuple[CallbackItem, ...]:
+        _, found = await callback_lists.list_page(self._db, row.org_id, CallbacksQuery(server_id=row.id))
+        return tuple(callback_item(one) for one in found)
+
+    async def _card(self, row: ServerRow) -> MatchCard | None:
+        if row.phase is not ServerPhase.RUNNING:
+            return None
+        live = self._live.get(row.id)
+        return live.card() if live is not None else await self._remote.card(row)
+
+
+def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int) -> Situation:
+    """What may need attention in a match; without a card, only its row is known."""
+    pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
+    if card is None:
+        phase = phase_of(row) if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING
+        phase = PublicPhase.ENDED if has_ended(row) else phase
+        return Situation(now_ms=now_ms, phase=phase, pending_ms=pending_ms, tries=row.tries)
+    return Situation(
+        now_ms=now_ms,
+        phase=card.phase,
+        missing=card.missing,
+        join_until_ms=card.until_ms if card.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
+        heard_ms=card.heard_ms,
+        paused_ms=card.paused_ms,
+        called_ms=card.called_ms,
+        pending_ms=pending_ms,
+        tries=row.tries,
+        lost_rounds=card.lost_rounds,
+        leads=card.leads,
+    )
+
+
+def _match_map(row: history.MapRow) -> MatchMap:
+    return MatchMap(
+        id=row.id,
+        number=row.map_number,
+        name=row.played_map_name or row.map_name,
+        status=row.status,
+        team1_score=row.team1_score,
+        team2_score=row.team2_score,
+        winner=row.winner,
+        started_ms=row.started_at_ms,
+        finished_ms=row.finished_at_ms,
+        is_needed=row.is_needed,
+    )
