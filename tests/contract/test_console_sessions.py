@@ -80,6 +80,16 @@ async def test_key_gives_its_own_rights(world: World) -> None:
     assert (user.principal.role, user.principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
 
 
+async def test_actor_in_the_console_is_the_session(world: World) -> None:
+    opened = await world.sessions.open_by_key(world.key.text, user_agent="a browser")
+    for cookie in (opened.cookie, await world.log_in(world.org_id)):
+        user = await world.user(cookie)
+        assert user.principal is not None
+        assert user.principal.actor == user.session_id
+    by_key = await world.access.authenticate(f"Bearer {world.key.text}")
+    assert by_key.actor == world.key.view.id
+
+
 async def test_link_works_once_and_for_five_minutes(world: World) -> None:
     token = await world.sessions.create_link(world.org_id)
     await world.sessions.open_by_link(token, user_agent="")

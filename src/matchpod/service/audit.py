@@ -1,7 +1,12 @@
-"""Record who did what, for the people of an organization and for operators."""
+"""Record who did what, for the people of an organization and for operators.
+
+An entry is a statement in the transaction of its act: both are stored or neither. So an act that happened is always
+recorded, one that changed nothing never is, and no act fails after it happened because of its entry.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
@@ -11,6 +16,7 @@ import msgspec
 from matchpod.ports import Clock, Database, Statement
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_audit_id
+from matchpod.service.principals import Principal
 from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 from matchpod.storage.audit_log import AuditRow
@@ -34,6 +40,8 @@ class Action(StrEnum):
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
     REGION_CHANGED = "region_changed"
+    OVERLAY_CREATED = "overlay_created"
+    OVERLAYS_ENDED = "overlays_ended"
 
 
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,7 +58,9 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Audit:
     """The record of all acts."""
 
-    def __init__(self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(
+        self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    ) -> None:
         self._db = db
         self._clock = clock
         self._random_bytes = random_bytes
@@ -69,6 +79,10 @@ class Audit:
                 detail=detail,
             )
         )
+
+    def act_of(self, principal: Principal, action: Action, *, target: str = "", detail: str = "") -> Statement:
+        """Return what records an act of a caller in their organization, to be written together with it."""
+        return self.entry(action, org_id=principal.org_id, actor=principal.actor, target=target, detail=detail)
 
     @unavailable_on_outage
     async def record(

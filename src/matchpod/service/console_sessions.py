@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import secrets
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from matchpod.core.errors import UnauthorizedError
 from matchpod.core.text_rules import printable
@@ -22,7 +22,7 @@ from matchpod.ports import Clock, Database
 from matchpod.service.access import Access
 from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
 from matchpod.service.principals import KeyState, Principal, Role, Scope, principal_of, state_of
 from matchpod.storage import console_sessions, organizations
 from matchpod.storage.api_keys import ApiKey
@@ -39,7 +39,6 @@ LINK_INVALID: Final = (
     "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
 )
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _ID_RANDOM_BYTES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -102,7 +101,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def open_by_link(self, token: str, *, user_agent: str) -> NewSession:
         """Begin a session with a link; UnauthorizedError if it was used or has expired."""
-        link = await console_sessions.take_link(self._db, _hash(token)) if _TOKEN.fullmatch(token) else None
+        link = await console_sessions.take_link(self._db, _hash(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             raise UnauthorizedError(LINK_INVALID)
         return await self._open(link.org_id, None, user_agent, detail="with a link")
@@ -135,7 +134,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def find(self, cookie: str) -> ConsoleUser | None:
         """Return who the cookie belongs to; None if its session has ended."""
-        found = await console_sessions.by_hash(self._db, _hash(cookie)) if _TOKEN.fullmatch(cookie) else None
+        found = await console_sessions.by_hash(self._db, _hash(cookie)) if is_token(cookie) else None
         if found is None:
             return None
         session, key = found
@@ -180,7 +179,7 @@ class ConsoleSessions:
         if organization is None:
             return None
         owner = Principal(org_id=session.org_id, key_id=session.id, role=Role.OWNER, scopes=frozenset(Scope))
-        principal = owner if key is None else principal_of(key)
+        principal = replace(owner if key is None else principal_of(key), session_id=session.id)
         return ConsoleUser(
             session_id=session.id, org_id=session.org_id, org_name=organization.name, principal=principal
         )

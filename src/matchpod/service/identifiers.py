@@ -7,6 +7,7 @@ and U, which are easily misread). They sort by time.
 from __future__ import annotations
 
 import base64
+import re
 
 ID_RANDOM_BYTES = 10
 """80 bits: two ids of the same millisecond do not collide."""
@@ -21,6 +22,7 @@ MATCH_NUMBER_BYTES = 4
 MAX_MATCH_NUMBER = 2**31 - 1
 """The match plugin stores the match id in a signed 32-bit integer."""
 
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _BITS = 5
@@ -54,6 +56,11 @@ def new_token(random_bytes: bytes) -> str:
     """43 characters that are valid in a URL path and a header; takes 32 random bytes."""
     _number(random_bytes, TOKEN_RANDOM_BYTES)
     return base64.urlsafe_b64encode(random_bytes).rstrip(b"=").decode()
+
+
+def is_token(text: str) -> bool:
+    """True if `new_token` may have returned this text."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 def new_plugin_match_id(random_bytes: bytes) -> int:

@@ -40,12 +40,19 @@ class KeyState(StrEnum):
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """The authenticated sender of a request: an organization and one of its keys."""
+    """The authenticated sender of a request: an organization, and one of its keys or sessions."""
 
     org_id: str
     key_id: str
     role: Role
     scopes: frozenset[Scope]
+    session_id: str | None = None
+    """The session of a person who uses the console; None for a request to the API."""
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as shown in the audit log: the id of the session, else that of the key."""
+        return self.key_id if self.session_id is None else self.session_id
 
     @property
     def may_create(self) -> bool:

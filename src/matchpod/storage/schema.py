@@ -306,6 +306,15 @@ _CONSOLE = (
     """,
     "CREATE INDEX audit_log_of_org ON audit_log (org_id, id)",
     "CREATE INDEX audit_log_by_time ON audit_log (at_ms)",
+    """
+    CREATE TABLE overlay_tokens (
+        token_hash TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX overlay_tokens_of_server ON overlay_tokens (server_id)",
     # Matches that ended lately are counted from this index alone.
     "CREATE INDEX servers_ended ON servers (org_id, ended_at_ms, status) WHERE ended_at_ms IS NOT NULL",
 )

@@ -1,0 +1,34 @@
+"""Store the tokens in the URLs of overlays: each shows one match without a log-in. Only hashes are stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+from matchpod.storage import rows
+
+
+class OverlayToken(msgspec.Struct, frozen=True, kw_only=True):
+    """One token and the match that it shows."""
+
+    token_hash: str
+    server_id: str
+    org_id: str
+    created_at_ms: int
+
+
+def insert(token: OverlayToken) -> Statement:
+    """Insert a token."""
+    return rows.insert("overlay_tokens", token)
+
+
+async def by_hash(db: Database, token_hash: str) -> OverlayToken | None:
+    """Return the token with this hash."""
+    rest = "FROM overlay_tokens WHERE token_hash = :token_hash"
+    return await rows.read_first(db, OverlayToken, rest, {"token_hash": token_hash})
+
+
+def end(server_id: str) -> Statement:
+    """Delete all tokens of a match; NothingChangedError if it has none."""
+    delete = "DELETE FROM overlay_tokens WHERE server_id = :server_id RETURNING token_hash"
+    return Statement(delete, {"server_id": server_id}, must_change=True)

@@ -1,0 +1,88 @@
+"""Tokens of overlays show one match of their organization, until they are ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.core.errors import ForbiddenError, NotFoundError
+from matchpod.ports import Database
+from matchpod.service.audit import Audit
+from matchpod.service.overlays import Overlay, Overlays
+from matchpod.service.principals import Principal, Role, Scope
+from tests.contract import databases
+from tests.contract.test_access import ManualClock
+from tests.contract.test_storage_servers import create, server
+
+harness = databases.harness
+
+OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
+MEMBER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=frozenset(Scope))
+READER = Principal(org_id="org_1", key_id="key_3", role=Role.OWNER, scopes=frozenset({Scope.SERVERS_READ}))
+PERSON = Principal(org_id="org_1", key_id="key_1", role=Role.ADMIN, scopes=frozenset(Scope), session_id="ses_1")
+
+
+class World:
+    """Overlays of one process, with two matches of `org_1` and one of `org_2`."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.audit = Audit(db=db, clock=ManualClock())
+        self.overlays = Overlays(db=db, clock=ManualClock(), audit=self.audit)
+
+    async def acts(self) -> list[tuple[str, str, str]]:
+        return sorted((item.action, item.actor, item.target) for item in await self.audit.page("org_1"))
+
+
+@pytest.fixture
+async def world(db: Database) -> World:
+    await create(db, server("srv_1"), server("srv_2"), server("srv_3", org_id="org_2"))
+    return World(db)
+
+
+async def test_token_shows_its_match(world: World) -> None:
+    token = await world.overlays.create(OWNER, "srv_1")
+    other = await world.overlays.create(PERSON, "srv_2")
+    assert (len(token), token != other) == (43, True)
+    assert await world.overlays.find(token) == Overlay(server_id="srv_1", org_id="org_1")
+    assert await world.overlays.find(other) == Overlay(server_id="srv_2", org_id="org_1")
+    assert await world.acts() == [("overlay_created", "key_1", "srv_1"), ("overlay_created", "ses_1", "srv_2")]
+
+
+@pytest.mark.parametrize("token", ["", "x", "A" * 43, "\x00" * 43, "A" * 10_000, "é" * 43])
+async def test_unknown_token_shows_nothing(world: World, token: str) -> None:
+    assert await world.overlays.find(token) is None
+
+
+async def test_tokens_of_a_match_end_together(world: World) -> None:
+    ended = [await world.overlays.create(OWNER, "srv_1") for _ in range(2)]
+    kept = await world.overlays.create(OWNER, "srv_2")
+    assert await world.overlays.end(OWNER, "srv_1") == 2
+    assert [await world.overlays.find(token) for token in ended] == [None, None]
+    assert await world.overlays.find(kept) is not None
+    assert await world.overlays.end(OWNER, "srv_1") == 0
+    assert [act for act in await world.acts() if act[0] == "overlays_ended"] == [("overlays_ended", "key_1", "srv_1")]
+
+
+async def test_overlays_need_the_rights_to_create_matches(world: World) -> None:
+    for principal in (MEMBER, READER):
+        for act in (world.overlays.create, world.overlays.end):
+            with pytest.raises(ForbiddenError, match="rights to create matches"):
+                await act(principal, "srv_1")
+    assert await world.acts() == []
+
+
+@pytest.mark.parametrize(
+    ("server_id", "error"),
+    [("srv_3", ForbiddenError), ("srv_9", NotFoundError), ("", NotFoundError), ("\x00", NotFoundError)],
+)
+async def test_only_own_matches_have_overlays(world: World, server_id: str, error: type[Exception]) -> None:
+    for act in (world.overlays.create, world.overlays.end):
+        with pytest.raises(error):
+            await act(OWNER, server_id)
+    assert await world.db.read("SELECT token_hash FROM overlay_tokens") == []
+
+
+async def test_token_is_not_stored(world: World) -> None:
+    token = await world.overlays.create(OWNER, "srv_1")
+    stored = [await world.db.read(f"SELECT * FROM {table}") for table in ("overlay_tokens", "audit_log")]
+    assert token not in str(stored)
