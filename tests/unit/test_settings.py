@@ -66,7 +66,7 @@ def test_all_settings_are_optional() -> None:
     assert (settings.config, settings.database_url, settings.secret_key) == (None, None, None)
     assert (settings.database_path, settings.key_path) == (Path("var/matchpod.sqlite3"), Path("var/secret.key"))
     assert (settings.log_format, settings.log_level, settings.callback_private) == ("human", "info", None)
-    assert (settings.pending_s, settings.rate_limit) == (600, None)
+    assert (settings.pending_s, settings.rate_limit, settings.console) == (600, None, True)
     assert settings.min_free_disk_mb == 512
     assert (settings.max_live_matches, settings.max_creations_per_minute, settings.max_streams) == (1000, 600, 1000)
     assert (settings.raw_log_days, settings.event_days) == (30, 365)
@@ -150,6 +150,7 @@ def test_settings_can_be_given_in_the_environment() -> None:
             "MATCHPOD_LOG_FORMAT": "json",
             "MATCHPOD_LOG_LEVEL": "debug",
             "MATCHPOD_CALLBACK_PRIVATE": "deny",
+            "MATCHPOD_CONSOLE": "off",
             "MATCHPOD_PENDING_S": "0",
             "MATCHPOD_RATE_LIMIT": "60",
             "MATCHPOD_MAX_BODY_BYTES": "65536",
@@ -162,6 +163,7 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert settings.secret_key is not None
     assert settings.secret_key.reveal() == KEY
     assert (settings.log_format, settings.log_level, settings.callback_private) == ("json", "debug", False)
+    assert not settings.console
     assert (settings.pending_s, settings.rate_limit, settings.max_body_bytes) == (0, 60, 65536)
     assert settings.extra_cvars == ("my_mode", "other_mode")
     assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "migrate": "serving:migrate",
     "orgs": "organizations:app",
     "keys": "keys:app",
+    "console": "console:console",
     "regions": "regions:app",
     "match": "matches:app",
     "callbacks": "callbacks:app",

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Final, TypeVar
 
 import typer
 
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
+from matchpod.core.text_rules import printable
 from matchpod.service.access import Access, AccessError
 from matchpod.service.principals import OrganizationView
 
 app = command_group("Organizations: each sees only its own matches and has its own secret to sign callbacks.")
+
+MAX_NAMES: Final = 20
+"""Names of organizations in an error message."""
+NO_ORGANIZATIONS: Final = "There are no organizations yet. Create one: matchpod orgs create NAME."
 
 _T = TypeVar("_T")
 
@@ -30,6 +35,22 @@ def run_with_access(
         return run_with_resources(with_access, needs_key=needs_key, may_create=may_create)
     except AccessError as exc:
         fail(str(exc), code=2)
+
+
+async def find_organization(access: Access, name: str) -> OrganizationView:
+    """Return the organization with this name; AccessError, with the names of others, if there is none."""
+    known = await access.organizations()
+    for one in known:
+        if one.name == name:
+            return one
+    others = f"Organizations: {names_text(known)}." if known else NO_ORGANIZATIONS
+    raise AccessError(f"There is no organization named {printable(name)!r}. {others}")
+
+
+def names_text(known: Sequence[OrganizationView]) -> str:
+    """Return the first names, separated by commas."""
+    names = ", ".join(one.name for one in known[:MAX_NAMES])
+    return names if len(known) <= MAX_NAMES else f"{names} and {len(known) - MAX_NAMES} others"
 
 
 @app.command()

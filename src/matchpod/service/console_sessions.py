@@ -35,6 +35,8 @@ LINK_MS: Final = 5 * 60 * 1000
 RECORD_USE_MS: Final = 60_000
 """Precision of the time of a session's last use: a write per request would be expensive."""
 MAX_USER_AGENT: Final = 200
+LOGIN_PATH: Final = "/console/login/"
+"""Followed by the token of a link."""
 LINK_INVALID: Final = (
     "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
 )
@@ -186,6 +188,11 @@ class ConsoleSessions:
 
     def _new_token(self) -> str:
         return new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
+
+
+def login_url(base_url: str, token: str) -> str:
+    """Return the link with this token, for the service at a URL."""
+    return f"{base_url}{LOGIN_PATH}{token}"
 
 
 def is_active(session: ConsoleSession, key: ApiKey | None, now_ms: int) -> bool:

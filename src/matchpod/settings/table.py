@@ -72,8 +72,8 @@ SERVICE = (
         key="public_url",
         rule=rules.web_url(),
         fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
-        meaning="The URL at which game servers reach the service, to post their logs and fetch their match file. Set "
-        "it if game servers run on other machines.",
+        meaning="The URL at which game servers reach the service, to post their logs and fetch their match file, and "
+        "browsers its console. Set it if game servers run on other machines.",
     ),
     Setting(
         key="database_url",
@@ -100,6 +100,13 @@ SERVICE = (
         rule=rules.one_of("debug", "info", "warning", "error"),
         default="info",
         meaning="The lowest level of messages that are logged.",
+    ),
+    Setting(
+        key="console",
+        rule=rules.flag("on", "off"),
+        default="on",
+        meaning="Whether the service has a console for browsers, at `/console`; `matchpod console` prints a link to "
+        "log in.",
     ),
     Setting(
         key="callback_private",

@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secret_key: Secret | None
     log_format: str
     log_level: str
+    console: bool
     callback_private: bool | None
     pending_s: int
     stop_grace_s: int | None
@@ -93,7 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
-        """Return the URL at which game servers reach this process; `bound_port` replaces a port setting of 0."""
+        """Return the URL at which game servers and browsers reach this process; `bound_port` replaces a port of 0."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
