@@ -68,6 +68,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
     access: Access
+    sessions: ConsoleSessions
     regions: Regions
     readiness: Readiness
     supervisor: Supervisor
@@ -82,19 +83,16 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
-    settings, db, clock, vault = resources.settings, resources.db, resources.clock, resources.vault
+    settings, db, clock = resources.settings, resources.db, resources.clock
     registry, version = Registry(), installed_version("matchpod")
     metrics, turns = Metrics(registry), FoldTurns(db, begun)
     sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
-    dispatcher = CallbackDispatcher(
-        db=db, clock=clock, vault=vault, sender=sender, metrics=metrics, owner=owner, version=version
-    )
+    dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
     deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     supervisor = Supervisor(deps, owner=owner)
-    access, disk = Access(db=db, clock=clock, vault=vault), _compose_disk(resources, registry)
+    access, disk = Access(db=db, clock=clock, vault=resources.vault), _compose_disk(resources, registry)
     remote = RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk)
-    retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
     services = Services(
         access=access,
         matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
@@ -123,11 +121,12 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     )
     return Service(
         access=access,
+        sessions=ConsoleSessions(db=db, clock=clock, access=access, audit=Audit(db=db, clock=clock)),
         regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
-        upkeep=Upkeep(deps, readiness=readiness, disk=disk, retention=retention),
+        upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk),
         streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
@@ -223,6 +222,20 @@ def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Conso
     return AgonesFleet(options, KubernetesClient(source, namespace=fleet.namespace), consoles)
 
 
+def _compose_dispatcher(
+    resources: Resources, sender: CallbackSender, *, metrics: Metrics, owner: str, version: str
+) -> CallbackDispatcher:
+    return CallbackDispatcher(
+        db=resources.db,
+        clock=resources.clock,
+        vault=resources.vault,
+        sender=sender,
+        metrics=metrics,
+        owner=owner,
+        version=version,
+    )
+
+
 def _compose_deps(
     resources: Resources, turns: FoldTurns, *, metrics: Metrics, ingest_base: str, on_match_ended: Callable[[], None]
 ) -> Deps:
@@ -256,6 +269,11 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
         turns=deps.turns,
         quota_bytes=quota_bytes,
     )
+
+
+def _compose_upkeep(settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace) -> Upkeep:
+    retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
+    return Upkeep(deps, readiness=readiness, disk=disk, retention=retention)
 
 
 def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:

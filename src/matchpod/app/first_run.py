@@ -1,4 +1,4 @@
-"""Create the first organization and API key, and show commands to try the service with.
+"""Create the first organization and API key, and show them with a link to the console and commands to try.
 
 Runs only if the database has no organization. The key is shown once, since only its hash is stored: on the terminal, or
 in a file for its owner only. Without a terminal, output often goes to a log that more people can read.
@@ -14,6 +14,7 @@ from typing import Final
 
 from matchpod.adapters.private_files import open_private
 from matchpod.service.access import Access, AccessError
+from matchpod.service.console_sessions import ConsoleSessions, login_url
 
 ORGANIZATION: Final = "demo"
 KEY_FILE: Final = "first-key.txt"
@@ -37,14 +38,28 @@ async def create_first_key(access: Access) -> str | None:
         return None  # another process started at the same moment and shows its key
 
 
-async def another_key_text(access: Access, *, command: str) -> str:
-    """Return how to get a key if the first one was shown at an earlier start."""
+async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_url: str) -> str:
+    """Return a link to the console for the owner of the organization that `create_first_key` created."""
+    (org_id,) = [one.id for one in await access.organizations() if one.name == ORGANIZATION]
+    return login_url(base_url, await sessions.create_link(org_id))
+
+
+async def another_key_text(access: Access, *, command: str, has_console: bool) -> str:
+    """Return how to get a key, and a link to the console, if the first ones were shown at an earlier start."""
     names = [organization.name for organization in await access.organizations()]
     name = ORGANIZATION if ORGANIZATION in names else names[0]
-    return f"""
+    option = f"--org {shlex.quote(name)}"
+    text = f"""
 API keys are shown only once. To create another one:
 
-    {command} keys create --org {shlex.quote(name)} --role owner
+    {command} keys create {option} --role owner
+"""
+    if not has_console:
+        return text
+    return f"""{text}
+To open the console in a browser, print a link:
+
+    {command} console{"" if len(names) == 1 else f" {option}"}
 """
 
 
@@ -56,15 +71,18 @@ def write_key_file(folder: Path, text: str) -> Path:
     return path
 
 
-def welcome_text(key: str, *, base_url: str, region: str, command: str) -> str:
-    """Return the text to show with the key; `command` is how to run this program."""
+def welcome_text(key: str, *, link: str | None, base_url: str, region: str, command: str) -> str:
+    """Return the text to show with the key, and with a link to the console if there is one.
+
+    `command` is how to run this program.
+    """
     authorization = f"-H 'Authorization: Bearer {key}'"
     body = json.dumps(_match_body(region))
     return f"""
 The organization "{ORGANIZATION}" was created. Its API key is shown only once:
 
     {key}
-
+{"" if link is None else _link_text(link, command)}
 Receive the callback in another terminal:
 
     {command} listen
@@ -80,6 +98,18 @@ Poll its live state by serverId:
     SERVER=$(curl -s {base_url}/api/v1/matches/{EXTERNAL_ID} {authorization} | {_FIND_SERVER_ID})
 
     curl -s {base_url}/api/v1/servers/$SERVER {authorization}
+"""
+
+
+def _link_text(link: str, command: str) -> str:
+    return f"""
+Open the console in a browser (the link works once, for 5 minutes):
+
+    {link}
+
+Print a new link later:
+
+    {command} console
 """
 
 

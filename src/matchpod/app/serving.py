@@ -26,7 +26,14 @@ from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_proces
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, check_fleets, compose
-from matchpod.app.first_run import ORGANIZATION, another_key_text, create_first_key, welcome_text, write_key_file
+from matchpod.app.first_run import (
+    ORGANIZATION,
+    another_key_text,
+    create_first_key,
+    create_first_link,
+    welcome_text,
+    write_key_file,
+)
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
@@ -118,10 +125,14 @@ async def _serve(
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
-            text = welcome_text(key, base_url=url, region=settings.regions[0].code, command=command)
+            link = None
+            if settings.console:
+                link = await create_first_link(service.access, service.sessions, base_url=ingest_base)
+            region = settings.regions[0].code
+            text = welcome_text(key, link=link, base_url=url, region=region, command=command)
             _show_key(settings, text, announce)
         elif announce is not None:
-            announce(await another_key_text(service.access, command=command))
+            announce(await another_key_text(service.access, command=command, has_console=settings.console))
         return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s).run()
 
 

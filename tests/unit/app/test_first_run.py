@@ -9,17 +9,26 @@ from pathlib import Path
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
-from matchpod.app.first_run import EXTERNAL_ID, ORGANIZATION, another_key_text, create_first_key, welcome_text
+from matchpod.app.first_run import (
+    EXTERNAL_ID,
+    ORGANIZATION,
+    another_key_text,
+    create_first_key,
+    create_first_link,
+    welcome_text,
+)
 from matchpod.core.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.service.access import Access
+from matchpod.service.audit import Audit
+from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.principals import OrganizationView
 from matchpod.storage.migrate import migrate
 from tests.vaults import VAULT
 
 
 def test_printed_commands_contain_a_valid_match_and_the_key() -> None:
-    shown = welcome_text("mk_live_x", base_url="http://127.0.0.1:1", region="eu", command="./matchpod")
+    shown = welcome_text("mk_live_x", link=None, base_url="http://127.0.0.1:1", region="eu", command="./matchpod")
     create, by_id, server = [line.strip() for line in shown.splitlines() if line.strip().startswith("curl ")]
     arguments = shlex.split(create)
     assert "    ./matchpod listen\n" in shown
@@ -34,6 +43,61 @@ def test_printed_commands_contain_a_valid_match_and_the_key() -> None:
         assert "Authorization: Bearer mk_live_x" in shlex.split(line)
 
 
+def test_link_to_the_console_is_shown_beside_the_key() -> None:
+    texts = [
+        welcome_text("mk_live_x", link=link, base_url="http://127.0.0.1:1", region="eu", command="./matchpod")
+        for link in ("http://127.0.0.1:1/console/login/x", None)
+    ]
+    added = """
+Open the console in a browser (the link works once, for 5 minutes):
+
+    http://127.0.0.1:1/console/login/x
+
+Print a new link later:
+
+    ./matchpod console
+"""
+    assert texts[0].count(added) == 1
+    assert texts[0].replace(added, "") == texts[1]
+
+
+async def test_first_link_logs_in_as_owner_of_the_first_organization(tmp_path: Path) -> None:
+    db, clock = await SqliteDatabase.open(tmp_path / "db"), SystemClock()
+    try:
+        await migrate(db, VAULT.seal)
+        access = Access(db=db, clock=clock, vault=VAULT)
+        sessions = ConsoleSessions(db=db, clock=clock, access=access, audit=Audit(db=db, clock=clock))
+        await create_first_key(access)
+        link = await create_first_link(access, sessions, base_url="https://pod.example")
+        assert link.startswith("https://pod.example/console/login/")
+        opened = await sessions.open_by_link(link.rpartition("/")[2], user_agent="")
+        user = await sessions.find(opened.cookie)
+        assert user is not None
+        assert (user.org_name, user.is_operator) == (ORGANIZATION, False)
+    finally:
+        await db.close()
+
+
+async def test_later_starts_name_the_commands(tmp_path: Path) -> None:
+    db = await SqliteDatabase.open(tmp_path / "db")
+    try:
+        await migrate(db, VAULT.seal)
+        access = Access(db=db, clock=SystemClock(), vault=VAULT)
+
+        async def commands(*, has_console: bool) -> list[str]:
+            shown = await another_key_text(access, command="./matchpod", has_console=has_console)
+            return [line.strip() for line in shown.splitlines() if line.startswith("    ")]
+
+        await access.create_organization("my cup")
+        create = "./matchpod keys create --org 'my cup' --role owner"
+        assert await commands(has_console=False) == [create]
+        assert await commands(has_console=True) == [create, "./matchpod console"]
+        await access.create_organization("our cup")
+        assert await commands(has_console=True) == [create, "./matchpod console --org 'my cup'"]
+    finally:
+        await db.close()
+
+
 async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
     db = await SqliteDatabase.open(tmp_path / "db")
     try:
@@ -44,7 +108,7 @@ async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
         principal = await access.authenticate(f"Bearer {key}")
         assert principal.may_create
         assert await create_first_key(access) is None
-        command = (await another_key_text(access, command="./matchpod")).splitlines()[-1]
+        command = (await another_key_text(access, command="./matchpod", has_console=False)).splitlines()[-1]
         assert shlex.split(command) == ["./matchpod", "keys", "create", "--org", ORGANIZATION, "--role", "owner"]
     finally:
         await db.close()
