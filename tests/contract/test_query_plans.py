@@ -21,7 +21,16 @@ from matchpod.core.progress import PublicPhase
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import callback_lists, history, map_events, open_servers, organization_events, outbox, servers
+from matchpod.storage import (
+    callback_lists,
+    history,
+    map_events,
+    open_servers,
+    organization_events,
+    outbox,
+    region_statistics,
+    servers,
+)
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
 from matchpod.storage.server_lists import list_servers
@@ -420,6 +429,21 @@ async def test_ended_matches_are_counted_from_their_index_alone(harness: databas
     cost = await cost_of(harness, partial(open_servers.count_ended, org_id=ORG, since_ms=since_ms))(db)
     assert cost.indexes == {"servers_ended"}, cost.plans
     assert cost.rows <= MATCHES // DAYS // 24 + 2, cost.plans
+
+
+async def test_matches_of_a_day_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+    since_ms = (FIRST_DAY + DAYS - 1) * DAY_MS
+    for org_id, condition in ((ORG, "servers_newest (org_id=? AND created_at_ms>?)"), (None, "(id>?)")):
+        recording = RecordingDatabase(db)
+        read = partial(region_statistics.newest_matches, since_ms=since_ms, since_id="srv_9")
+        assert await read(recording, org_id)
+        (query,) = recording.queries
+        if harness.is_sqlite:
+            steps = await sqlite_plan(db, query)
+            assert [step for step in steps if "servers" in step and condition in step], steps
+        elif org_id is not None:
+            cost = await cost_of(harness, partial(read, org_id=org_id))(db)
+            assert cost.rows <= 2 * MATCHES // DAYS, cost.plans
 
 
 async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.Harness, db: Database) -> None:

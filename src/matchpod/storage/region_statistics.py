@@ -1,0 +1,62 @@
+"""Read how the newest matches of each region started and failed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
+from matchpod.ports import Database, Value
+from matchpod.storage import rows
+
+MAX_ROWS: Final = 1_000
+"""Matches of each region that are returned, the newest; the others are only counted."""
+
+
+class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One match, and the counts of all matches of its region."""
+
+    region: str
+    created: int
+    """Matches of the region."""
+    failed: int
+    """Those of them that failed."""
+    is_last_failure: bool
+    """True for the match of the region that failed last."""
+    created_at_ms: int
+    running_at_ms: int | None
+    ended_at_ms: int | None
+    reason: CancelReason | None
+    failure: Failure | None
+
+
+_IS_FAILED: Final = "CASE WHEN status = 'failed' THEN 1 ELSE 0 END"
+_COUNTED: Final = f"""
+    SELECT region, created_at_ms, running_at_ms, ended_at_ms, reason, failure,
+        COUNT(*) OVER (PARTITION BY region) AS created,
+        SUM({_IS_FAILED}) OVER (PARTITION BY region) AS failed,
+        ROW_NUMBER() OVER (PARTITION BY region ORDER BY created_at_ms DESC, id DESC) AS number,
+        {_IS_FAILED} * ROW_NUMBER() OVER (PARTITION BY region, status ORDER BY ended_at_ms DESC, id) AS failure_number
+    FROM servers WHERE
+"""
+_COLUMNS: Final = rows.column_list(StartedMatch).replace("is_last_failure", "failure_number")
+
+
+async def newest_matches(
+    db: Database, org_id: str | None, *, since_ms: int, since_id: str, limit: int = MAX_ROWS
+) -> list[StartedMatch]:
+    """Return the newest matches of each region, and the one that failed last, with the counts of all.
+
+    They are of one organization or of all, and were created since a time: `since_id` is the lowest server id of that
+    time. An organization's are found by the index of its list, those of all by the primary key.
+    """
+    params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}
+    condition = "id >= :since_id AND created_at_ms >= :since_ms"
+    if org_id is not None:
+        params["org_id"] = org_id
+        condition = "org_id = :org_id AND created_at_ms >= :since_ms"
+        del params["since_id"]
+    sql = f"SELECT {_COLUMNS} FROM ({_COUNTED} {condition}) AS counted WHERE number <= :limit OR failure_number = 1"
+    return [rows.from_row(StartedMatch, row) for row in await db.read(sql, params)]
