@@ -17,17 +17,16 @@ from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet,
 from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.app.console import compose_console
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.doors import Doors
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
-from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.console_sessions import ConsoleSessions
@@ -36,13 +35,11 @@ from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
 from matchpod.service.ingest_urls import IngestUrls
-from matchpod.service.match_details import MatchDetails
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.metrics import ConnectionMetrics, Metrics
-from matchpod.service.overview import Overview
 from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Retention
 from matchpod.service.quotas import Quotas
@@ -107,21 +104,10 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         cors_origins=settings.cors_origins,
         version=version,
     )
-    broadcasts = Broadcasts()
-    audit = Audit(db=db, clock=clock, random_bytes=secrets.token_bytes)
-    console = ConsoleDeps(
-        services=services,
-        sessions=ConsoleSessions(db=db, clock=clock, access=access, audit=audit),
-        audit=audit,
-        overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
-        details=MatchDetails(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
-        doors=Doors(ingest_base),
-        broadcasts=broadcasts,
-        now_ms=clock.now_ms,
-    )
+    console = compose_console(resources, deps, services, remote=remote, public_url=ingest_base)
     return Service(
         access=access,
-        sessions=ConsoleSessions(db=db, clock=clock, access=access, audit=Audit(db=db, clock=clock)),
+        sessions=console.sessions,
         regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
@@ -130,9 +116,15 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
-        broadcasts=broadcasts,
-        web=create_web(services, more_endpoints=console_endpoints(console), error_page=error_page),
+        broadcasts=console.broadcasts,
+        web=_compose_web(services, console if settings.console else None),
     )
+
+
+def _compose_web(services: Services, console: ConsoleDeps | None) -> Application:
+    if console is None:
+        return create_web(services)
+    return create_web(services, more_endpoints=console_endpoints(console), error_page=error_page)
 
 
 def check_fleets(settings: Settings) -> None:

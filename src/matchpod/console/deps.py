@@ -11,6 +11,7 @@ from matchpod.console.doors import Doors
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.match_details import MatchDetails
+from matchpod.service.overlays import Overlays
 from matchpod.service.overview import Overview
 from matchpod.web import Services
 
@@ -23,6 +24,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     overview: Overview
     details: MatchDetails
+    overlays: Overlays
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

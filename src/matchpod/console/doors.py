@@ -58,7 +58,8 @@ class Doors(msgspec.Struct, frozen=True):
     def check(self, call: Call) -> None:
         """Raise ForbiddenError unless the request was sent to our host, by one of our pages or by the person."""
         if not self.is_own_host(call):
-            raise ForbiddenError(f"The console is served at {self.public_url}/console. Open it there.")
+            hint = "If people use another address, set MATCHPOD_PUBLIC_URL to it."
+            raise ForbiddenError(f"The console is served at {self.public_url}/console. {hint}")
         if not self.is_own_origin(call):
             raise ForbiddenError("This request came from another site, so nothing was done.")
 

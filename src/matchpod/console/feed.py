@@ -56,7 +56,8 @@ _ITEM: Final = msgspec.json.Decoder(TimelineItem)
 
 def read_item(line: bytes) -> TimelineItem:
     """Decode a stored item."""
-    return _ITEM.decode(line)
+    item: TimelineItem = _ITEM.decode(line)
+    return item
 
 
 def kind_of(item: TimelineItem) -> str:
@@ -69,6 +70,6 @@ def type_of(item: TimelineItem) -> str:
     return str(item.__struct_config__.tag)
 
 
-def feed_line(item: TimelineItem, map_number: int) -> bytes:
-    """Return an item as an element of the feed."""
-    return fragment("feed.html", "line", item, type_of(item), kind=kind_of(item), map_number=map_number)
+def feed_line(item: TimelineItem, map_number: int, names: tuple[str, str]) -> bytes:
+    """Return an item as an element of the feed; `names` are those of the teams."""
+    return fragment("feed.html", "line", item, type_of(item), kind=kind_of(item), map_number=map_number, names=names)

@@ -75,7 +75,9 @@ def _callback_spans(match: MatchDetail) -> list[Span]:
     spans = []
     for one in match.callbacks:
         times = "1 attempt" if one.attempt_count == 1 else f"{one.attempt_count} attempts"
-        problem = "" if one.state == "delivered" else (one.last_error or (one.last_status and str(one.last_status)) or "")
+        problem = (
+            "" if one.state == "delivered" else (one.last_error or (one.last_status and str(one.last_status)) or "")
+        )
         note = ", ".join(filter(None, (one.state.replace("_", " "), times, problem)))
         start_ms = match.ended_ms or match.created_ms
         is_waiting = one.state == "waiting"

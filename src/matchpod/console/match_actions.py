@@ -72,8 +72,24 @@ async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
     return Done(notice="redelivered")
 
 
+async def _overlay(visit: Visit, match: MatchDetail) -> Done:
+    token = await visit.deps.overlays.create(visit.principal, match.server_id)
+    return Done(
+        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.doors.public_url}/overlay/{token}")
+    )
+
+
+async def _end_overlays(visit: Visit, match: MatchDetail) -> Done:
+    await visit.deps.overlays.end(visit.principal, match.server_id)
+    return Done(notice="overlay-ended")
+
+
 def _is_open(match: MatchDetail) -> bool:
     return not match.has_ended
+
+
+def _always(_: MatchDetail) -> bool:
+    return True
 
 
 def _has_server(match: MatchDetail) -> bool:
@@ -111,5 +127,22 @@ ACTIONS: Final = (
         button="Send the callback",
         is_allowed=_has_sent,
         perform=_redeliver,
+    ),
+    MatchAction(
+        name="overlay",
+        title="Overlay for OBS …",
+        what="Creates a link that shows score and rounds of this match, and nothing else, to everyone who has it. It is"
+        " shown once.",
+        button="Create the link",
+        is_allowed=_is_open,
+        perform=_overlay,
+    ),
+    MatchAction(
+        name="end-overlays",
+        title="End overlay links …",
+        what="All links to the overlay of this match stop working, also those that are open.",
+        button="End the links",
+        is_allowed=_always,
+        perform=_end_overlays,
     ),
 )

@@ -156,7 +156,6 @@ def _text(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-
 def _round_charts(
     rounds: Sequence[RoundEntry], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
 ) -> list[tuple[str, Markup]]:

@@ -82,7 +82,7 @@ class MatchView:
         shown = [
             item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
         ]
-        return [Markup(feed_line(item, self.map_number).decode()) for item in shown]
+        return [Markup(feed_line(item, self.map_number, team_names(self.match)).decode()) for item in shown]
 
     async def changes(self) -> bytes:
         """Read again, and return what has changed."""
@@ -98,8 +98,7 @@ class MatchView:
         changed = [swapped(one) for name, one in parts.items() if self._parts.get(name) != one]
         self._parts = parts
         if new:
-            lines = b"".join(feed_line(item, number) for number, item in reversed(new))
-            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + lines + b"</ol>")
+            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + self._lines(new) + b"</ol>")
         return b"".join(changed)
 
     def everything(self) -> bytes:
@@ -146,7 +145,9 @@ class MatchView:
         is_scored = settings.match_type is not MatchType.DEATHMATCH
         roster = expected_roster(settings) if card is None else card.roster
         heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
-        shown = msgspec.structs.replace(match, card=None if card is None else msgspec.structs.replace(card, heard_ms=None))
+        shown = msgspec.structs.replace(
+            match, card=None if card is None else msgspec.structs.replace(card, heard_ms=None)
+        )
         choices = allowed_actions(match) if self._principal.may_create else []
         connect = None if match.has_ended else self._connect
         parts = {
@@ -154,7 +155,9 @@ class MatchView:
             "heading": fragment(PARTS, "heading", shown, score_of(match), is_scored=is_scored),
             "heard": fragment(PARTS, "heard", heard_ms),
             "strip": self._strip(match) if is_scored else b'<div id="strip"></div>',
-            "roster": fragment(PARTS, "roster", _with_names(roster, self._players), self._players, is_known=card is not None),
+            "roster": fragment(
+                PARTS, "roster", _with_names(roster, self._players), self._players, is_known=card is not None
+            ),
             "actions": b'<div id="actions"></div>',
             "lifecycle": fragment(PARTS, "lifecycle", placed(spans_of(match), self._services.now_ms())),
         }
@@ -168,9 +171,11 @@ class MatchView:
         return fragment(PARTS, "strip", chart)
 
     def _feed(self) -> bytes:
-        newest = self._items[-MAX_LINES:]
-        lines = b"".join(feed_line(item, number) for number, item in reversed(newest))
-        return b'<ol id="feed" class="feed">' + lines + b"</ol>"
+        return b'<ol id="feed" class="feed">' + self._lines(self._items[-MAX_LINES:]) + b"</ol>"
+
+    def _lines(self, items: list[tuple[int, TimelineItem]]) -> bytes:
+        names = team_names(self.match)
+        return b"".join(feed_line(item, number, names) for number, item in reversed(items))
 
 
 def team_names(match: MatchDetail) -> tuple[str, str]:
@@ -190,6 +195,12 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
         winners = [one.winner for one in played]
         return winners.count("team1"), winners.count("team2")
     return played[-1].team1_score, played[-1].team2_score
+
+
+def current_map(match: MatchDetail) -> MatchMap | None:
+    """Return the map that is being played or was played last; None before the first."""
+    begun = [one for one in match.maps if one.started_ms is not None]
+    return begun[-1] if begun else None
 
 
 def _begun(match: MatchDetail) -> list[MatchMap]:

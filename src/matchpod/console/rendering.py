@@ -134,6 +134,13 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters |= {"time": time_tag, "utc": utc, "iso": iso, "clock": clock, "duration": duration, "with_page": with_page}
+    environment.filters |= {
+        "time": time_tag,
+        "utc": utc,
+        "iso": iso,
+        "clock": clock,
+        "duration": duration,
+        "with_page": with_page,
+    }
     environment.globals |= {"asset": asset_path, "now": _now_ms}
     return environment

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.pages import files, live, login, match
+from matchpod.console.pages import files, live, login, match, overlay
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import MANAGER_ONLY, OPERATOR_ONLY, ORGANIZATION_ONLY, READER_ONLY, Visit, Who
 from matchpod.core.errors import ForbiddenError, MatchpodError
@@ -54,6 +54,8 @@ ROUTES: Final = (
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
+    Route("GET", "/overlay/{token}", Who.ANYONE, overlay.show),
+    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream),
 )
 
 

@@ -1,0 +1,97 @@
+"""The score of a match for a stream: names, score and rounds, without controls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from matchpod.console.broadcasts import swapped
+from matchpod.console.charts.round_strip import round_strip
+from matchpod.console.match_view import MatchServices, current_map, score_of, team_names
+from matchpod.console.rendering import fragment
+from matchpod.core.model import MatchType, Side
+from matchpod.core.progress import PublicPhase
+from matchpod.core.round_shapes import RoundEntry
+from matchpod.service.match_details import MatchDetail
+from matchpod.service.principals import Principal
+
+_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
+_TEXTS: Final = {
+    PublicPhase.ALLOCATING: "starting soon",
+    PublicPhase.WAITING_FOR_PLAYERS: "waiting for players",
+    PublicPhase.STARTING: "starting",
+    PublicPhase.PAUSED: "paused",
+    PublicPhase.BETWEEN_MAPS: "next map is loading",
+    PublicPhase.ENDED: "final score",
+}
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True):
+    """What the overlay shows."""
+
+    names: tuple[str, str]
+    score: tuple[int | str, int | str]
+    side: Side | None
+    text: str
+    strip: Markup
+
+
+class OverlayView:
+    """What the overlay of a match shows."""
+
+    def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
+        self._services = services
+        self._principal = principal
+        self._server_id = server_id
+        self._shown: object = None
+        self._board = b""
+
+    @property
+    def part(self) -> Markup:
+        """The score."""
+        return Markup(self._board.decode())
+
+    async def changes(self) -> bytes:
+        """Read again, and return what has changed."""
+        match = await self._services.details.get(self._principal, self._server_id)
+        card = match.card
+        shown = (match.phase, score_of(match), None if card is None else (card.round, card.team1_side, card.map_number))
+        if shown == self._shown:
+            return b""
+        self._shown = shown
+        board = fragment("overlay_parts.html", "board", await self._read(match))
+        if board == self._board:
+            return b""
+        self._board = board
+        return swapped(board)
+
+    def everything(self) -> bytes:
+        """Return all fragments."""
+        return swapped(self._board)
+
+    async def _read(self, match: MatchDetail) -> Board:
+        card, names, strip = match.card, team_names(match), Markup("")
+        playing = current_map(match)
+        if playing is not None and match.settings.match_type is not MatchType.DEATHMATCH:
+            rounds = _ROUNDS.decode((await self._services.history.rounds(self._principal, playing.id)).rounds)
+            strip = round_strip(rounds, *names, is_linked=False, is_over=match.has_ended)
+        return Board(
+            names=names,
+            score=score_of(match),
+            side=None if card is None else card.team1_side,
+            text=_text(match),
+            strip=strip,
+        )
+
+
+def _text(match: MatchDetail) -> str:
+    playing = current_map(match)
+    parts = [
+        playing.name if playing else "",
+        f"map {playing.number} of {len(match.maps)}" if playing and len(match.maps) > 1 else "",
+    ]
+    round_number = match.card.round if match.card else None
+    parts.append(_TEXTS.get(match.phase, f"round {round_number}" if round_number else "live"))
+    return " · ".join(filter(None, parts))

@@ -1,0 +1,54 @@
+"""The overlay of one match for OBS, opened by a token instead of a session."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from matchpod.console.broadcasts import Broadcast
+from matchpod.console.deps import ConsoleDeps
+from matchpod.console.match_view import MatchServices
+from matchpod.console.overlay_view import OverlayView
+from matchpod.console.rendering import page
+from matchpod.console.streams import position_of
+from matchpod.core.errors import NotFoundError, UnavailableError
+from matchpod.service.overlays import Overlay
+from matchpod.service.principals import Principal, Role, Scope
+from matchpod.web.endpoint import Call, EventStream, Response
+
+
+async def show(deps: ConsoleDeps, call: Call) -> Response:
+    """Show the overlay."""
+    broadcast = await _broadcast(deps, await _find(deps, call))
+    return page("overlay.html", view=broadcast.subject, token=call.params[0], position=broadcast.position)
+
+
+async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
+    """Send what changes on the overlay, until its token is ended."""
+    overlay = await _find(deps, call)
+    frames = deps.broadcasts.view(await _broadcast(deps, overlay), overlay.org_id, position_of(call))
+    return EventStream(call=call, frames=frames, is_authorized=partial(_is_valid, deps, call))
+
+
+async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
+    overlay = await deps.overlays.find(call.params[0])
+    if overlay is None:
+        raise NotFoundError("This overlay does not exist, or its links were ended.")
+    return overlay
+
+
+async def _is_valid(deps: ConsoleDeps, call: Call) -> bool:
+    try:
+        return await deps.overlays.find(call.params[0]) is not None
+    except UnavailableError:
+        return True  # it cannot be checked now, and nothing new is read during an outage
+
+
+async def _broadcast(deps: ConsoleDeps, overlay: Overlay) -> Broadcast:
+    services = MatchServices(
+        details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
+    )
+    reader = Principal(
+        org_id=overlay.org_id, key_id="overlay", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ})
+    )
+    create = partial(OverlayView, services, reader, overlay.server_id)
+    return await deps.broadcasts.find(f"overlay {overlay.server_id}", create)
