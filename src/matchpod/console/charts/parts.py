@@ -15,6 +15,7 @@ _SVG = Markup(
 _FIGURE = Markup('<figure class="chart {kind}">{body}</figure>')
 _SCROLL = Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>')
 _EMPTY = Markup('<p class="chart-empty muted">{}</p>')
+_REMARK = Markup('<p class="remark muted">{}</p>')
 _TABLE = Markup(
     '<details class="numbers"><summary>As a table</summary><div class="scroll" tabindex="0" role="region"'
     ' aria-label="{caption}"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>'
@@ -23,7 +24,7 @@ _TABLE = Markup(
 _COLUMN = Markup('<th scope="col">{}</th>')
 _ROW = Markup('<tr><th scope="row">{}</th>{}</tr>')
 _CELL = Markup("<td>{}</td>")
-_NAME = Markup("<bdi>{}</bdi>")
+_NAME = Markup('<bdi title="{name}">{name}</bdi>')
 _TITLE = Markup("<title>{}</title>")
 _RECT = Markup('<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}">{title}</rect>')
 _LINE = Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>')
@@ -48,6 +49,12 @@ def scroll(label: str, body: Markup) -> Markup:
 def empty(text: str) -> Markup:
     """Return the sentence that stands for a chart without numbers."""
     return _EMPTY.format(text)
+
+
+def remark(*sentences: str) -> Markup:
+    """Return the sentences below a chart; empty ones are left out."""
+    text = " ".join(filter(None, sentences))
+    return _REMARK.format(text) if text else Markup("")
 
 
 def svg(size: tuple[int, int], label: str, body: Iterable[Markup], *, is_wide: bool = False) -> Markup:
@@ -75,8 +82,8 @@ def label(kind: str, at: tuple[float, float], text: str, title: str = "") -> Mar
 
 
 def name_tag(name: str) -> Markup:
-    """Return a name, isolated from the writing direction of the text around it."""
-    return _NAME.format(name)
+    """Return a name for a table, isolated from the writing direction of the text around it."""
+    return _NAME.format(name=name)
 
 
 def numbers_table(caption: str, heads: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> Markup:

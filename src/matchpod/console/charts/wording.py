@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 from matchpod.core.model import Side, Team
 
@@ -12,13 +14,14 @@ MISSING = "–"
 MAX_NAME_CHARS = 256
 """Characters of a name in a tooltip or table; names in the log are not longer."""
 
-MAX_LABEL_CHARS = 16
-"""Characters of a name beside a bar; more do not fit on a phone."""
+MAX_LABEL_CHARS = 17
+"""Characters of a name beside a bar: a player ID has as many, and more do not fit on a phone."""
 
 UNLISTED = "unlisted player"
 SIDE_LETTERS = {Side.CT: "CT", Side.T: "T"}
 SIDE_CLASSES = {Side.CT: "ct", Side.T: "t"}
 
+_BROAD = frozenset("MWmw@%&")
 # Embeddings, overrides and isolates of the writing direction would also turn around the text after the name.
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -29,8 +32,17 @@ def clean(name: str | None, fallback: str = UNLISTED) -> str:
 
 
 def shorten(name: str, limit: int = MAX_LABEL_CHARS) -> str:
-    """Return a clean name, cut to the limit with an ellipsis."""
-    return name if len(name) <= limit else name[: limit - 1].rstrip() + "…"
+    """Return a clean name, cut to the width of `limit` usual characters with an ellipsis."""
+    widths = list(accumulate(_width(char) for char in name))
+    if not widths or widths[-1] <= limit:
+        return name
+    return name[: sum(width <= limit - 1 for width in widths)].rstrip() + "…"
+
+
+def _width(char: str) -> float:
+    if char in _BROAD or east_asian_width(char) in {"W", "F"}:
+        return 1.6
+    return 1.15 if char.isupper() else 1.0
 
 
 def number(value: float | None, digits: int = 0) -> str:
