@@ -1,0 +1,83 @@
+"""Who killed whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.console.charts.kill_matrix import counted_kills, kill_matrix
+from matchpod.console.charts.matrix import HEAT_STEPS, heat
+from matchpod.console.charts.people import MAX_SHOWN
+from matchpod.core.model import Team
+from matchpod.core.timeline_items import MapLiveItem, Person, RoundRestoredItem
+from tests.unit.console.charts.chart_input import ANN, BEN, BOT, CID, HOSTILE_NAMES, TIME, UNLISTED, check, kill, texts
+
+LIVE = MapLiveItem(seq=1, timestamp=TIME, round_number=None, map_name="de_nuke", team1_side=None, score=None)
+
+
+def rows_of(*kills: tuple[Person, Person]) -> list[list[str]]:
+    tree = check(kill_matrix([kill(*pair) for pair in kills], "Red", "Blue"))
+    return [texts(row, "*") for row in tree.findall(".//tbody/tr")]
+
+
+def test_rows_are_killers_and_columns_victims() -> None:
+    tree = check(kill_matrix([kill(ANN, BEN), kill(ANN, BEN), kill(BEN, CID)], "Red", "Blue"))
+    assert texts(tree, ".//thead/tr[1]/th") == ["Red", "Blue"]
+    assert texts(tree, ".//thead/tr[2]/th") == ["Killer", "Ann", "Cid", "Ben", "Kills"]
+    rows = [texts(row, "*") for row in tree.findall(".//tbody/tr")]
+    assert rows == [["Ann", "", "", "2", "2"], ["Cid", "", "", "0", "0"], ["Ben", "0", "1", "", "1"]]
+    assert texts(tree, ".//tfoot/tr/*") == ["Was killed", "0", "1", "2", "3"]
+
+
+def test_team_kills_are_marked_and_not_counted() -> None:
+    tree = check(kill_matrix([kill(ANN, CID, team_kill=True), kill(ANN, BEN)], "Red", "Blue"))
+    assert texts(tree, ".//tbody[1]/tr[1]/*") == ["Ann", "", "1 TK", "1", "1"]
+    assert texts(tree, "p") == ["TK: team kills, not in the totals."]
+
+
+def test_bots_and_unlisted_players_have_a_row() -> None:
+    assert [row[0] for row in rows_of((BOT, ANN), (UNLISTED, ANN))] == ["Ann", "Kao (bot)", "unlisted players"]
+
+
+def test_free_for_all_has_no_teams() -> None:
+    ann, ben = (Person(steam_id=one.steam_id, name=one.name, team=None) for one in (ANN, BEN))
+    tree = check(kill_matrix([kill(ann, ben), kill(ben, ann)], None, None))
+    assert len(tree.findall(".//thead/tr")) == 1
+    assert texts(tree, ".//tbody/tr[1]/*") == ["Ann", "", "1", "1"]
+
+
+def test_kills_of_dropped_rounds_do_not_count() -> None:
+    restored = RoundRestoredItem(seq=1, timestamp=TIME, round_number=1, rounds_kept=1, score=None)
+    kills = [kill(ANN, BEN, round_number=number) for number in (1, 2, 2)]
+    assert counted_kills([LIVE, kills[0], kills[1], restored, kills[2]]) == [kills[0], kills[2]]
+
+
+def test_kills_before_a_restart_do_not_count() -> None:
+    assert counted_kills([LIVE, kill(ANN, BEN), LIVE]) == []
+
+
+def test_later_name_is_shown() -> None:
+    renamed = Person(steam_id=ANN.steam_id, name="Anna", team=ANN.team)
+    assert [row[0] for row in rows_of((ANN, BEN), (renamed, BEN))] == ["Anna", "Ben"]
+
+
+def test_table_of_a_crowd_is_limited() -> None:
+    crowd = [Person(steam_id=str(number), name=f"P{number}", team=None) for number in range(MAX_SHOWN + 2)]
+    tree = check(kill_matrix([kill(one, crowd[0]) for one in crowd[1:]], None, None))
+    assert len(tree.findall(".//tbody/tr")) == MAX_SHOWN
+    assert texts(tree, "p") == ["2 players with fewer fights not shown or counted."]
+    assert texts(tree, ".//tfoot/tr/td")[-1] == str(MAX_SHOWN - 1)
+
+
+def test_nothing_is_drawn_without_kills() -> None:
+    assert texts(check(kill_matrix([LIVE], "Red", "Blue")), "p") == ["No kills yet."]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_hostile_names_are_escaped(name: str) -> None:
+    check(kill_matrix([kill(Person(steam_id="1", name=name, team=Team.TEAM1), BEN)], name, name))
+    check(kill_matrix([kill(Person(steam_id=None, name=name, team=Team.TEAM1), BEN)], name, name))
+
+
+def test_shades_follow_the_highest_number() -> None:
+    assert [heat(value, 10) for value in (0, 1, 2, 3, 5, 9, 10)] == [0, 1, 1, 2, 3, 5, HEAT_STEPS]
+    assert heat(1, 1) == HEAT_STEPS
