@@ -1,0 +1,126 @@
+"""Draw the value of what both teams carried in each round, and how they bought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from matchpod.console.charts.columns import WIDTH, Columns, place
+from matchpod.console.charts.parts import (
+    Cell,
+    bar,
+    empty,
+    figure,
+    join,
+    label,
+    line,
+    name_tag,
+    numbers_table,
+    scroll,
+    svg,
+)
+from matchpod.console.charts.people import team_names
+from matchpod.console.charts.wording import MISSING, number, shorten, side_letter
+from matchpod.core.model import Team
+from matchpod.core.round_shapes import RoundEntry, RoundTeam
+from matchpod.core.stats.buy_types import BuyType
+
+_AXIS: Final = 184
+_REACH: Final = 100
+"""The height of the longest bar."""
+_INSET: Final = 16
+"""Room for the letter between the axis and a bar."""
+_HEIGHT: Final = 334
+_LEAST_SCALE: Final = 10000
+"""A value that has the longest bar at least."""
+_GRID: Final = 10000
+
+BUY_LETTERS: Final = {BuyType.PISTOL: "P", BuyType.ECO: "E", BuyType.FORCE: "F", BuyType.FULL: "B"}
+BUY_WORDS: Final = {
+    BuyType.PISTOL: "pistol round",
+    BuyType.ECO: "eco",
+    BuyType.FORCE: "force buy",
+    BuyType.FULL: "full buy",
+}
+_LEGEND: Final = Markup('<ul class="legend">{}</ul>')
+_LEGEND_ITEM: Final = Markup("<li><b>{}</b> {}</li>")
+
+
+def economy(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -> Markup:
+    """Draw a bar per team and round: up for the first team, down for the second one. Unknown values have a dash."""
+    values = [team.equipment_value for one in rounds for team in (one.team1, one.team2)]
+    known = [value for value in values if value is not None]
+    if not known:
+        return figure("economy", empty("The log has no equipment values."))
+    names = team_names(team1_name, team2_name)
+    columns = place(rounds)
+    unit = _REACH / max(_LEAST_SCALE, *known)
+    title = f"Equipment value of {names[Team.TEAM1]} and {names[Team.TEAM2]} in each round"
+    body = [
+        *columns.heads(28),
+        *_grid(columns.width, unit, max(known)),
+        line("axis", (0, _AXIS), (columns.width, _AXIS)),
+        *(_mark(one, team, (x, unit), names) for one, x in columns for team in Team),
+        label("name team1", (0, 46), f"▲ {shorten(names[Team.TEAM1])}", names[Team.TEAM1]),
+        label("name team2", (0, _HEIGHT - 6), f"▼ {shorten(names[Team.TEAM2])}", names[Team.TEAM2]),
+    ]
+    drawing = svg((columns.width, _HEIGHT), title, body, is_wide=True)
+    return figure("economy", scroll(title, drawing), _legend(), _table(columns, names))
+
+
+def _grid(width: int, unit: float, most: int) -> list[Markup]:
+    marks: list[Markup] = []
+    for value in range(_GRID, max(most, _LEAST_SCALE) + 1, _GRID * max(1, most // (4 * _GRID))):
+        for direction in (-1, 1):
+            y = _AXIS + direction * (_INSET + value * unit)
+            marks += [line("grid", (34, y), (width, y)), label("tick end", (30, y + 4), f"{value // 1000}k")]
+    return marks
+
+
+def _team_of(one: RoundEntry, team: Team) -> RoundTeam:
+    return one.team1 if team is Team.TEAM1 else one.team2
+
+
+def _mark(one: RoundEntry, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> Markup:
+    x, unit = spot
+    own = _team_of(one, team)
+    is_up = team is Team.TEAM1
+    title = f"Round {one.number}, {names[team]} ({side_letter(own.side)}): {_sentence(own)}"
+    title += ". Won the round" if one.winner is team else ""
+    letter = MISSING if own.buy_type is None else BUY_LETTERS[own.buy_type]
+    marks = [label("value middle", (x, _AXIS - 4 if is_up else _AXIS + 13), letter, title)]
+    length = 0.0
+    if own.equipment_value is not None:
+        length = max(1.0, own.equipment_value * unit)
+        top = _AXIS - _INSET - length if is_up else _AXIS + _INSET
+        marks.append(bar(f"bar {team.value}", (x - WIDTH / 2 + 4, top), (WIDTH - 8, length), title))
+    if one.winner is team:
+        end = _INSET + length
+        marks.append(label("value middle", (x, _AXIS - end - 3 if is_up else _AXIS + end + 12), "✓", title))
+    return join(marks)
+
+
+def _sentence(own: RoundTeam) -> str:
+    value = "equipment value unknown" if own.equipment_value is None else f"equipment ${number(own.equipment_value)}"
+    return value if own.buy_type is None else f"{value}, {BUY_WORDS[own.buy_type]}"
+
+
+def _legend() -> Markup:
+    items = [_LEGEND_ITEM.format(letter, BUY_WORDS[buy]) for buy, letter in BUY_LETTERS.items()]
+    items += [_LEGEND_ITEM.format("✓", "won the round"), _LEGEND_ITEM.format(MISSING, "unknown")]
+    return _LEGEND.format(join(items))
+
+
+def _table(columns: Columns, names: Mapping[Team | None, str]) -> Markup:
+    heads: list[Cell] = ["Round"]
+    for team in Team:
+        heads += [name_tag(names[team]), "Buy"]
+    rows: list[list[Cell]] = []
+    for one in columns.rounds:
+        row: list[Cell] = [one.number]
+        for own in (one.team1, one.team2):
+            row += [number(own.equipment_value), MISSING if own.buy_type is None else BUY_WORDS[own.buy_type]]
+        rows.append(row)
+    return numbers_table("Equipment value in each round", heads, rows)
