@@ -1,0 +1,92 @@
+"""Draw the average damage per round (ADR) and the KAST of each player on a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from matchpod.console.charts.parts import Cell, bar, empty, figure, join, label, line, name_tag, numbers_table, svg
+from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, player_subject, team_names
+from matchpod.console.charts.wording import number, shorten, team_class
+from matchpod.core.model import Team
+from matchpod.core.result_shapes import MapPlayer, OverallPlayer
+
+_WIDTH: Final = 400
+_LEFT: Final = 138
+"""Where bars begin."""
+_REACH: Final = 168
+_ROW: Final = 38
+_HEAD: Final = 24
+_LEAST_ADR: Final = 100.0
+"""An average that has the longest bar at least."""
+
+
+class _Player(msgspec.Struct, frozen=True):
+    subject: Subject
+    adr: float | None
+    kast: float | None
+
+
+def player_bars(players: Sequence[OverallPlayer], team1_name: str, team2_name: str) -> Markup:
+    """Draw the players of a map, or of a series, which has no KAST. A player without a round has no averages."""
+    shown = [_player(one) for one in players[:MAX_SHOWN]]
+    if not shown:
+        return figure("player-bars", empty("No players with statistics per round."))
+    names = team_names(team1_name, team2_name)
+    scale = max([_LEAST_ADR, *(one.adr for one in shown if one.adr is not None)])
+    body: list[Markup] = []
+    y = 0
+    for team, members in by_team(shown, lambda one: one.subject.team):
+        members.sort(key=lambda one: -1.0 if one.adr is None else one.adr, reverse=True)
+        body.append(label(f"name {team_class(team)}", (0, y + 16), shorten(names[team], 24), names[team]))
+        body += [_bars(one, y + _HEAD + _ROW * index, scale) for index, one in enumerate(members)]
+        y += _HEAD + _ROW * len(members) + 6
+    title = "Average damage per round (ADR) and KAST of each player"
+    return figure("player-bars", svg((_WIDTH, y), title, body), _table(shown, title, names))
+
+
+def _player(one: OverallPlayer) -> _Player:
+    subject = player_subject(one.steam_id, one.name, one.team)
+    if one.rounds_played == 0:
+        return _Player(subject, None, None)
+    return _Player(subject, one.adr, one.kast_percent if isinstance(one, MapPlayer) else None)
+
+
+def _bars(one: _Player, y: float, scale: float) -> Markup:
+    name = one.subject.name
+    adr, kast = _adr_text(one), _kast_text(one)
+    title = f"{name}: ADR {adr}, KAST {kast}"
+    kind = team_class(one.subject.team)
+    return join(
+        [
+            label("name", (0, y + 20), shorten(name), name),
+            line("axis", (_LEFT, y), (_LEFT, y + _ROW - 4)),
+            bar(f"bar {kind}", (_LEFT, y + 2), (_length(one.adr, scale), 13), title),
+            label("value", (_LEFT + _REACH + 10, y + 13), f"ADR {adr}"),
+            bar(f"bar pale {kind}", (_LEFT, y + 18), (_length(one.kast, 100.0), 13), title),
+            label("value", (_LEFT + _REACH + 10, y + 29), f"KAST {kast}"),
+        ]
+    )
+
+
+def _length(value: float | None, scale: float) -> float:
+    return 0.0 if value is None else min(1.0, max(0.0, value / scale)) * _REACH
+
+
+def _adr_text(one: _Player) -> str:
+    return number(one.adr, 1)
+
+
+def _kast_text(one: _Player) -> str:
+    return number(one.kast, 1) + ("" if one.kast is None else " %")
+
+
+def _table(players: Sequence[_Player], title: str, names: dict[Team | None, str]) -> Markup:
+    rows: list[list[Cell]] = [
+        [name_tag(one.subject.name), name_tag(names[one.subject.team]), _adr_text(one), _kast_text(one)]
+        for one in players
+    ]
+    return numbers_table(title, ["Player", "Team", "ADR", "KAST"], rows)
