@@ -1,0 +1,151 @@
+"""Draw when each listed player was on the server: a lane per player, and the pauses across all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from markupsafe import Markup
+
+from matchpod.console.charts.parts import (
+    Cell,
+    bar,
+    empty,
+    figure,
+    join,
+    label,
+    line,
+    name_tag,
+    numbers_table,
+    scroll,
+    svg,
+)
+from matchpod.console.charts.people import by_team, team_names
+from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
+from matchpod.console.charts.wording import MISSING, shorten, team_class
+from matchpod.core.model import Team
+from matchpod.core.progress import RosterPlayer
+from matchpod.core.timeline_items import TimelineItem
+
+Groups = list[tuple[Team | None, list[Lane]]]
+"""The lanes of each team."""
+
+_WIDTH: Final = 760
+_LEFT: Final = 140
+_REACH: Final = _WIDTH - _LEFT - 28
+_TOP: Final = 40
+_LANE: Final = 24
+_MOST_TICKS: Final = 8
+_STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 10080)
+"""Minutes between the lines of the time axis."""
+
+
+def presence_lanes(
+    items: Sequence[TimelineItem],
+    roster: Sequence[RosterPlayer],
+    *,
+    started_at: str | None,
+    ended_at: str | None,
+    team1_name: str | None = None,
+    team2_name: str | None = None,
+) -> Markup:
+    """Draw the lanes between two times, in ISO 8601. For a match that is being played the second one is now.
+
+    The items may be those of several maps of the match, in order.
+    """
+    if started_at is None or ended_at is None:
+        return figure("presence-lanes", empty("Not started yet."))
+    window = seconds(started_at), max(seconds(ended_at), seconds(started_at) + 1)
+    lanes = find_lanes(items, roster, window)
+    if not lanes:
+        return figure("presence-lanes", empty("No listed players."))
+    names = team_names(team1_name, team2_name)
+    pauses = find_pauses(items, window)
+    groups = by_team(lanes, lambda one: one.subject.team)
+    height = _TOP + _LANE * (len(lanes) + sum(team is not None for team, _ in groups)) + 6
+    body = _axis(window, height) + [_pause(pause, window, height) for pause in pauses]
+    y = _TOP
+    for team, members in groups:
+        if team is not None:
+            body.append(label(f"name {team.value}", (0, y + 16), shorten(names[team]), names[team]))
+            y += _LANE
+        body += [_lane(lane, y + _LANE * index, window) for index, lane in enumerate(members)]
+        y += _LANE * len(members)
+    title = f"When players were on the server, {_clock(window[0])} to {_clock(window[1])} UTC"
+    drawing = svg((_WIDTH, height), title, body, is_wide=True)
+    return figure("presence-lanes", scroll(title, drawing), _table(groups, pauses, (title, names)))
+
+
+def _x(at: float, window: Span) -> float:
+    return _LEFT + _REACH * (at - window[0]) / (window[1] - window[0])
+
+
+def _axis(window: Span, height: int) -> list[Markup]:
+    minutes = (window[1] - window[0]) / 60
+    step = next((one for one in _STEPS if minutes / one <= _MOST_TICKS), max(_STEPS[-1], round(minutes / _MOST_TICKS)))
+    marks: list[Markup] = []
+    for minute in range(0, int(minutes) + 1, step):
+        x = _x(window[0] + 60 * minute, window)
+        marks += [line("grid", (x, _TOP - 4), (x, height)), label("tick middle", (x, 14), f"{minute} min")]
+    return marks
+
+
+def _pause(pause: Span, window: Span, height: int) -> Markup:
+    x, width = _x(pause[0], window), max(2.0, _x(pause[1], window) - _x(pause[0], window))
+    title = f"Paused {_range(pause)}"
+    return bar("pause", (x, _TOP - 4), (width, height - _TOP + 4), title) + label(
+        "tick middle", (x + width / 2, _TOP - 8), "paused", title
+    )
+
+
+def _lane(lane: Lane, y: float, window: Span) -> Markup:
+    subject = lane.subject
+    marks = [
+        label("name", (0, y + 16), shorten(subject.name), subject.name),
+        bar("lane", (_LEFT, y + 4), (_REACH, 16), f"{subject.name}: {_words(lane)}"),
+    ]
+    for span in lane.spans:
+        width = max(2.0, _x(span[1], window) - _x(span[0], window))
+        title = f"{subject.name}: on the server {_range(span)}"
+        marks.append(bar(f"bar {team_class(subject.team)}", (_x(span[0], window), y + 4), (width, 16), title))
+    if not lane.spans:
+        marks.append(label("value", (_LEFT + 8, y + 16), _words(lane)))
+    return join(marks)
+
+
+def _words(lane: Lane) -> str:
+    if lane.spans:
+        return "not on the server"
+    return "not here in this time" if lane.was_here else "never joined"
+
+
+def _range(span: Span) -> str:
+    return f"{_clock(span[0])} to {_clock(span[1])} UTC, {_minutes(span[1] - span[0])}"
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+
+
+def _minutes(length: float) -> str:
+    return f"{int(length) // 60}:{int(length) % 60:02} min"
+
+
+def _table(groups: Groups, pauses: Sequence[Span], words: tuple[str, dict[Team | None, str]]) -> Markup:
+    title, names = words
+    rows: list[list[Cell]] = []
+    for lane in (lane for _, members in groups for lane in members):
+        team = MISSING if lane.subject.team is None else name_tag(names[lane.subject.team])
+        rows.append([name_tag(lane.subject.name), team, _times(lane.spans) or _words(lane), _total(lane.spans)])
+    if pauses:
+        rows.append(["Paused", MISSING, _times(pauses), _total(pauses)])
+    return numbers_table(title, ["Player", "Team", "On the server (UTC)", "In total"], rows)
+
+
+def _times(spans: Sequence[Span]) -> str:
+    return "; ".join(f"{_clock(first)} to {_clock(last)}" for first, last in spans)
+
+
+def _total(spans: Sequence[Span]) -> str:
+    return _minutes(sum(last - first for first, last in spans))

@@ -1,0 +1,96 @@
+"""Find out from a timeline when each listed player was on the server, and when the game was paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from matchpod.console.charts.people import Subject, player_subject
+from matchpod.core.progress import PlayerState, RosterPlayer
+from matchpod.core.timeline_items import (
+    PausedItem,
+    PlayerConnectedItem,
+    PlayerDisconnectedItem,
+    TimelineItem,
+    UnpausedItem,
+)
+
+MAX_LANES: Final = 64
+"""Players in the chart: more than a server has places for. A match without a list may have more guests."""
+
+Span = tuple[float, float]
+"""A time range, in seconds since 1970."""
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A player, and when they were on the server."""
+
+    subject: Subject
+    spans: tuple[Span, ...]
+    was_here: bool
+    """Whether the player ever joined, maybe before or after the times in the chart."""
+
+
+def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], window: Span) -> list[Lane]:
+    """Return a lane per listed player; without a list, per player in the timeline."""
+    changes: dict[str, list[tuple[bool, float]]] = {}
+    guests: dict[str, RosterPlayer] = {}
+    for item in items:
+        if not isinstance(item, PlayerConnectedItem | PlayerDisconnectedItem) or item.player.steam_id is None:
+            continue
+        person, steam_id = item.player, item.player.steam_id
+        changes.setdefault(steam_id, []).append((isinstance(item, PlayerConnectedItem), seconds(item.timestamp)))
+        guests[steam_id] = RosterPlayer(steam_id=steam_id, name=person.name, team=person.team)
+    listed = list(roster) or list(guests.values())
+    return [_lane(player, guests.get(player.steam_id), changes, window) for player in listed[:MAX_LANES]]
+
+
+def find_pauses(items: Iterable[TimelineItem], window: Span) -> list[Span]:
+    """Return when the game was paused; the last pause may still last."""
+    changes = [
+        (isinstance(item, PausedItem), seconds(item.timestamp))
+        for item in items
+        if isinstance(item, PausedItem | UnpausedItem)
+    ]
+    return _spans(changes, window)
+
+
+def seconds(timestamp: str) -> float:
+    """Return an ISO 8601 time as seconds since 1970."""
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _lane(
+    player: RosterPlayer,
+    guest: RosterPlayer | None,
+    changes: dict[str, list[tuple[bool, float]]],
+    window: Span,
+) -> Lane:
+    name = player.name or (guest.name if guest else None)
+    subject = player_subject(player.steam_id, name, player.team)
+    own = changes.get(player.steam_id, [])
+    if not own and player.state is not PlayerState.NEVER_JOINED:
+        # The timeline of a later map has no item for a player who stayed.
+        since = window[0] if player.since is None else seconds(player.since)
+        own = [(player.state is PlayerState.CONNECTED, since)]
+    return Lane(subject, tuple(_spans(own, window)), bool(own))
+
+
+def _spans(changes: Sequence[tuple[bool, float]], window: Span) -> list[Span]:
+    """Return the times between a start and the next end. An end without a start began before the window."""
+    start, end = window
+    spans: list[Span] = []
+    since = None if not changes or changes[0][0] else start
+    for is_start, at in changes:
+        if is_start and since is None:
+            since = at
+        elif not is_start and since is not None:
+            spans.append((since, at))
+            since = None
+    if since is not None:
+        spans.append((since, end))
+    clipped = ((max(start, first), min(end, last)) for first, last in spans)
+    return [(first, last) for first, last in clipped if last > first]
