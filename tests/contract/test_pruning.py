@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
-from matchpod.storage import history, history_counts, map_events, raw_log, servers, stored_matches
+from matchpod.storage import audit_log, history, history_counts, map_events, raw_log, servers, stored_matches
+from matchpod.storage.audit_log import AuditRow
 from matchpod.storage.servers import Idempotency
 from tests.contract import databases
 from tests.contract.ended_matches import ENDED_MS, store_match
@@ -68,6 +71,17 @@ async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:
         row = row_of(recorded().settings, id=name, **stored_tokens(name, name))
         await servers.create(db, row, idempotency=used)
     assert await count_and_prune(db, ENDED_MS) == Pruned(idempotency_keys=1)
+
+
+async def test_audit_log_is_deleted_after_a_year(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "PRUNE_ROWS", 2)
+    for number, days in enumerate((364, 366, 366, 367, 400)):
+        row = AuditRow(
+            id=f"act_{number}", org_id=None, at_ms=ENDED_MS - days * DAY_MS, actor="", action="", target="", detail=""
+        )
+        await db.write([audit_log.insert(row)])
+    assert await count_and_prune(db, ENDED_MS) == Pruned(audit_entries=4)
+    assert [row.id for row in await audit_log.list(db, None, limit=9)] == ["act_0"]
 
 
 async def test_zero_counts_are_deleted_and_others_stay_correct(db: Database) -> None:

@@ -112,7 +112,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
-        upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk),
+        upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),
         streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
@@ -263,9 +263,11 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
     )
 
 
-def _compose_upkeep(settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace) -> Upkeep:
+def _compose_upkeep(
+    settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace, sessions: ConsoleSessions
+) -> Upkeep:
     retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
-    return Upkeep(deps, readiness=readiness, disk=disk, retention=retention)
+    return Upkeep(deps, readiness=readiness, disk=disk, retention=retention, sessions=sessions)
 
 
 def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:

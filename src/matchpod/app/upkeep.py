@@ -1,4 +1,4 @@
-"""Run the periodic jobs: update gauges, compare clocks, delete old entries.
+"""Run the periodic jobs: update gauges, compare clocks, delete old entries and sessions.
 
 The jobs run until cancelled and survive every error: a failed one is retried later.
 """
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import DatabaseUnavailableError
+from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.pruning import Retention, prune
 from matchpod.service.readiness import Readiness
@@ -34,7 +35,15 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic jobs that belong to no match."""
 
-    def __init__(self, deps: Deps, *, readiness: Readiness, disk: DiskSpace, retention: Retention) -> None:
+    def __init__(
+        self,
+        deps: Deps,
+        *,
+        readiness: Readiness,
+        disk: DiskSpace,
+        retention: Retention,
+        sessions: ConsoleSessions,
+    ) -> None:
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
@@ -42,6 +51,7 @@ class Upkeep:
         self._readiness = readiness
         self._disk = disk
         self._retention = retention
+        self._sessions = sessions
 
     async def run_gauges(self) -> None:
         """Update the gauges every few seconds, until cancelled."""
@@ -104,7 +114,8 @@ class Upkeep:
         self._metrics.fleet_faults.replace(faults)
 
     async def sweep(self) -> None:
-        """Delete entries older than the retention settings allow."""
+        """Delete entries older than the retention settings allow, and sessions of the console that have ended."""
+        await self._sessions.sweep()
         pruned = await prune(self._db, self._retention, self._clock.now_ms())
         if not pruned.is_empty:
             _log.info("old entries deleted", extra=msgspec.structs.asdict(pruned))

@@ -9,7 +9,7 @@ import typer
 from matchpod.app import Resources
 from matchpod.cli.resources import run_with_resources
 from matchpod.service import pruning
-from matchpod.service.pruning import STREAM_DAYS, Pruned, Retention
+from matchpod.service.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
 from matchpod.settings import Settings
 
 
@@ -23,8 +23,8 @@ def prune(
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
-    These are logs and events of ended matches, idempotency keys, and counters that have become 0. Results, series,
-    maps and statistics are kept forever.
+    These are logs and events of ended matches, entries of the audit log, idempotency keys, and counters that have
+    become 0. Results, series, maps and statistics are kept forever.
     """
 
     async def work(resources: Resources) -> tuple[Retention, Pruned]:
@@ -40,6 +40,7 @@ def prune(
             f"events of organizations' streams older than {_days(min(STREAM_DAYS, retention.event_days))}",
             pruned.organization_events,
         ),
+        (f"entries of the audit log older than {_days(AUDIT_DAYS)}", pruned.audit_entries),
         ("idempotency keys older than 1 day", pruned.idempotency_keys),
         ("counters that have become 0", pruned.empty_counts),
     ]

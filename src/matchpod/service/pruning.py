@@ -1,4 +1,4 @@
-"""Delete what is past its retention (log entries, events, idempotency keys), daily and for `matchpod prune`.
+"""Delete what is past its retention (logs, events, audit log, idempotency keys), daily and for `matchpod prune`.
 
 Results, series, maps and statistics are kept forever. Nothing is deleted from a match that has not ended.
 """
@@ -10,11 +10,14 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database
-from matchpod.storage import history_counts, map_events, organization_events, raw_log, servers
+from matchpod.storage import audit_log, history_counts, map_events, organization_events, raw_log, servers
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STREAM_DAYS: Final = 7
 """Days that the events of an organization's stream are kept: its readers resume after seconds, or after a weekend."""
+
+AUDIT_DAYS: Final = 365
+"""Days that the audit log is kept."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     log_entries: int = 0
     events: int = 0
     organization_events: int = 0
+    audit_entries: int = 0
     idempotency_keys: int = 0
     empty_counts: int = 0
 
@@ -57,6 +61,7 @@ async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.prune(db, keep.stream_from_ms(now_ms)),
+        audit_entries=await audit_log.prune(db, now_ms - AUDIT_DAYS * DAY_MS),
         idempotency_keys=await servers.prune_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.delete_empty(db),
     )
@@ -68,6 +73,7 @@ async def count_prunable(db: Database, keep: Retention, now_ms: int) -> Pruned:
         log_entries=await raw_log.count_prunable(db, keep.log_from_ms(now_ms)),
         events=await map_events.count_prunable(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.count_prunable(db, keep.stream_from_ms(now_ms)),
+        audit_entries=await audit_log.count_prunable(db, now_ms - AUDIT_DAYS * DAY_MS),
         idempotency_keys=await servers.count_prunable_idempotency_keys(db, now_ms - servers.IDEMPOTENCY_MS),
         empty_counts=await history_counts.count_empty(db),
     )

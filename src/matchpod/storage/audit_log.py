@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import builtins
+from typing import Final
 
 import msgspec
 
 from matchpod.ports import Database, Statement
 from matchpod.storage import rows
+
+PRUNE_ROWS: Final = 1_000
+"""Maximum acts deleted per transaction: few enough that other writers hardly wait."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +51,20 @@ async def list(
     return await rows.read_all(db, AuditRow, rest, params)
 
 
-def delete_before(at_ms: int) -> Statement:
-    """Delete the acts before a time."""
-    return Statement("DELETE FROM audit_log WHERE at_ms < :at_ms", {"at_ms": at_ms})
+async def prune(db: Database, before_ms: int) -> int:
+    """Delete the acts before a time, in short transactions; return how many."""
+    delete = (
+        "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at_ms < :before_ms LIMIT :limit)"
+        " RETURNING id"
+    )
+    deleted, count = 0, PRUNE_ROWS
+    while count == PRUNE_ROWS:
+        count = len(await rows.write_one(db, delete, {"before_ms": before_ms, "limit": PRUNE_ROWS}))
+        deleted += count
+    return deleted
+
+
+async def count_prunable(db: Database, before_ms: int) -> int:
+    """Return how many acts `prune` would delete."""
+    sql = "SELECT COUNT(*) FROM audit_log WHERE at_ms < :before_ms"
+    return await rows.read_number(db, sql, {"before_ms": before_ms})

@@ -18,6 +18,9 @@ from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
+from matchpod.service.access import Access
+from matchpod.service.audit import Audit
+from matchpod.service.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest_urls import IngestUrls
@@ -82,7 +85,14 @@ def upkeep_of(deps: Deps) -> Upkeep:
             {"data": Path("/")}, min_free_mb=1, free_bytes=lambda _: 7_000_000, clock=deps.clock, metrics=Registry()
         ),
         retention=Retention(raw_log_days=30, event_days=60),
+        sessions=sessions_of(deps),
     )
+
+
+def sessions_of(deps: Deps) -> ConsoleSessions:
+    access = Access(db=deps.db, clock=deps.clock, vault=deps.vault)
+    audit = Audit(db=deps.db, clock=deps.clock)
+    return ConsoleSessions(db=deps.db, clock=deps.clock, access=access, audit=audit)
 
 
 async def test_servers_and_slots_are_counted(deps: Deps) -> None:
@@ -93,6 +103,16 @@ async def test_servers_and_slots_are_counted(deps: Deps) -> None:
     assert deps.metrics.servers.value("sandbox", "allocating") == 2
     assert deps.metrics.slots.value("sandbox", "all") == 100
     assert deps.metrics.slots.value("sandbox", "taken") == 1
+
+
+async def test_links_that_expired_are_deleted(deps: Deps) -> None:
+    clock = deps.clock
+    assert isinstance(clock, ManualClock)
+    await sessions_of(deps).create_link(None)
+    for passed_ms, left in ((LINK_MS - 1, 1), (1, 0)):
+        clock.at_ms += passed_ms
+        await upkeep_of(deps).sweep()
+        assert len(await deps.db.read("SELECT token_hash FROM console_links")) == left
 
 
 async def _entries(db: Database, server_id: str) -> int:
@@ -117,7 +137,7 @@ async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixt
         assert await servers.find_idempotent(db, "org_1", "new", 0) is not None
         await upkeep_of(deps).sweep()
     (record,) = [one for one in caplog.records if one.message == "old entries deleted"]
-    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 1, 0]
+    assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 0, 1, 0]
 
 
 async def test_failed_job_is_retried(
