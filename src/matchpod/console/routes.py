@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.pages import files, live, login, match, overlay
+from matchpod.console.pages import deliveries, files, live, login, match, matches, overlay
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import MANAGER_ONLY, OPERATOR_ONLY, ORGANIZATION_ONLY, READER_ONLY, Visit, Who
 from matchpod.core.errors import ForbiddenError, MatchpodError
@@ -56,6 +56,13 @@ ROUTES: Final = (
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     Route("GET", "/overlay/{token}", Who.ANYONE, overlay.show),
     Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream),
+    Route("GET", "/console/matches", Who.MEMBER, matches.show_list),
+    Route("GET", "/console/matches.csv", Who.MEMBER, matches.download_csv),
+    Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list),
+    Route("POST", "/console/deliveries/redeliver", Who.MANAGER, deliveries.redeliver_given_up),
+    Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
+    Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
+    Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
 )
 
 

@@ -233,6 +233,12 @@ async def maps_of(db: Database, server_id: str) -> list[MapRow]:
     return await rows.read_all(db, MapRow, rest, {"server_id": server_id})
 
 
+async def maps_of_servers(db: Database, server_ids: Sequence[str]) -> list[MapRow]:
+    """Return the maps of the matches of several servers, each in the order they are played."""
+    listed, params = rows.parameter_list("server_id", server_ids)
+    return await rows.read_all(db, MapRow, f"FROM maps WHERE server_id IN {listed} ORDER BY map_number", params)
+
+
 async def series_of(db: Database, server_id: str) -> SeriesRow | None:
     """Return the series of a server's match."""
     return await rows.read_first(db, SeriesRow, "FROM series WHERE server_id = :server_id", {"server_id": server_id})

@@ -23,12 +23,13 @@ from matchpod.core.history_query import (
 from matchpod.core.match import Match
 from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
+from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, rank
 from matchpod.ports import Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.endings import ending_of, endings_of
-from matchpod.service.history import rows, views
+from matchpod.service.history import match_lists, rows, views
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.principals import Principal, require_own
@@ -80,6 +81,13 @@ class History:
         if not _agree(row, maps):  # a map or the series ended between the two reads
             row, end = await history.get_series(self._db, row.id) or (row, end)
         return views.series_detail(row, maps, await ending_of(self._db, row.server_id, end))
+
+    # --- matches --------------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def matches(self, principal: Principal, query: ServersQuery) -> match_lists.MatchesPage:
+        """The organization's matches with their teams, maps and scores, newest first."""
+        return await match_lists.read_page(self._db, principal.org_id, query)
 
     # --- maps -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,22 @@
+"""Write command lines that people can copy into a shell; secrets are variables of that shell."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+
+def curl_line(url: str) -> str:
+    """Return the line that gets an address of the API with the key in `$KEY`."""
+    return f'curl -s {quote(url)} -H "Authorization: Bearer $KEY"'
+
+
+def verify_line(message_id: str, timestamp: str) -> str:
+    """Return the line that signs `callback-body.json` with the secret in `$SECRET`, as the service signs callbacks."""
+    # The secret is in the environment: all users of a machine can read the arguments of its processes.
+    program = (
+        "import base64, hashlib, hmac, os, sys; "
+        'key = base64.b64decode(os.environ["SECRET"].removeprefix("whsec_")); '
+        f'signed = b"{message_id}.{timestamp}." + sys.stdin.buffer.read(); '
+        'print("v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode())'
+    )
+    return f'SECRET="$SECRET" python3 -c {quote(program)} < callback-body.json'

@@ -1,0 +1,66 @@
+"""Read the filters of a list from the address of its page, with the faults for display beside their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from matchpod.core.errors import InvalidParamsError
+
+Q = TypeVar("Q")
+
+PAGING = ("page", "pageSize")
+
+
+class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
+    """The filters of a list: as given, as parsed, and what is wrong with them."""
+
+    given: Mapping[str, str]
+    """The parameters as they are shown and put into links."""
+    query: Q | None
+    """None if there are faults."""
+    faults: Mapping[str, str]
+    """What is wrong with each parameter, as a phrase that follows its name."""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """True if anything is filtered."""
+        return any(name not in PAGING for name in self.given)
+
+    def value(self, name: str) -> str:
+        """The value of a filter; empty if it is not set."""
+        return self.given.get(name, "")
+
+    def other_faults(self, fields: Collection[str]) -> list[tuple[str, str]]:
+        """The faults of parameters that have no field on the page."""
+        return [(name, message) for name, message in self.faults.items() if name not in fields]
+
+    def link(self, **changes: str) -> str:
+        """Return the query of the first page with other filters; an empty value removes a filter."""
+        changed = {**self.given, **changes}
+        return urlencode({name: value for name, value in changed.items() if value and name != "page"})
+
+
+def read_filters(given: Mapping[str, str], read: Callable[[Sequence[tuple[str, str]]], Q]) -> Filters[Q]:
+    """Parse the parameters of a page with the parser of the API; the notice of an earlier act is no filter."""
+    pairs = [(name, value) for name, value in given.items() if name != "done"]
+    shown = {storable(name): storable(value) for name, value in pairs}
+    try:
+        return Filters(given=shown, query=read(pairs), faults={})
+    except InvalidParamsError as exc:
+        faults = {fault.path: fault.message for fault in exc.faults}
+        return Filters(given=shown, query=None, faults=faults)
+
+
+def storable(text: str) -> str:
+    """Return the text with its undecodable bytes replaced, so that it can be put into a page."""
+    return text.encode(errors="replace").decode()
+
+
+def is_day(text: str) -> bool:
+    """True if a field for a day can show the text: it is empty or `2026-09-21`."""
+    parts = text.split("-")
+    return not text or ([len(part) for part in parts] == [4, 2, 2] and all(part.isdecimal() for part in parts))

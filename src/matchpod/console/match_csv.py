@@ -1,0 +1,78 @@
+"""Write a list of matches as CSV for spreadsheets, with cells that no spreadsheet takes for a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Final
+
+from matchpod.console.match_wording import standing
+from matchpod.service.history.match_lists import MatchItem
+
+COLUMNS: Final = (
+    "externalMatchId",
+    "serverId",
+    "status",
+    "outcome",
+    "reason",
+    "region",
+    "matchType",
+    "team1",
+    "team2",
+    "team1MapsWon",
+    "team2MapsWon",
+    "maps",
+    "createdAt",
+    "endedAt",
+    "playedSeconds",
+)
+MARK: Final = "\ufeff"
+"""Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
+
+_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
+"""The first characters of what spreadsheets compute. Wide forms count too: some spreadsheets convert them."""
+
+
+def match_csv(matches: Iterable[MatchItem]) -> bytes:
+    """Return the matches as CSV, with a heading."""
+    text = io.StringIO()
+    text.write(MARK)
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows([safe_cell(value) for value in _row(match)] for match in matches)
+    return text.getvalue().encode()
+
+
+def safe_cell(value: str | int | None) -> str:
+    """Return the text of a cell; a text that a spreadsheet would compute begins with an apostrophe."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def maps_text(match: MatchItem) -> str:
+    """Return the maps with their scores: `de_mirage 13:7; de_nuke`."""
+    return "; ".join(
+        f"{one.map_name} {one.team1_score}:{one.team2_score}" if one.has_score else one.map_name for one in match.maps
+    )
+
+
+def _row(match: MatchItem) -> tuple[str | int | None, ...]:
+    won1, won2 = match.maps_won
+    return (
+        match.external_match_id,
+        match.server_id,
+        match.status.value,
+        standing(match),
+        None if match.reason is None else match.reason.value,
+        match.region,
+        match.game_mode,
+        match.team1,
+        match.team2,
+        won1,
+        won2,
+        maps_text(match),
+        match.created_at,
+        match.ended_at,
+        match.played_s,
+    )

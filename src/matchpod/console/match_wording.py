@@ -1,0 +1,60 @@
+"""Say in words where a match stands and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.progress import PublicPhase
+from matchpod.core.server_status import ServerStatus
+from matchpod.service.history.match_lists import MatchItem
+
+STATUSES: Final[Mapping[ServerStatus, str]] = {
+    ServerStatus.ALLOCATING: "getting a server",
+    ServerStatus.PENDING: "waiting for a free server",
+    ServerStatus.RUNNING: "running",
+    ServerStatus.STOPPED: "finished or canceled",
+    ServerStatus.FAILED: "failed",
+}
+PHASES: Final[Mapping[PublicPhase, str]] = {
+    PublicPhase.ALLOCATING: "getting a server",
+    PublicPhase.WAITING_FOR_PLAYERS: "waiting for players",
+    PublicPhase.STARTING: "starting",
+    PublicPhase.LIVE: "live",
+    PublicPhase.PAUSED: "paused",
+    PublicPhase.BETWEEN_MAPS: "between maps",
+    PublicPhase.ENDED: "ended",
+}
+REASONS: Final[Mapping[CancelReason, str]] = {
+    CancelReason.CANCELED_BY_USER: "canceled by your organization",
+    CancelReason.CANCELED_BY_OPERATOR: "canceled by the operator",
+    CancelReason.NO_PLAYERS_JOINED: "canceled: no player joined",
+    CancelReason.INCOMPLETE_ROSTER: "canceled: players were missing",
+    CancelReason.ALL_PLAYERS_LEFT: "canceled: all players left",
+    CancelReason.NO_CAPACITY: "failed: no free server",
+    CancelReason.SERVER_FAILED: "failed: the server did not work",
+    CancelReason.SERVER_LOST: "failed: the server was lost",
+    CancelReason.LOG_QUOTA_EXCEEDED: "failed: too much log data",
+    CancelReason.IDLE_TIMEOUT: "canceled: nothing happened for too long",
+    CancelReason.MAX_DURATION_EXCEEDED: "canceled: it took too long",
+}
+
+
+def standing(match: MatchItem) -> str:
+    """Return where a match stands, or how it ended, in a few words."""
+    if match.reason is CancelReason.INCOMPLETE_ROSTER and match.missing_count:
+        players = "player was" if match.missing_count == 1 else "players were"
+        return f"canceled: {match.missing_count} {players} missing"
+    if match.reason is not None:
+        return REASONS[match.reason]
+    if match.phase is PublicPhase.ENDED:
+        return "finished"
+    return STATUSES[match.status] if match.status is ServerStatus.PENDING else PHASES[match.phase]
+
+
+def tone(match: MatchItem) -> str:
+    """Return how the words are drawn: `good`, `bad`, or empty."""
+    if match.status is ServerStatus.FAILED:
+        return "bad"
+    return "good" if match.status is ServerStatus.RUNNING else ""

@@ -1,0 +1,164 @@
+"""Deliveries: all callbacks with their attempts, how to verify one, and buttons that send them again."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from matchpod.console.command_lines import curl_line, verify_line
+from matchpod.console.filters import Filters, is_day, read_filters, storable
+from matchpod.console.rendering import HEADERS, NOT_STORED, iso, redirect
+from matchpod.console.visit import Visit
+from matchpod.core.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
+from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
+from matchpod.core.iso_dates import read_date
+from matchpod.service.audit import Action
+from matchpod.service.callback_deliveries import MAX_REDELIVERED
+from matchpod.service.callback_views import CallbackDetail
+from matchpod.service.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
+from matchpod.web.endpoint import JSON, Header, Response
+
+PATH: Final = "/console/deliveries"
+FIELDS: Final = ("state", "serverId", "since", "until")
+DAY_MS: Final = 24 * 60 * 60 * 1000
+STATES: Final = (
+    ("", "All"),
+    (CallbackState.WAITING.value, "Waiting"),
+    (CallbackState.DELIVERED.value, "Delivered"),
+    (CallbackState.GIVEN_UP.value, "Given up"),
+)
+STALE: Final = "This callback was sent since you opened the page, so it was not sent again. Its attempts are below."
+FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="callback-body.json"'),)
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request to send many callbacks again has done."""
+
+    count: int
+    next_since: str | None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receiver needs to check the signature of an attempt."""
+
+    number: int
+    message_id: str
+    timestamp: str
+
+
+async def show_list(visit: Visit) -> Response:
+    """List callbacks."""
+    given = visit.query()
+    sent = _read_sent(given.pop("sent", ""), given.pop("next", ""))
+    return await _list(visit, read_filters(given, read_callbacks_query), sent=sent)
+
+
+async def show(visit: Visit) -> Response:
+    """Show a callback with its attempts and its body."""
+    return await _detail(visit)
+
+
+async def download_body(visit: Visit) -> Response:
+    """Return the body of a callback exactly as it was sent."""
+    found = await visit.deps.services.callbacks.get(visit.principal, visit.call.params[0])
+    return Response(bytes(found.body), 200, JSON.encode(), (*HEADERS, NOT_STORED, *FILE))
+
+
+async def redeliver(visit: Visit) -> Response:
+    """Send a callback again, unless it was sent since the page was opened."""
+    callbacks, callback_id = visit.deps.services.callbacks, visit.call.params[0]
+    seen = (await visit.form()).get("attempts", "")
+    found = await callbacks.get(visit.principal, callback_id)
+    if seen and seen != str(found.attempt_count):
+        return await _detail(visit, CallbackWaitingError(STALE))
+    try:
+        await callbacks.redeliver(visit.principal, callback_id)
+    except (CallbackWaitingError, RateLimitError) as exc:
+        return await _detail(visit, exc)
+    await visit.record(Action.CALLBACK_REDELIVERED, target=found.id)
+    return visit.done(f"{PATH}/{found.id}", "redelivered")
+
+
+async def redeliver_given_up(visit: Visit) -> Response:
+    """Send all callbacks again that were given up since a time."""
+    since = storable((await visit.form()).get("since", "").strip())
+    try:
+        body = msgspec.json.encode({"since": since})
+        done = await visit.deps.services.callbacks.redeliver_given_up(visit.principal, body)
+    except (InvalidParamsError, RateLimitError) as exc:
+        filters = read_filters({"state": CallbackState.GIVEN_UP.value}, read_callbacks_query)
+        return await _list(visit, filters, fault=exc, since=since)
+    if done.count:
+        await visit.record(Action.CALLBACK_REDELIVERED, detail=f"{done.count} given up since {since}")
+    report = {"sent": str(done.count)} | ({} if done.next_since is None else {"next": done.next_since})
+    return redirect(f"{PATH}?{urlencode(report)}")
+
+
+async def _list(
+    visit: Visit,
+    filters: Filters[CallbacksQuery],
+    *,
+    sent: Sent | None = None,
+    fault: MatchpodError | None = None,
+    since: str = "",
+) -> Response:
+    found = None
+    if filters.query is not None:
+        found = await visit.deps.services.callbacks.list(visit.principal, filters.query)
+    default = iso(visit.deps.now_ms() - DAY_MS)
+    shown = since or (sent.next_since if sent is not None else None) or default
+    status = 400 if filters.query is None else 200
+    return visit.page(
+        "deliveries.html",
+        status=status if fault is None else fault.status,
+        filters=filters,
+        fields=FIELDS,
+        states=STATES,
+        found=found,
+        sent=sent,
+        fault=None if fault is None else _sentence(fault),
+        since=shown.removesuffix("Z"),
+        max_redelivered=MAX_REDELIVERED,
+        is_day=is_day,
+    )
+
+
+async def _detail(visit: Visit, fault: MatchpodError | None = None) -> Response:
+    found = await visit.deps.services.callbacks.get(visit.principal, visit.call.params[0])
+    check = _check(found)
+    return visit.page(
+        "delivery.html",
+        status=200 if fault is None else fault.status,
+        one=found,
+        fault=None if fault is None else _sentence(fault),
+        body=msgspec.json.format(bytes(found.body), indent=2).decode(errors="replace"),
+        check=check,
+        verify_line="" if check is None else verify_line(check.message_id, check.timestamp),
+        curl_line=curl_line(f"{visit.deps.doors.public_url}/api/v1/callbacks/{found.id}"),
+        may_redeliver=visit.may_act and found.state is not CallbackState.WAITING,
+    )
+
+
+def _sentence(fault: MatchpodError) -> str:
+    if isinstance(fault, InvalidParamsError) and fault.faults:
+        return f"The time {fault.faults[0].message}."
+    return str(fault)
+
+
+def _check(one: CallbackDetail) -> Check | None:
+    """What is needed to check the last attempt whose headers are known; None if there is none."""
+    for attempt in reversed(one.attempts):
+        headers = {name.lower(): value for name, value in (attempt.request_headers or {}).items()}
+        message_id, timestamp = headers.get(ID_HEADER), headers.get(TIMESTAMP_HEADER, "")
+        if message_id == one.id and timestamp.isascii() and timestamp.isdecimal():
+            return Check(number=attempt.number, message_id=message_id, timestamp=timestamp)
+    return None
+
+
+def _read_sent(count: str, next_since: str) -> Sent | None:
+    """Return what an address reports; None unless it is a number, so that no text of an address is shown."""
+    if not (count.isascii() and count.isdecimal()) or int(count[:9]) > MAX_REDELIVERED:
+        return None
+    return Sent(count=int(count[:9]), next_since=next_since if read_date(next_since) else None)
