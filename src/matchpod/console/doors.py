@@ -7,8 +7,9 @@ resolve to our address: a page loaded under it would share its origin with us.
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
+import re
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,7 +21,9 @@ SECURE_NAME = "__Host-matchpod"
 """Browsers accept this name only over HTTPS, from the host itself, and for all paths."""
 PLAIN_NAME = "matchpod"
 SAFE_METHODS = ("GET", "HEAD")
-MAX_COOKIE_CHARS = 4096
+
+_HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
+"""A host with or without a port, and nothing that a URL may have beside it."""
 
 
 class Doors(msgspec.Struct, frozen=True):
@@ -46,14 +49,18 @@ class Doors(msgspec.Struct, frozen=True):
         return b"set-cookie", "; ".join(parts).encode()
 
     def read_cookie(self, call: Call) -> str:
-        """Return the value of the cookie; empty if there is none."""
-        values = [value for name, value in call.scope["headers"] if name == b"cookie"]
-        text = "; ".join(value.decode("latin-1") for value in values)[:MAX_COOKIE_CHARS]
-        try:
-            cookie = SimpleCookie(text).get(self.cookie_name)
-        except CookieError:
-            return ""
-        return "" if cookie is None else cookie.value
+        """Return the value of the cookie; empty if there is none.
+
+        Browsers also send the cookies of other programs on the same host, with any text in them.
+        """
+        prefix = f"{self.cookie_name}="
+        for name, value in call.scope["headers"]:
+            if name != b"cookie":
+                continue
+            for cookie in value.decode("latin-1").split(";"):
+                if (text := cookie.strip(" \t")).startswith(prefix):
+                    return str(text.removeprefix(prefix))
+        return ""
 
     def check(self, call: Call) -> None:
         """Raise ForbiddenError unless the request was sent to our host, by one of our pages or by the person."""
@@ -84,10 +91,8 @@ class Doors(msgspec.Struct, frozen=True):
 
 
 def _host_of(header: str) -> str | None:
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
+    found = _HOST.fullmatch(header)
+    return None if found is None else (found["ipv6"] or found["name"]).lower()
 
 
 def _is_loopback(host: str) -> bool:
