@@ -7,8 +7,10 @@ from functools import partial
 from matchpod.console.broadcasts import Broadcast
 from matchpod.console.rendering import redirect
 from matchpod.console.streams import stream_of
-from matchpod.console.visit import Visit
+from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
+from matchpod.core.errors import ForbiddenError
+from matchpod.service.principals import Scope
 from matchpod.web.endpoint import EventStream, Response
 
 
@@ -16,6 +18,8 @@ async def wall(visit: Visit) -> Response:
     """Show the wall; operators have none, and see their own page instead."""
     if visit.user.is_operator:
         return redirect("/console/operator")
+    if Scope.SERVERS_READ not in visit.principal.scopes:
+        raise ForbiddenError(READER_ONLY)
     broadcast = await _broadcast(visit)
     shown = broadcast.subject
     return visit.page("live.html", wall=shown, position=broadcast.position)
