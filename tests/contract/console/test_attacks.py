@@ -1,0 +1,386 @@
+"""Attacks on the console over HTTP: sessions, redirects, headers, and requests of any shape."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from matchpod.console.visit import MAX_FORM_BYTES
+from matchpod.service.console_sessions import IDLE_MS, LINK_MS, MAX_MS
+from matchpod.service.principals import Role
+from matchpod.storage import console_sessions
+from matchpod.web import event_streams
+from tests.contract.console import console_site
+from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+from tests.e2e.listening import listening
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+site = console_site.site
+
+TIMEOUT_S = 60.0
+
+
+async def log_in(site: ConsoleSite, key: str, *, cookie: str = "", next_path: str = "") -> httpx.Response:
+    headers = {"Cookie": cookie} if cookie else {}
+    return await site.request("POST", "/console/login", headers=headers, form={"key": key, "next": next_path})
+
+
+def new_cookie(response: httpx.Response) -> str:
+    """Return name and value of the cookie that a response sets."""
+    return str(response.headers["set-cookie"]).partition(";")[0]
+
+
+async def is_logged_in(site: ConsoleSite, cookie: str) -> bool:
+    response = await site.request("GET", "/console", headers={"Cookie": cookie})
+    assert response.status_code in (200, 303)
+    return response.status_code == 200
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+
+
+async def test_cookie_does_not_open_the_api(site: ConsoleSite) -> None:
+    for path in ("/api/v1/matches", "/api/v1/servers", "/api/v1/cs2/matches"):
+        response = await site.request("GET", path, who=OWNER)
+        assert response.status_code in (401, 405), path
+    body = b'{"region":"sandbox","gameType":"cs2"}'
+    headers = {"Content-Type": "application/json"}
+    assert (await site.request("POST", "/api/v1/matches", who=OWNER, headers=headers, content=body)).status_code == 401
+    as_key = {"Authorization": f"Bearer {site.cookies[OWNER]}"}
+    assert (await site.request("GET", "/api/v1/servers", headers=as_key)).status_code == 401
+
+
+async def test_log_in_never_uses_a_cookie_that_was_set_before(site: ConsoleSite) -> None:
+    planted = f"matchpod={'A' * 43}"
+    response = await log_in(site, site.keys[OWNER].text, cookie=planted)
+    assert response.status_code == 303
+    assert new_cookie(response) != planted
+    assert not await is_logged_in(site, planted)
+    assert await is_logged_in(site, new_cookie(response))
+
+
+async def test_second_log_in_ends_the_first_session_of_the_browser(site: ConsoleSite) -> None:
+    first = new_cookie(await log_in(site, site.keys[OWNER].text))
+    second = new_cookie(await log_in(site, site.keys[MEMBER].text, cookie=first))
+    assert first != second
+    assert not await is_logged_in(site, first)
+    assert await is_logged_in(site, second)
+
+
+async def test_failed_log_in_keeps_the_session_and_sets_no_cookie(site: ConsoleSite) -> None:
+    first = new_cookie(await log_in(site, site.keys[OWNER].text))
+    for key in ("", " ", "mk_live_" + "A" * 43, "x\r\ny", "ключ", "A" * 10_000, "Bearer x", first):
+        response = await log_in(site, key, cookie=first)
+        assert response.status_code == 401, key
+        assert "set-cookie" not in response.headers
+        assert key.strip() in ("", "x\r\ny") or key not in response.text
+    assert await is_logged_in(site, first)
+
+
+async def test_log_out_ends_the_session_also_for_a_stolen_cookie(site: ConsoleSite) -> None:
+    cookie = new_cookie(await log_in(site, site.keys[OWNER].text))
+    response = await site.request("POST", "/console/logout", headers={"Cookie": cookie})
+    assert response.headers["location"] == "/console/login?done=logged-out"
+    assert re.search(r"matchpod=; Path=/; Max-Age=0\b", response.headers["set-cookie"])
+    assert not await is_logged_in(site, cookie)
+
+
+async def test_link_works_once_and_opening_it_does_not_use_it_up(site: ConsoleSite) -> None:
+    path = f"/console/login/{await site.sessions.create_link(site.org_ids['ours'])}"
+    for method in ("GET", "HEAD", "GET"):
+        assert (await site.request(method, path)).status_code == 200
+    assert (await site.request("POST", path, headers={"Sec-Fetch-Site": "cross-site"})).status_code == 403
+    assert (await site.request("POST", path)).status_code == 303
+    again = await site.request("POST", path)
+    assert again.status_code == 401
+    assert "This link is not valid" in again.text
+
+
+async def test_expired_link_does_not_work(site: ConsoleSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = await site.sessions.create_link(site.org_ids["ours"])
+    later = site.resources.clock.now_ms() + LINK_MS
+    monkeypatch.setattr(type(site.resources.clock), "now_ms", lambda _: later)
+    assert (await site.request("POST", f"/console/login/{token}")).status_code == 401
+
+
+@pytest.mark.parametrize("passed_ms", [IDLE_MS, MAX_MS])
+async def test_session_expires(site: ConsoleSite, monkeypatch: pytest.MonkeyPatch, passed_ms: int) -> None:
+    cookie = new_cookie(await log_in(site, site.keys[OWNER].text))
+    later = site.resources.clock.now_ms() + passed_ms
+    monkeypatch.setattr(type(site.resources.clock), "now_ms", lambda _: later)
+    assert not await is_logged_in(site, cookie)
+
+
+async def test_revoked_key_logs_out_and_ends_open_streams(site: ConsoleSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_streams, "CHECK_KEY_S", 0.2)
+    monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.1)
+    key = await site.new_key("ours", Role.OWNER)
+    cookie = new_cookie(await log_in(site, key.text))
+    async with asyncio.timeout(TIMEOUT_S), listening(site.service.web) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        head = f"GET /console/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\n\r\n"
+        writer.write(head.encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        await asyncio.sleep(0.5)
+        assert not reader.at_eof()
+        assert await site.service.access.revoke_key(key.view.id)
+        await reader.read()  # until the end
+        writer.close()
+    assert not await is_logged_in(site, cookie)
+
+
+async def test_log_in_is_recorded_with_who_and_without_the_key(site: ConsoleSite) -> None:
+    await log_in(site, site.keys[OWNER].text)
+    stored = "\n".join(site.stored())
+    assert "logged_in" in stored
+    for secret in (*site.cookies.values(), *(key.text for key in site.keys.values())):
+        assert secret not in stored
+
+
+# --- what others may see --------------------------------------------------------------------------------------------
+
+
+async def test_organizations_do_not_see_each_other(site: ConsoleSite) -> None:
+    ours, theirs = await site.create_match(OWNER), await site.create_match(STRANGER)
+    for who, shown, hidden in ((OWNER, ours, theirs), (MEMBER, ours, theirs), (STRANGER, theirs, ours)):
+        async with asyncio.timeout(TIMEOUT_S):
+            while shown not in (text := (await site.request("GET", "/console", who=who)).text):
+                await asyncio.sleep(0.1)  # a wall is read again every second
+        assert hidden not in text
+
+
+async def test_key_that_may_not_read_matches_shows_no_wall_but_can_log_out(site: ConsoleSite) -> None:
+    response = await site.request("GET", "/console", who=WRITER)
+    assert response.status_code == 403
+    assert "Your key may not read matches" in response.text
+    assert 'action="/console/logout"' in response.text
+
+
+async def test_operator_sees_no_matches(site: ConsoleSite) -> None:
+    await site.create_match()
+    response = await site.request("GET", "/console", who=OPERATOR)
+    assert (response.status_code, response.headers["location"]) == (303, "/console/operator")
+
+
+# --- redirects and headers ------------------------------------------------------------------------------------------
+
+FOREIGN_PATHS = (
+    "//evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "https://evil.example/console",
+    "https:evil.example",
+    "javascript:alert(1)",
+    "/console\\..\\..\\\\evil.example",
+    "/consoleevil",
+    "/console@evil.example",
+    "/console.evil.example",
+    "console",
+    " /console",
+    "/console\t",
+    "/console/\r\nSet-Cookie: matchpod=x",
+    "/console/\u2028",
+    "%2f%2fevil.example",
+    "/api/v1/matches",
+    "/console/login",
+    "/console/login/token",
+)
+
+
+@pytest.mark.parametrize("path", FOREIGN_PATHS)
+async def test_log_in_leads_to_our_own_pages_only(site: ConsoleSite, path: str) -> None:
+    response = await log_in(site, site.keys[OWNER].text, next_path=path)
+    assert response.headers.get_list("location") == ["/console"]
+    assert len(response.headers.get_list("set-cookie")) == 1
+    again = await site.request("GET", str(httpx.URL("/console/login", params={"next": path})), who=OWNER)
+    assert (again.status_code, again.headers["location"]) == (303, "/console")
+
+
+@pytest.mark.parametrize(
+    "path", ["/console/../..//evil.example", "/console/%2e%2e/%2e%2e//evil.example", "/console//x"]
+)
+async def test_odd_paths_stay_on_our_host(site: ConsoleSite, path: str) -> None:
+    location = (await log_in(site, site.keys[OWNER].text, next_path=path)).headers["location"]
+    assert httpx.URL(site.public_url).join(location).host == "127.0.0.1"
+
+
+async def test_log_in_returns_to_the_page_that_was_asked_for(site: ConsoleSite) -> None:
+    asked = "/console/matches/x?state=live&page=2"
+    assert (await log_in(site, site.keys[OWNER].text, next_path=asked)).headers["location"] == asked
+
+
+@pytest.mark.parametrize(
+    "path", ["/console/%0d%0aSet-Cookie:%20x=y", "/console/stream%0d%0aX-Bad:1", "/console/%C0%AE"]
+)
+async def test_no_header_can_be_injected_through_the_path(site: ConsoleSite, path: str) -> None:
+    for who in (None, OWNER):
+        response = await site.request("GET", path, who=who)
+        assert response.status_code in (303, 404)
+        assert "set-cookie" not in response.headers
+        assert "x-bad" not in response.headers
+
+
+async def test_text_of_an_address_is_never_shown(site: ConsoleSite) -> None:
+    attack = "<script>alert(1)</script>"
+    for path in ("/console", "/console/login", "/console/login/x", f"/console/{attack}", "/console/matches/x"):
+        for name in ("done", "next", "page", "state", "after"):
+            address = str(httpx.URL(path, params={name: attack}))
+            for who in (None, OWNER):
+                assert attack not in (await site.request("GET", address, who=who)).text
+
+
+async def test_cookie_over_https_is_bound_to_the_host_and_to_https(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data", public_url="https://play.example") as site:
+        response = await log_in(site, site.keys[OWNER].text)
+        name, _, rest = response.headers["set-cookie"].partition("=")
+        assert name == "__Host-matchpod"
+        flags = set(rest.split("; ")[1:])
+        assert flags == {"Path=/", f"Max-Age={MAX_MS // 1000}", "HttpOnly", "SameSite=Lax", "Secure"}
+        assert (await site.request("GET", "/console", who=OWNER)).status_code == 200
+        plain = {"Cookie": f"matchpod={site.cookies[OWNER]}"}
+        assert (await site.request("GET", "/console", headers=plain)).status_code == 303
+        out = await site.request("POST", "/console/logout", who=OWNER)
+        assert {"Path=/", "Secure", "Max-Age=0"} <= set(out.headers["set-cookie"].split("; "))
+
+
+@pytest.mark.parametrize("origin", ["http://play.example", "https://play.example:444", "https://play.example.evil"])
+async def test_origin_over_https_must_be_ours_in_every_part(tmp_path: Path, origin: str) -> None:
+    async with open_site(tmp_path / "data", public_url="https://play.example") as site:
+        transport = httpx.ASGITransport(app=site.service.web)
+        async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+            for sent, status in ((origin, 403), ("https://play.example", 303)):
+                response = await client.post("/console/logout", headers={"Origin": sent, **site.cookie(OWNER)})
+                assert response.status_code == status
+
+
+async def test_cookie_over_http_is_hidden_from_scripts(site: ConsoleSite) -> None:
+    response = await log_in(site, site.keys[OWNER].text)
+    flags = set(response.headers["set-cookie"].split("; ")[1:])
+    assert flags == {"Path=/", f"Max-Age={MAX_MS // 1000}", "HttpOnly", "SameSite=Lax"}
+
+
+async def test_no_page_may_read_the_console_even_if_it_may_read_the_api(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data", cors_origins="*") as site:
+        headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+        for method, path in (("GET", "/console"), ("OPTIONS", "/console"), ("OPTIONS", "/console/logout")):
+            response = await site.request(method, path, who=OWNER, headers=headers)
+            assert not any(name.startswith("access-control-") for name in response.headers)
+
+
+# --- cookies of others, and requests of any shape -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        'a={"x": [1]}',
+        "a=b c",
+        'a="x',
+        "a=é",
+        "a@b=c",
+        "=",
+        ";;;",
+        "a",
+        "a=" + "x" * 6000,
+        "matchpod_old=1",
+        "xmatchpod=1",
+    ],
+)
+async def test_cookies_of_other_programs_on_the_host_do_not_matter(site: ConsoleSite, others: str) -> None:
+    own = f"matchpod={site.cookies[OWNER]}"
+    for text in (f"{others}; {own}", f"{own}; {others}"):
+        transport = httpx.ASGITransport(app=site.service.web)
+        async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+            response = await client.get("/console", headers={b"Cookie": text.encode("latin-1")})
+        assert response.status_code == 200, text
+
+
+async def test_huge_requests_are_rejected(site: ConsoleSite) -> None:
+    huge = {"key": "x" * MAX_FORM_BYTES}
+    assert (await site.request("POST", "/console/login", form=huge)).status_code == 413
+    many = {f"f{number}": "" for number in range(201)}
+    assert (await site.request("POST", "/console/login", form=many)).status_code == 400
+    assert (await site.request("GET", "/console/login?next=/console/" + "x" * 5000)).status_code == 400
+    assert (await site.request("GET", "/console/" + "x" * 5000, who=OWNER)).status_code == 404
+    cookies = {"Cookie": "; ".join(f"c{number}=x" for number in range(5000))}
+    assert (await site.request("GET", "/console", headers=cookies)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("application/json", b'{"key": "x"}'),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\ny\r\n--x--\r\n'),
+        ("text/plain", b"key=x"),
+        ("", b"key=x"),
+        ("application/x-www-form-urlencoded", b"key=\xff"),
+        ("application/x-www-form-urlencoded", b"key=%ff"),
+        ("application/x-www-form-urlencoded", "key=ключ".encode()),
+    ],
+)
+async def test_only_forms_are_read(site: ConsoleSite, kind: str, content: bytes) -> None:
+    response = await site.request("POST", "/console/login", headers={"Content-Type": kind}, content=content)
+    assert response.status_code == 400
+    assert "text/html" in response.headers["content-type"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "get"])
+async def test_other_methods_are_rejected(site: ConsoleSite, method: str) -> None:
+    for path in ("/console", "/console/login", "/console/logout"):
+        transport = httpx.ASGITransport(app=site.service.web)
+        async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+            # Without the library, which writes methods in upper case.
+            request = client.build_request("GET", path, headers=site.cookie(OWNER))
+            request.method = method
+            assert (await client.send(request)).status_code == 405
+
+
+async def test_head_is_get_without_content(site: ConsoleSite) -> None:
+    for path in ("/console", "/console/login", "/console/stream"):
+        response = await site.request("HEAD", path, who=OWNER)
+        assert response.content == b""
+        assert response.status_code == (303 if path.endswith("login") else 200)
+
+
+# --- hosts, on a real connection ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /console HTTP/1.1", b"400"),
+        ("GET /console HTTP/1.0", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example", b"400"),
+        ("GET /console HTTP/1.1\r\nHost: 127.0.0.1:1@evil.example", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: evil.example:80#127.0.0.1", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: evil.example/127.0.0.1", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: evil.example@127.0.0.1", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: localhost?.evil.example", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: localhost/.evil.example", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: localhost#.evil.example", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: [::1].evil.example", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: 0.0.0.0:8080", b"403"),
+        ("GET /console HTTP/1.1\r\nHost: 127.0.0.1", b"303"),
+        ("GET /console HTTP/1.1\r\nHost: LocalHost:9", b"303"),
+        ("GET /console HTTP/1.1\r\nHost: [::1]:8080", b"303"),
+        ("GET http://evil.example/console HTTP/1.1\r\nHost: 127.0.0.1", b"303"),
+    ],
+)
+async def test_host_of_a_request_is_checked(site: ConsoleSite, head: str, status: bytes) -> None:
+    async with asyncio.timeout(TIMEOUT_S), listening(site.service.web) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(f"{head}\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+    assert answer.split(b" ", 2)[1] == status, answer
+    assert b"evil" not in answer
+
+
+async def test_sessions_are_stored_as_hashes(site: ConsoleSite) -> None:
+    found = await console_sessions.list(site.resources.db, site.org_ids["ours"])
+    assert found
+    assert all(re.fullmatch(r"[0-9a-f]{64}", one.token_hash) for one in found)

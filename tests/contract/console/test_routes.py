@@ -1,0 +1,185 @@
+"""Every address of the console: who may use it, what it answers to everyone else, and with which headers.
+
+Addresses are read from the table of routes, so a new page is tested without a change here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from matchpod.console.rendering import POLICY
+from matchpod.console.routes import ROUTES, Route
+from matchpod.console.visit import Who
+from tests.contract.console import console_site
+from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+site = console_site.site
+
+OPEN_TO_ANYONE = ("/console/assets/", "/console/login", "/overlay/")
+"""Everything else needs a session."""
+FOREIGN: Sequence[Mapping[str, str]] = (
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": console_site.URL},
+    {"Sec-Fetch-Site": ""},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": f"{console_site.URL}.evil.example"},
+    {"Origin": "http://127.0.0.1"},
+    {"Origin": "http://127.0.0.1:8081"},
+    {"Origin": "http://localhost:8080"},
+    {},
+)
+"""Headers of requests that pages of other sites send, and of programs that do not say where they come from."""
+
+
+def address(route: Route) -> str:
+    """Return an address of the route, with made-up values."""
+    return re.sub(r"\{\w+\}", "0", route.path)
+
+
+def of(routes: Sequence[Route]) -> pytest.MarkDecorator:
+    """Run a test for each of these routes."""
+    return pytest.mark.parametrize("route", routes, ids=[f"{one.method} {one.path}" for one in routes])
+
+
+CLOSED = [route for route in ROUTES if route.who is not Who.ANYONE]
+POSTS = [route for route in ROUTES if route.method == "POST"]
+GETS = [route for route in ROUTES if route.method == "GET" and not route.path.endswith("/stream")]
+
+
+async def send(site: ConsoleSite, route: Route, who: str | None) -> httpx.Response:
+    return await site.request(route.method, address(route), who=who, form={} if route.method == "POST" else None)
+
+
+async def test_routes_use_the_two_methods_of_browsers() -> None:
+    assert {route.method for route in ROUTES} == {"GET", "POST"}
+
+
+@of([route for route in ROUTES if route.who is Who.ANYONE])
+async def test_few_addresses_are_open_to_anyone(route: Route) -> None:
+    assert route.path.startswith(OPEN_TO_ANYONE)
+
+
+@of(CLOSED)
+async def test_without_a_session_nothing_is_shown_or_done(site: ConsoleSite, route: Route) -> None:
+    before = site.stored()
+    response = await send(site, route, None)
+    if route.method == "GET":
+        assert response.status_code == 303
+        assert response.headers["location"] == f"/console/login?next={quote(address(route))}"
+    else:
+        assert response.status_code == 401
+        assert "You are logged out" in response.text
+    assert site.stored() == before
+
+
+@of(CLOSED)
+@pytest.mark.parametrize("value", ["", "x", "A" * 43, "A" * 5000, '"', "\\", "' or 1=1 --"])
+async def test_invalid_cookies_open_nothing(site: ConsoleSite, route: Route, value: str) -> None:
+    headers = {"Cookie": f"matchpod={value}"}
+    response = await site.request(route.method, address(route), headers=headers)
+    assert response.status_code in (303, 401)
+
+
+@of(CLOSED)
+async def test_api_keys_do_not_open_the_console(site: ConsoleSite, route: Route) -> None:
+    headers = {"Authorization": f"Bearer {site.keys[OWNER].text}"}
+    response = await site.request(route.method, address(route), headers=headers)
+    assert response.status_code == (303 if route.method == "GET" else 401)
+
+
+@of([route for route in ROUTES if route.who is Who.MANAGER])
+async def test_members_may_not_act(site: ConsoleSite, route: Route) -> None:
+    await check_forbidden(site, route, MEMBER)
+
+
+@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER)])
+async def test_operators_see_no_organization(site: ConsoleSite, route: Route) -> None:
+    await check_forbidden(site, route, OPERATOR)
+
+
+@of([route for route in ROUTES if route.who is Who.OPERATOR])
+@pytest.mark.parametrize("who", [OWNER, MEMBER, WRITER, STRANGER])
+async def test_people_of_organizations_are_no_operators(site: ConsoleSite, route: Route, who: str) -> None:
+    await check_forbidden(site, route, who)
+
+
+@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER)])
+async def test_keys_that_may_not_read_matches_show_none(site: ConsoleSite, route: Route) -> None:
+    await check_forbidden(site, route, WRITER)
+
+
+async def check_forbidden(site: ConsoleSite, route: Route, who: str) -> None:
+    before = site.stored()
+    response = await send(site, route, who)
+    assert response.status_code == 403, response.text
+    assert "Not allowed" in response.text
+    assert site.stored() == before
+
+
+@of(POSTS)
+async def test_pages_of_other_sites_do_nothing(site: ConsoleSite, route: Route) -> None:
+    before = site.stored()
+    for headers in FOREIGN:
+        for who in (OWNER, OPERATOR):
+            transport = httpx.ASGITransport(app=site.service.web)
+            async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+                response = await client.post(address(route), headers={**headers, **site.cookie(who)}, data={"key": "x"})
+            assert response.status_code == 403, headers
+            assert "came from another site" in response.text
+    assert site.stored() == before
+
+
+@of(ROUTES)
+async def test_other_host_names_are_rejected(site: ConsoleSite, route: Route) -> None:
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example:8080", "localhost.evil.example", "", "["):
+        response = await site.request(route.method, address(route), who=OWNER, headers={"Host": host})
+        assert response.status_code == 403, host
+        assert f"The console is served at {site.public_url}/console" in response.text
+
+
+@of(GETS)
+async def test_reading_changes_nothing(site: ConsoleSite, route: Route) -> None:
+    before = site.stored()
+    for who in (OWNER, OPERATOR, None):
+        for method in ("GET", "HEAD"):
+            await site.request(method, address(route), who=who)
+    assert site.stored() == before
+
+
+@of([*GETS, *POSTS])
+async def test_no_response_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
+    methods = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
+    responses = [await site.request(method, address(route)) for method in methods]
+    responses += [await send(site, route, who) for who in (MEMBER, OPERATOR) if route.path != "/console/logout"]
+    responses.append(await site.request(route.method, address(route), who=OWNER, headers={"Host": "evil.example"}))
+    for response in responses:
+        check_headers(response, is_asset=route.path.startswith("/console/assets/"))
+
+
+@pytest.mark.parametrize("path", ["/console/unknown", "/console/", "/console//", "/console/%00", "/console/%0d%0aX:1"])
+async def test_unknown_addresses_have_the_headers_of_pages(site: ConsoleSite, path: str) -> None:
+    for who in (OWNER, None):
+        response = await site.request("GET", path, who=who)
+        assert response.status_code == 404
+        check_headers(response)
+
+
+def check_headers(response: httpx.Response, *, is_asset: bool = False) -> None:
+    headers = response.headers
+    assert headers["content-security-policy"] == POLICY
+    assert "frame-ancestors 'none'" in POLICY
+    assert "unsafe" not in POLICY
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert not any(name.startswith("access-control-") for name in headers)
+    assert headers["cache-control"] == "no-store" or (is_asset and response.status_code == 200)
