@@ -1,0 +1,274 @@
+"""The pages with deliveries: lists, filters, details, and callbacks that are sent again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from matchpod.service import callback_deliveries
+from matchpod.service.callback_deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE
+from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+
+PATH = "/console/deliveries"
+LONG_AGO = "2020-01-01T00:00"
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
+
+
+async def show(site: ConsoleSite, path: str = PATH, *, who: str = OWNER, status: int = 200) -> str:
+    """Return a page."""
+    response = await site.request("GET", path, who=who)
+    assert response.status_code == status, response.text
+    return response.text
+
+
+async def scheduled(site: ConsoleSite) -> set[str]:
+    """Return the callbacks that are waiting for an attempt."""
+    rows = await site.resources.db.read("SELECT id FROM callbacks WHERE next_at_ms IS NOT NULL")
+    return {str(callback_id) for (callback_id,) in rows}
+
+
+async def audited(site: ConsoleSite) -> list[tuple[object, ...]]:
+    """Return the target and detail of all recorded redeliveries."""
+    sql = "SELECT target, detail FROM audit_log WHERE action = 'callback_redelivered' ORDER BY id"
+    return [tuple(row) for row in await site.resources.db.read(sql)]
+
+
+# --- list ---------------------------------------------------------------------------------------------------------
+
+
+async def test_list_shows_callbacks_without_secrets(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, HOSTILE)
+    await given_up(site, "theirs", who=STRANGER)
+    text = await show(site)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert HOSTILE not in text
+    assert "hidden" not in text.replace(" hidden>", "")
+    assert "https://hooks.example.com/cs2?token=***" in text
+    assert f'href="/console/deliveries/{callback_id}"' in text
+    assert f'href="/console/matches/{callback_id.removeprefix("msg_")}"' in text
+    assert ">given up</span>" in text
+    assert ">500</span>" in text
+    assert "1 in total" in text
+    assert ">theirs<" not in text
+
+
+async def test_tabs_and_fields_filter_the_list(site: ConsoleSite) -> None:
+    failed, waiting = await given_up(site, "failed one"), await ended_match(site, "waiting one")
+    delivered = await ended_match(site, "delivered one")
+    await record_attempt(site, delivered, status=204)
+    for query, expected in (
+        ("", {failed, waiting, delivered}),
+        ("?state=given_up", {failed}),
+        ("?state=waiting", {waiting}),
+        ("?state=delivered", {delivered}),
+        ("?state=&serverId=&since=&until=", {failed, waiting, delivered}),
+        (f"?serverId={waiting.removeprefix('msg_')}", {waiting}),
+        ("?until=2020-01-01", set()),
+        ("?since=2020-01-01T00:00:00Z&state=given_up", {failed}),
+    ):
+        text = await show(site, PATH + query)
+        assert set(re.findall(r'href="/console/deliveries/(msg_\w+)"', text)) == expected, query
+    text = await show(site, f"{PATH}?since=2020-01-01&page=2")
+    assert 'href="/console/deliveries?since=2020-01-01&amp;state=waiting"' in text
+
+
+async def test_pages_keep_their_filters(site: ConsoleSite) -> None:
+    for number in range(3):
+        await given_up(site, f"match {number}")
+    first = await show(site, f"{PATH}?state=given_up&pageSize=2")
+    assert 'rel="next" href="?state=given_up&amp;pageSize=2&amp;page=2"' in first
+    second = await show(site, f"{PATH}?state=given_up&pageSize=2&page=2")
+    assert len(re.findall(r'href="/console/deliveries/msg_', second)) == 1
+    assert "3 in total, page 2 of 2" in second
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("state=lost", 'id="w-state">must be one of waiting, delivered, given_up'),
+        ("since=yesterday", 'id="w-since">must be an ISO 8601 date'),
+        ("serverId=%ff%00", 'id="w-serverId">must be'),
+        ("sate=waiting", "<code>sate</code> is not a known parameter; did you mean state?"),
+        ("page=0", "<code>page</code> must be a whole number"),
+        ("%ff=%ff", "is not a known parameter"),
+    ],
+)
+async def test_wrong_filter_is_explained_on_the_page(site: ConsoleSite, query: str, fault: str) -> None:
+    text = await show(site, f"{PATH}?{query}", status=400)
+    assert fault in text
+    assert "<h1>Deliveries</h1>" in text
+
+
+async def test_wrong_value_is_shown_in_its_field(site: ConsoleSite) -> None:
+    text = await show(site, f"{PATH}?since=%22%3E%3Cb%3E", status=400)
+    assert 'type="text" value="&#34;&gt;&lt;b&gt;" aria-invalid="true" aria-describedby="w-since"' in text
+
+
+# --- details ------------------------------------------------------------------------------------------------------
+
+
+async def test_details_show_attempts_headers_and_body(site: ConsoleSite) -> None:
+    callback_id = await ended_match(site, "final", result=b'{"name":"<b>\xe2\x80\xae"}')
+    await record_attempt(site, callback_id, status=None, error="the connection was refused")
+    await record_attempt(site, callback_id, number=2, status=204)
+    text = await show(site, f"{PATH}/{callback_id}")
+    assert "the connection was refused" in text
+    assert ">204</span>" in text
+    assert "v1,***" in text
+    assert "Bearer hidden" not in text
+    assert "    &#34;name&#34;: &#34;&lt;b&gt;" in text
+    assert f"<code>{callback_id}.{AT_S}.</code>" in text
+    line = unescape(re.findall(r'data-copy="(curl[^"]*)"', text)[0])
+    assert line == f'curl -s {site.public_url}/api/v1/callbacks/{callback_id} -H "Authorization: Bearer $KEY"'
+
+
+async def test_callback_without_attempts_has_nothing_to_verify(site: ConsoleSite) -> None:
+    text = await show(site, f"{PATH}/{await ended_match(site, 'new')}")
+    assert "There is nothing to verify" in text
+    assert "An attempt is under way or scheduled." in text
+    assert '<form method="post" action="/console/deliveries' not in text
+
+
+async def test_body_is_returned_exactly_as_sent(site: ConsoleSite) -> None:
+    result = b'{ "spaced" :  "\\u00e9" }'
+    response = await site.request("GET", f"{PATH}/{await ended_match(site, 'x', result=result)}/body", who=MEMBER)
+    assert result in response.content
+    assert response.headers["content-disposition"] == 'attachment; filename="callback-body.json"'
+    assert response.headers["content-type"] == "application/json"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+
+
+async def test_callback_of_another_organization_is_not_found(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "ours")
+    for path in (f"{PATH}/{callback_id}", f"{PATH}/{callback_id}/body", f"{PATH}/none", f"{PATH}/%00"):
+        await show(site, path, who=STRANGER, status=404)
+    response = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=STRANGER, form={"attempts": ""})
+    assert response.status_code == 404
+    assert (await scheduled(site), await audited(site)) == (set(), [])
+
+
+# --- sending again ------------------------------------------------------------------------------------------------
+
+
+async def test_redelivery_acts_once(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "again")
+    form = {"attempts": "1"}
+    assert 'name="attempts" value="1"' in await show(site, f"{PATH}/{callback_id}")
+    done = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=ADMIN, form=form)
+    assert (done.status_code, done.headers["location"]) == (303, f"{PATH}/{callback_id}?done=redelivered")
+    assert await scheduled(site) == {callback_id}
+    assert "The callback is being sent again." in await show(site, done.headers["location"])
+    # A second click while it waits, and one after it was sent.
+    waiting = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=OWNER, form=form)
+    assert waiting.status_code == 409
+    assert 'role="alert">An attempt to deliver this callback is due' in waiting.text
+    await record_attempt(site, callback_id, number=2)
+    stale = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=OWNER, form=form)
+    assert stale.status_code == 409
+    assert "was sent since you opened the page" in stale.text
+    assert 'name="attempts" value="2"' in stale.text
+    assert await scheduled(site) == set()
+    assert await audited(site) == [(callback_id, "")]
+
+
+async def test_those_who_may_only_read_see_no_buttons_and_cannot_act(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "read only")
+    for path in (PATH, f"{PATH}/{callback_id}"):
+        assert "/redeliver" not in await show(site, path, who=MEMBER)
+        assert "/redeliver" in await show(site, path)
+    for who in (MEMBER, WRITER, OPERATOR):
+        for path in (f"{PATH}/{callback_id}/redeliver", f"{PATH}/redeliver"):
+            response = await site.request("POST", path, who=who, form={"since": LONG_AGO})
+            assert response.status_code == 403, (who, path)
+    assert (await scheduled(site), await audited(site)) == (set(), [])
+
+
+async def test_other_sites_cannot_send_callbacks(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "foreign page")
+    for path in (f"{PATH}/{callback_id}/redeliver", f"{PATH}/redeliver"):
+        headers = {"Sec-Fetch-Site": "cross-site"}
+        response = await site.request("POST", path, who=OWNER, headers=headers, form={"since": LONG_AGO})
+        assert response.status_code == 403
+        assert (await site.request("GET", path, who=OWNER)).status_code in (404, 405)
+    assert await scheduled(site) == set()
+
+
+async def test_rate_limit_is_shown_on_the_page(site: ConsoleSite) -> None:
+    callback_id = await given_up(site, "often")
+    for _ in range(3 * SINGLE_PER_MINUTE):
+        last = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=OWNER, form={"attempts": ""})
+        if last.status_code == 429:
+            break
+    assert last.status_code == 429
+    assert 'class="fault" role="alert"' in last.text
+    assert "Callback of" in last.text
+    for _ in range(MANY_PER_MINUTE + 2):
+        last = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
+    assert last.status_code == 429
+    assert "<h1>Deliveries</h1>" in last.text
+    assert f'value="{LONG_AGO}"' in last.text
+
+
+async def test_all_that_were_given_up_since_a_time_are_sent_again(site: ConsoleSite) -> None:
+    ours = {await given_up(site, f"match {number}") for number in range(3)}
+    delivered, theirs = await ended_match(site, "delivered"), await given_up(site, "theirs", who=STRANGER)
+    await record_attempt(site, delivered, status=204)
+    done = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
+    assert (done.status_code, done.headers["location"]) == (303, f"{PATH}?sent=3")
+    assert await scheduled(site) == ours
+    assert theirs not in ours
+    text = await show(site, done.headers["location"])
+    assert "3 callbacks are being sent again." in text
+    assert "None remains." in text
+    # Loading the page again does nothing, and another request finds none.
+    again = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
+    assert "so none was sent" in await show(site, again.headers["location"])
+    assert await audited(site) == [("", f"3 given up since {LONG_AGO}")]
+
+
+async def test_form_continues_where_the_last_request_ended(site: ConsoleSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callback_deliveries, "MAX_REDELIVERED", 2)
+    for number in range(3):
+        await given_up(site, f"match {number}")
+    done = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})
+    text = await show(site, done.headers["location"])
+    assert "2 callbacks are being sent again." in text
+    assert "More remain" in text
+    (since,) = re.findall(r'type="datetime-local" step="any" required value="([^"]+)"', text)
+    await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
+    assert len(await scheduled(site)) == 3
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01T00:00", '"><b>', "\x00", "é" * 1000])
+async def test_wrong_time_is_explained_on_the_page(site: ConsoleSite, since: str) -> None:
+    await given_up(site, "kept")
+    response = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
+    assert response.status_code == 400
+    assert 'role="alert">The time ' in response.text
+    assert '"><b>' not in response.text
+    assert (await scheduled(site), await audited(site)) == (set(), [])
+
+
+async def test_default_time_is_a_day_ago_in_utc(site: ConsoleSite) -> None:
+    (since,) = re.findall(r'type="datetime-local" step="any" required value="([^"]+)"', await show(site))
+    ago = datetime.now(UTC) - datetime.fromisoformat(since).replace(tzinfo=UTC)
+    assert timedelta(hours=24) <= ago < timedelta(hours=24, minutes=5)
+
+
+@pytest.mark.parametrize("query", ["sent=all", "sent=-1", "sent=1001", "sent=%D9%A3", "sent=1&next=%3Cb%3E"])
+async def test_address_cannot_put_text_into_the_page(site: ConsoleSite, query: str) -> None:
+    text = await show(site, f"{PATH}?{query}")
+    assert "More remain" not in text
+    assert ("1 callback is being sent" in text) == query.startswith("sent=1&")

@@ -1,0 +1,232 @@
+"""The page with the history of matches: rows, filters, pages, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import AsyncIterator, Mapping
+from html import unescape
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from matchpod.console.match_csv import COLUMNS
+from matchpod.core.effects import CancelReason
+from matchpod.ports import Statement
+from tests.contract.console.callback_rows import end
+from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+
+PATH = "/console/matches"
+PLAYERS = [str(76561198000000001 + number) for number in range(4)]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
+
+
+def settings(team1: str = "Night Owls", team2: str = "Blue Foxes", **more: object) -> dict[str, object]:
+    """Return the settings of a match between two teams."""
+    teams = {"team1": {"name": team1, "players": PLAYERS[:2]}, "team2": {"name": team2, "players": PLAYERS[2:]}}
+    return {"matchType": "wingman", "map": "de_mirage", "teams": teams, **more}
+
+
+async def show(site: ConsoleSite, query: str = "", *, who: str = MEMBER, status: int = 200) -> str:
+    """Return the page."""
+    response = await site.request("GET", f"{PATH}?{query}", who=who)
+    assert response.status_code == status, response.text
+    return response.text
+
+
+async def download(site: ConsoleSite, query: str = "") -> list[dict[str, str]]:
+    """Return the rows of the CSV file."""
+    response = await site.request("GET", f"{PATH}.csv?{query}", who=MEMBER)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"] == 'attachment; filename="matches.csv"'
+    assert response.headers["x-content-type-options"] == "nosniff"
+    rows = list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"), newline="")))
+    assert all(tuple(row) == COLUMNS for row in rows)
+    return rows
+
+
+def listed(text: str) -> list[str]:
+    """Return the server ids of the rows, in their order."""
+    return re.findall(r'<a href="/console/matches/(srv_\w+)">', text)
+
+
+async def score(site: ConsoleSite, server_id: str, number: int, scores: tuple[int, int], winner: str) -> None:
+    """Store the score of a finished map."""
+    params: Mapping[str, str | int] = {
+        "id": server_id, "number": number, "one": scores[0], "two": scores[1], "winner": winner
+    }  # fmt: skip
+    sql = (
+        "UPDATE maps SET team1_score = :one, team2_score = :two, winner = :winner, status = 'finished',"
+        " duration_s = 1800 WHERE server_id = :id AND map_number = :number"
+    )
+    await site.resources.db.write([Statement(sql, params)])
+
+
+# --- page ---------------------------------------------------------------------------------------------------------
+
+
+async def test_matches_are_shown_newest_first_with_teams_maps_and_outcome(site: ConsoleSite) -> None:
+    series = await site.create_match(
+        externalMatchId="cup/final",
+        gameSettings=settings(seriesFormat="bo3", maps=["de_mirage", "de_nuke", "de_inferno"]),
+    )
+    await score(site, series, 1, (13, 7), "team1")
+    await score(site, series, 2, (5, 13), "team2")
+    lost = await site.create_match(externalMatchId="cup/lost")
+    await end(site, lost)
+    await site.create_match(STRANGER, externalMatchId="not ours")
+    text = await show(site)
+    assert listed(text) == [lost, series]
+    for shown in (
+        "Night Owls",
+        "Blue Foxes",
+        "<b>13:7</b>",
+        "<b>5:13</b>",
+        "de_inferno",
+        "1:00:00",
+        "getting a server",
+    ):
+        assert shown in text
+    assert "failed: the server was lost" in text
+    assert "The server stopped responding, or its process ended." in text
+    assert "not ours" not in text
+
+
+async def test_text_of_callers_is_escaped(site: ConsoleSite) -> None:
+    await site.create_match(externalMatchId="<img src=x>\u202e", gameSettings=settings("<b>bold</b>", "a&b"))
+    text = await show(site, "externalMatchId=%3Cimg+src%3Dx%3E%E2%80%AE")
+    assert "<bdi>&lt;img src=x&gt;\u202e</bdi>" in text
+    assert '<bdi class="name">&lt;b&gt;bold&lt;/b&gt;</bdi>' in text
+    assert "<img src=x" not in text
+    assert "<b>bold" not in text
+    (line,) = (unescape(found) for found in re.findall(r'data-copy="([^"]+)"', text))
+    assert line.startswith(f"curl -s '{site.public_url}/api/v1/servers?externalMatchId=%3Cimg+src%3Dx%3E%E2%80%AE'")
+
+
+async def test_filters_select_matches(site: ConsoleSite) -> None:
+    first, second, third = [await site.create_match(externalMatchId=f"id {number}") for number in range(3)]
+    await end(site, second)
+    await end(site, third, reason=CancelReason.CANCELED_BY_OPERATOR)
+    for query, expected in (
+        ("status=failed", [second]),
+        ("status=stopped", [third]),
+        ("phase=ended", [third, second]),
+        ("phase=allocating&status=allocating", [first]),
+        ("status=failed&phase=live", []),
+        ("externalMatchId=id+0", [first]),
+        ("externalMatchId=id", []),
+        ("region=sandbox", [third, second, first]),
+        ("region=elsewhere", []),
+        ("dateTo=2020-01-01", []),
+        ("dateFrom=2020-01-01&dateTo=", [third, second, first]),
+        ("done=created", [third, second, first]),
+    ):
+        assert listed(await show(site, query)) == expected, query
+        assert [row["serverId"] for row in await download(site, query)] == expected, query
+
+
+async def test_pages_keep_their_filters_and_csv_has_all_pages(site: ConsoleSite) -> None:
+    for _ in range(3):
+        await site.create_match()
+    text = await show(site, "region=sandbox&pageSize=2&page=2")
+    assert len(listed(text)) == 1
+    assert 'rel="prev" href="?region=sandbox&amp;pageSize=2&amp;page=1"' in text
+    assert 'href="/console/matches.csv?region=sandbox&amp;pageSize=2"' in text
+    assert len(await download(site, "region=sandbox&pageSize=2&page=2")) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("status=lost", 'id="w-status">must be one of'),
+        ("phase=x", 'id="w-phase">must be one of'),
+        ("dateFrom=tomorrow", 'id="w-dateFrom">must be an ISO 8601 date'),
+        ("externalMatchId=%ff", 'id="w-externalMatchId">must not contain control characters'),
+        ("region=%00", 'id="w-region">must not contain control characters'),
+        ("map=de_mirage", "<code>map</code> is not a known parameter"),
+        ("page=x", "<code>page</code> must be a whole number"),
+    ],
+)
+async def test_wrong_filter_is_explained_on_the_page(site: ConsoleSite, query: str, fault: str) -> None:
+    for path in (PATH, f"{PATH}.csv"):
+        response = await site.request("GET", f"{path}?{query}", who=MEMBER)
+        assert response.status_code == 400
+        assert fault in response.text
+        assert "<h1>Matches</h1>" in response.text
+        assert response.headers["content-type"].startswith("text/html")
+
+
+async def test_number_of_queries_does_not_depend_on_the_number_of_matches(site: ConsoleSite) -> None:
+    async def queries() -> int:
+        db = site.resources.db
+        with patch.object(type(db), "read", autospec=True, side_effect=type(db).read) as read:
+            await show(site)
+        return read.call_count
+
+    await site.create_match()
+    alone = await queries()
+    for _ in range(12):
+        await end(site, await site.create_match())
+    assert await queries() == alone > 0
+
+
+async def test_page_is_for_people_of_an_organization(site: ConsoleSite) -> None:
+    for path in (PATH, f"{PATH}.csv"):
+        assert (await site.request("GET", path, who=OPERATOR)).status_code == 403
+        assert (await site.request("GET", path, who=WRITER)).status_code == 403
+        assert (await site.request("GET", path)).headers["location"].startswith("/console/login?next=/console/matches")
+    assert "/console/create" not in (await show(site)).replace('href="/console/create">Create one', "")
+    assert 'href="/console/create"' in await show(site, who=OWNER)
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝"])
+async def test_csv_has_no_formulas(site: ConsoleSite, start: str) -> None:
+    text = f"{start}HYPERLINK(1),x"
+    await site.create_match(externalMatchId=f'{text}"', gameSettings=settings(f"{start}1+1", "plain"))
+    (row,) = await download(site)
+    assert row["externalMatchId"] == f"'{text}\""
+    assert (row["team1"], row["team2"]) == (f"'{start}1+1", "plain")
+
+
+async def test_csv_has_hostile_names_in_their_own_cells(site: ConsoleSite) -> None:
+    names = ['a","b', "a;b,c", "\u202eé", "''"]
+    for name in names:
+        await site.create_match(externalMatchId=name)
+    assert [row["externalMatchId"] for row in await download(site)] == names[::-1]
+
+
+async def test_csv_shows_results(site: ConsoleSite) -> None:
+    server_id = await site.create_match(
+        externalMatchId="m", gameSettings=settings(seriesFormat="bo3", maps=["de_mirage", "de_nuke"])
+    )
+    await score(site, server_id, 1, (13, 7), "team1")
+    await end(site, server_id, reason=CancelReason.ALL_PLAYERS_LEFT)
+    await site.create_match(STRANGER)
+    (row,) = await download(site)
+    assert row["maps"] == "de_mirage 13:7; de_nuke; de_mirage"
+    assert (row["team1MapsWon"], row["team2MapsWon"], row["playedSeconds"]) == ("1", "0", "1800")
+    assert (row["status"], row["reason"]) == ("stopped", "all_players_left")
+    assert row["outcome"] == "canceled: all players left"
+    assert row["endedAt"].endswith("Z")
+
+
+async def test_csv_is_read_in_pages_and_ends_after_the_newest(
+    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.console.pages.matches.MAX_PAGE_SIZE", 2)
+    ids = [await site.create_match() for _ in range(5)]
+    assert [row["serverId"] for row in await download(site)] == ids[::-1]
+    monkeypatch.setattr("matchpod.console.pages.matches.MAX_ROWS", 4)
+    assert [row["serverId"] for row in await download(site)] == ids[:0:-1]
+    assert "the newest 4 matches" in await show(site)
